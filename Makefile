@@ -1,0 +1,140 @@
+# Every target makes what it needs, from a fresh clone with Python, a C++20 compiler and make.
+#
+#   make test        the core's tests (CTest), then the Python tests on one CPU device and on three
+#   make lint        formatters and checkers; changes nothing
+#   make format      what the formatters can mend
+#   make demo        the program that shows what Anabranch is for
+#   make bench       the benchmarks
+#   make docs        the documentation, into build/docs
+#
+# Importing the package from $(VENV) builds what changed since the last import, with cmake from PATH, and takes some 30 ms
+# longer than it will for users. What is measured is therefore run as $(installed): with a package installed as theirs is.
+
+PYTHON ?= python3
+VENV ?= .venv
+FREE_THREADED_VENV ?= .venv-ft
+FREE_THREADED_PYTHON ?=
+
+bin := $(abspath $(VENV))/bin
+ft_bin := $(abspath $(FREE_THREADED_VENV))/bin
+installed = SKBUILD_EDITABLE_SKIP="$$(printf '%s:' '$(CURDIR)'/build/editable-*)" PYTHONPATH='$(CURDIR)/build/site'
+build_files := pyproject.toml CMakeLists.txt core/CMakeLists.txt src/anabranch/CMakeLists.txt
+
+export PATH := $(bin):$(PATH)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Where the newest version of a package has no wheel for an interpreter, the free-threaded one above all, take an older one.
+export PIP_ONLY_BINARY := :all:
+
+.PHONY: all install test test-core test-python test-tsan test-asan test-free-threaded
+.PHONY: lint lint-python lint-types lint-core format demo site bench counts docs news clean
+
+all: install
+
+# Virtual environments: a stamp for each group of packages, made again when pyproject.toml changes.
+
+$(bin)/.base: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(bin)/python -m pip install -q --upgrade 'pip>=25.1'
+	$(bin)/python -m pip install -q --group build
+	@touch $@
+
+$(bin)/.package: $(bin)/.base $(build_files)
+	$(bin)/python -m pip install -q --no-build-isolation -e '.[demo]'
+	@touch $@
+
+$(bin)/.test $(bin)/.lint $(bin)/.bench $(bin)/.docs $(bin)/.news: $(bin)/.%: $(bin)/.base
+	$(bin)/python -m pip install -q --group $*
+	@touch $@
+
+install: $(bin)/.package
+
+# Tests
+
+test: test-core test-python
+
+test-core: $(bin)/.base
+	$(bin)/cmake -S . -B build/core -G Ninja --log-level=WARNING
+	$(bin)/cmake --build build/core
+	$(bin)/ctest --test-dir build/core --output-on-failure --no-tests=error
+
+test-python: $(bin)/.package $(bin)/.test $(bin)/.lint
+	ANABRANCH_CPU_DEVICES=3 $(bin)/python -m pytest -q tests/contract
+	$(bin)/python -m pytest
+
+sanitized = \
+	$(bin)/cmake -S . -B build/$(1) -G Ninja --log-level=WARNING \
+	  -DCMAKE_BUILD_TYPE=RelWithDebInfo -DANABRANCH_SANITIZE=$(1) && \
+	$(bin)/cmake --build build/$(1) && \
+	$(bin)/ctest --test-dir build/$(1) --output-on-failure --no-tests=error
+
+test-tsan: $(bin)/.base
+	TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1" && export TSAN_OPTIONS && $(call sanitized,thread)
+
+test-asan: $(bin)/.base
+	ASAN_OPTIONS="detect_stack_use_after_return=1" && export ASAN_OPTIONS && $(call sanitized,address)
+
+# The interpreter: FREE_THREADED_PYTHON, else python3.13t from PATH, else what the script beside the repository provides.
+$(ft_bin)/.package: $(build_files)
+	@python='$(FREE_THREADED_PYTHON)'; \
+	[ -n "$$python" ] || python=$$(command -v python3.13t) || \
+	  { [ -x ../shared/bin/free-threaded-python ] && python=$$(../shared/bin/free-threaded-python); } || \
+	  { echo 'No free-threaded Python found: set FREE_THREADED_PYTHON to its path' >&2; exit 1; }; \
+	set -ex; "$$python" -m venv $(FREE_THREADED_VENV); \
+	$(ft_bin)/python -m pip install -q --upgrade 'pip>=25.1'; \
+	$(ft_bin)/python -m pip install -q --group build --group test; \
+	PATH='$(ft_bin)':"$$PATH" $(ft_bin)/python -m pip install -q --no-build-isolation -e '.[cli]'
+	@touch $@
+
+test-free-threaded: $(ft_bin)/.package
+	env -u PYTHON_GIL PATH='$(ft_bin)':"$$PATH" $(ft_bin)/python -m pytest -m 'not numba'
+
+# Checks
+
+lint: lint-python lint-types lint-core
+
+lint-python: $(bin)/.lint
+	$(bin)/ruff check .
+	$(bin)/ruff format --check .
+	$(bin)/cython-lint src
+
+lint-types: $(bin)/.package $(bin)/.lint
+	$(bin)/mypy
+	$(bin)/pyright --verifytypes anabranch --ignoreexternal
+
+core_files = $(shell find core src -name '*.hpp' -o -name '*.cpp')
+
+lint-core: $(bin)/.lint
+	$(bin)/clang-format --dry-run -Werror $(core_files)
+	$(bin)/cmake -S . -B build/core -G Ninja --log-level=WARNING
+	find core/src -name '*.cpp' -print0 | xargs -0 -n 1 -P "$$(nproc)" $(bin)/clang-tidy -p build/core --quiet
+
+format: $(bin)/.lint
+	$(bin)/ruff check --fix-only .
+	$(bin)/ruff format .
+	$(bin)/clang-format -i $(core_files)
+
+# The rest
+
+demo: $(bin)/.package
+	$(bin)/anabranch demo
+
+site: $(bin)/.package
+	rm -rf build/site
+	$(bin)/python -m pip install -q --no-build-isolation --no-deps --target build/site .
+
+bench: site $(bin)/.bench
+	$(installed) $(bin)/python benchmarks/compare.py
+
+# Instruction counts, compared with the recorded ones.
+counts: site
+	if [ -f benchmarks/counts.py ]; then $(installed) $(bin)/python benchmarks/counts.py --check; fi
+
+docs: $(bin)/.package $(bin)/.docs
+	$(bin)/python -m sphinx -q -W --keep-going -b html docs build/docs
+
+# The release notes that the fragments in news/ add up to.
+news: $(bin)/.news
+	$(bin)/towncrier build --draft --version next
+
+clean:
+	rm -rf build dist

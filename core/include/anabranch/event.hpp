@@ -1,0 +1,58 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+#include "anabranch/stream.hpp"
+
+namespace anabranch {
+
+// When an operation completed, in nanoseconds of a steady clock of its device; 0 until then.
+class Timestamp final : public RefCounted {
+ public:
+  std::atomic<std::int64_t> nanoseconds{0};
+};
+
+// What an event holds after it was recorded: where in which stream. Empty (no stream): never recorded, complete.
+struct Record {
+  Ref<Stream> stream;
+  Point point = 0;
+  Ref<Timestamp> stamp;
+};
+
+struct EventOptions {
+  bool timing = false;
+  bool blocking = false;
+  bool interprocess = false;
+};
+
+// A marker put into a stream: complete when everything enqueued there before it is complete. Recording again replaces the record;
+// waits keep the record they found. Every call is atomic and may come from any thread.
+class Event final : public RefCounted {
+ public:
+  Event(Backend& backend, const EventOptions& options) : backend_(backend), options_(options) {}
+
+  Backend& backend() const noexcept { return backend_; }
+  const EventOptions& options() const noexcept { return options_; }
+
+  // The last record, or an empty one.
+  Record last() const;
+  // Throws Error(device) if the stream is another device's.
+  void record(Stream& stream);
+  // The stream's later work waits for the last record; nothing if there is none. The stream may be on another device.
+  void wait(Stream& stream) const;
+  // Throws AsyncError if the work failed.
+  bool query() const;
+
+ private:
+  Backend& backend_;
+  EventOptions options_;
+  mutable std::mutex mutex_;
+  Record last_;
+};
+
+// Milliseconds between two records made with timing; both must be complete.
+double elapsed_milliseconds(const Record& begin, const Record& end) noexcept;
+
+}  // namespace anabranch

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace anabranch {
+
+inline constexpr int max_dimensions = 16;
+
+// How the elements of an array lie in memory: `shape` in elements, `strides` in bytes, from a pointer to the first element.
+// Strides may be negative or zero.
+struct Layout {
+  int ndim = 0;
+  std::int64_t itemsize = 1;
+  std::int64_t shape[max_dimensions] = {};
+  std::int64_t strides[max_dimensions] = {};
+
+  // The number of elements; 1 for no dimension, 0 if any dimension is 0.
+  std::int64_t size() const noexcept;
+  // Whether the elements lie one after the other in row-major order.
+  bool contiguous() const noexcept;
+  // The bytes that the elements touch, as offsets [low, high) from the first element; {0, 0} for no element.
+  void extent(std::int64_t& low, std::int64_t& high) const noexcept;
+  // The same elements in the same row-major order with as few dimensions as possible; at least one.
+  Layout merged() const noexcept;
+};
+
+// Sets row-major strides. Throws Error(value) for a negative dimension, more than `max_dimensions` of them, or a size in bytes over
+// 2^63 - 1.
+Layout row_major(int ndim, const std::int64_t* shape, std::int64_t itemsize);
+
+// A range of the row-major elements of an array.
+struct Elements {
+  std::byte* pointer = nullptr;
+  Layout layout;
+  std::int64_t offset = 0;
+};
+
+// Copies `count` elements, on this thread, now. The two must not overlap.
+void copy_elements(const Elements& dst, const Elements& src, std::int64_t count) noexcept;
+// Sets `count` elements to the `itemsize` bytes at `value`, on this thread, now.
+void fill_elements(const Elements& dst, const void* value, std::int64_t count) noexcept;
+
+}  // namespace anabranch

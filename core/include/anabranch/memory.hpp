@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "anabranch/stream.hpp"
+
+namespace anabranch {
+
+enum class Access : std::uint8_t { read = 1, write = 2, read_write = 3 };
+
+enum class MemoryKind : std::uint8_t {
+  device,   // the backend's own, freed in stream order
+  pinned,   // host memory that every device can reach
+  foreign,  // somebody else's, kept alive and given back
+};
+
+// What a backend hands out.
+struct Allocation {
+  std::byte* pointer = nullptr;
+  Point ready = 0;
+};
+
+// The newest use of some memory by one stream.
+struct Use {
+  Ref<Stream> stream;
+  Point wrote = 0;  // the newest write; 0: none
+  Point used = 0;   // the newest access of any kind
+};
+
+// A block of memory that arrays share. Dropping the last reference gives it back in stream order: after every use of it, by whichever
+// streams, without the caller waiting, on any thread.
+class Storage final : public RefCounted {
+ public:
+  using Release = void (*)(void* owner) noexcept;
+
+  // Allocates `bytes` (0 is allowed) for use on `stream` from now on; without one, for use anywhere at once, by the host too. Throws
+  // Error(memory) with the numbers.
+  static Ref<Storage> allocate(Backend& backend, Stream* stream, std::size_t bytes, MemoryKind kind);
+  // Wraps memory of `owner`; `release(owner)` is called once, on any thread, after the last use.
+  static Ref<Storage> adopt(Backend& backend, void* pointer, std::size_t bytes, bool read_only, void* owner, Release release);
+
+  Backend& backend() const noexcept { return backend_; }
+  std::byte* pointer() const noexcept { return pointer_; }
+  std::size_t bytes() const noexcept { return bytes_; }
+  MemoryKind kind() const noexcept { return kind_; }
+  bool read_only() const noexcept { return read_only_; }
+
+  // The operation at `point` of `stream` accesses this memory.
+  void note(Stream& stream, Point point, Access access);
+  // What a host access of that kind has to come after: for a read every stream's newest write, for a write also the reads.
+  std::vector<Use> uses(Access access) const;
+
+ private:
+  Storage(Backend& backend, MemoryKind kind, std::byte* pointer, std::size_t bytes)
+      : backend_(backend), pointer_(pointer), bytes_(bytes), kind_(kind) {}
+  void dispose() noexcept override;
+
+  Backend& backend_;
+  std::byte* pointer_;
+  std::size_t bytes_;
+  MemoryKind kind_;
+  bool read_only_ = false;
+  void* owner_ = nullptr;
+  Release release_ = nullptr;
+  mutable std::mutex mutex_;
+  std::vector<Use> uses_;
+};
+
+// One access of an operation about to be enqueued.
+struct StorageAccess {
+  Storage* storage;
+  Access access;
+};
+
+// Every operation on memory goes through this pair. `order` puts `stream` in order after what the accesses depend on (nothing yet: order
+// between streams is the caller's), `note` remembers where the operation went.
+void note(Stream& stream, Point point, std::span<const StorageAccess> accesses);
+
+// Calls `done(context)` once every use is complete or failed: at once if it is already, else on the thread that completes the
+// last. Uses nothing of the caller's after it returns.
+void after(std::vector<Use> uses, void (*done)(void* context) noexcept, void* context);
+
+}  // namespace anabranch

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "anabranch/error.hpp"
+#include "anabranch/ref.hpp"
+
+namespace anabranch {
+
+class Backend;
+
+// A position in a stream: the operation with that number and every one before it. 0 is before everything. Points of one stream are
+// totally ordered; points of two streams are ordered only by waits.
+using Point = std::uint64_t;
+
+enum class StreamRole : std::uint8_t {
+  created,     // by create_stream
+  legacy,      // the legacy default stream, in order with every blocking stream of its device
+  per_thread,  // one thread's own default stream; a blocking one
+};
+
+struct StreamOptions {
+  int priority = 0;
+  bool non_blocking = true;
+  StreamRole role = StreamRole::created;
+  std::string name = {};
+};
+
+// What a stream has done so far: operations completed, and nanoseconds in which it was at work rather than empty or waiting.
+struct Activity {
+  std::uint64_t operations = 0;
+  std::int64_t busy_nanoseconds = 0;
+};
+
+// A queue of operations that run in the order in which they were put in, on one device. The record behind every stream object and
+// handle of the layer above: two objects for one handle hold the same Stream.
+//
+// Any thread may enqueue; what one thread enqueues stays in its order. Dropping the last reference waits for nothing and loses
+// nothing: work already enqueued completes.
+class Stream : public RefCounted {
+ public:
+  Backend& backend() const noexcept { return backend_; }
+  int priority() const noexcept { return options_.priority; }
+  bool non_blocking() const noexcept { return options_.non_blocking; }
+  StreamRole role() const noexcept { return options_.role; }
+  const std::string& name() const noexcept { return options_.name; }
+
+  // The newest point: covers everything enqueued by now. Enqueues nothing, and so leaves out what the legacy stream's order
+  // would add before the next operation; `Backend::record` includes it.
+  Point issued() const noexcept { return issued_.load(std::memory_order_acquire); }
+
+  // What `cudaStream_t` is to CUDA: 1 and 2 for the default streams, unique among the living for the others.
+  virtual std::uintptr_t handle() const noexcept = 0;
+  virtual Activity activity() const noexcept = 0;
+
+ protected:
+  Stream(Backend& backend, const StreamOptions& options) : backend_(backend), options_(options) {}
+
+  Backend& backend_;
+  StreamOptions options_;
+  std::atomic<Point> issued_{0};
+};
+
+// Told once when a point is reached or its stream has failed. The thread is any, possibly one of the backend's workers, so `wake` must
+// neither block nor run Python. The waiter's storage belongs to the caller until `wake` is called, and again after.
+class Waiter {
+ public:
+  virtual void wake(const Ref<Failure>& failure) noexcept = 0;
+
+ protected:
+  ~Waiter() = default;
+
+ private:
+  friend class WaiterList;
+  Waiter* next_ = nullptr;
+  Point point_ = 0;
+};
+
+}  // namespace anabranch

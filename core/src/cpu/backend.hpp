@@ -1,0 +1,55 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "anabranch/backend.hpp"
+#include "memory.hpp"
+#include "pool.hpp"
+#include "stream.hpp"
+
+namespace anabranch::cpu {
+
+// A device made of worker threads of this process. Lives until the process ends.
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend(int index, int workers, std::size_t memory);
+
+  Ref<Stream> create_stream(StreamOptions options) override;
+  Ref<Stream> default_stream(StreamRole role) override;
+  Ref<Stream> find_stream(std::uintptr_t handle) override;
+  std::vector<Ref<Stream>> streams() override;
+
+  Point record(Stream& stream, Timestamp* stamp) override;
+  Point wait(Stream& stream, Stream& target, Point point) override;
+  bool query(Stream& stream, Point point) override;
+  bool synchronize(Stream& stream, Point point, std::chrono::nanoseconds timeout) override;
+  bool notify(Stream& stream, Point point, Waiter& waiter) override;
+
+  Allocation allocate(Stream* stream, std::size_t bytes, MemoryKind kind) override;
+  void free(std::byte* pointer, std::size_t bytes, MemoryKind kind, std::vector<Use> uses) noexcept override;
+  std::size_t free_memory() override;
+
+  Point copy(Stream& stream, const Elements& dst, const Elements& src, std::int64_t count) override;
+  Point fill(Stream& stream, const Elements& dst, const void* value, std::int64_t count) override;
+  Point launch(Stream& stream, Kernel& kernel, const LaunchShape& shape, std::span<const std::uint64_t> arguments) override;
+  Point suspend(Stream& stream, Ref<Pending> pending) override;
+
+  void stop() noexcept override;
+
+ private:
+  friend class CpuStream;
+  Ref<CpuStream> open(StreamOptions options);
+  void recycle(CpuStream& stream) noexcept;
+
+  Pool pool_;
+  MemoryPool memory_;
+  LegacyOrder order_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<CpuStream>> all_;  // every stream ever made; those not in use are in `idle_` too
+  std::vector<CpuStream*> idle_;
+  Ref<CpuStream> legacy_;
+};
+
+}  // namespace anabranch::cpu

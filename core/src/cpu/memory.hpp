@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "anabranch/memory.hpp"
+
+namespace anabranch::cpu {
+
+// Memory of one CPU device, cached by size class. A freed block whose only user was one stream goes back at once to that
+// stream, which will not touch it before its earlier work is done; to the others when that work is done.
+//
+// Sizes are rounded up to a quarter of a power of two, so at most a fifth of a block is unused.
+class MemoryPool {
+ public:
+  explicit MemoryPool(std::size_t limit) : limit_(limit) {}
+
+  // Throws Error(memory) if `limit` would be passed, or the system has no more.
+  Allocation allocate(const Stream* stream, std::size_t bytes);
+  void free(std::byte* pointer, std::size_t bytes, std::vector<Use> uses) noexcept;
+  std::size_t available();
+
+ private:
+  struct Block {
+    std::byte* pointer;
+    Ref<Stream> stream;  // none: free for everyone
+    Point point;
+  };
+  struct Late;
+
+  static std::size_t rounded(std::size_t bytes) noexcept;
+  void settle() noexcept;
+  void trim(std::size_t keep) noexcept;
+  void put(Block block, std::size_t size) noexcept;
+
+  const std::size_t limit_;
+  std::mutex mutex_;
+  std::map<std::size_t, std::vector<Block>> blocks_;
+  std::size_t used_ = 0;    // bytes in blocks that are handed out or not yet free for everyone
+  std::size_t cached_ = 0;  // bytes in blocks that are free for everyone
+};
+
+}  // namespace anabranch::cpu

@@ -1,0 +1,128 @@
+#include "pool.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <string>
+#include <thread>
+
+namespace anabranch::cpu {
+namespace {
+
+void relax() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+constexpr auto watch_time = std::chrono::microseconds(20);
+
+}  // namespace
+
+void Pool::Queue::push(Job& job) noexcept {
+  job.next_ = nullptr;
+  (last ? last->next_ : first) = &job;
+  last = &job;
+}
+
+Job* Pool::Queue::pop() noexcept {
+  Job* job = first;
+  if (job) {
+    first = job->next_;
+    if (!first) last = nullptr;
+  }
+  return job;
+}
+
+void Pool::ready(Job& job) noexcept {
+  bool signal = false;
+  {
+    std::lock_guard lock(mutex_);
+    if (!started_) start_threads();
+    (job.urgent_ ? urgent_ : normal_).push(job);
+    if (job.urgent_) urgent_waiting_.fetch_add(1, std::memory_order_relaxed);
+    queued_.fetch_add(1, std::memory_order_seq_cst);
+    // A watching worker will see it; every other idle one has to be woken.
+    signal = sleeping_ > 0 && !watched_.load(std::memory_order_seq_cst);
+  }
+  if (signal) wake_.notify_one();
+}
+
+void Pool::start_threads() noexcept {
+  started_ = true;
+  // Signals belong to the host's threads: a Ctrl-C taken by a worker would leave the main thread asleep.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  for (int i = 0; i < workers_; ++i) {
+    std::thread thread([this] { work(); });
+    const std::string name = name_ + "-" + std::to_string(i);
+    pthread_setname_np(thread.native_handle(), name.substr(0, 15).c_str());
+    thread.detach();
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Pool::work() noexcept {
+  while (Job* job = take()) job->run();
+}
+
+Job* Pool::take() noexcept {
+  std::unique_lock lock(mutex_);
+  if (running_ > 0) --running_;
+  bool watch_first = true;
+  while (true) {
+    if (stopping_) {
+      if (running_ == 0) quiet_.notify_all();
+      return nullptr;
+    }
+    Job* job = urgent_.pop();
+    if (job) {
+      urgent_waiting_.fetch_sub(1, std::memory_order_relaxed);
+    } else {
+      job = normal_.pop();
+    }
+    if (job) {
+      ++running_;
+      const int left = queued_.fetch_sub(1, std::memory_order_relaxed) - 1;
+      const bool signal = left > 0 && sleeping_ > 0 && !watched_;
+      lock.unlock();
+      if (signal) wake_.notify_one();
+      return job;
+    }
+    if (watch_first && !watched_.exchange(true)) {
+      lock.unlock();
+      watch();
+      lock.lock();
+      watched_ = false;
+      watch_first = false;
+      continue;
+    }
+    ++sleeping_;
+    wake_.wait(lock);
+    --sleeping_;
+    watch_first = true;
+  }
+}
+
+void Pool::watch() noexcept {
+  const auto end = std::chrono::steady_clock::now() + watch_time;
+  do {
+    for (int i = 0; i < 32; ++i) {
+      if (queued_.load(std::memory_order_relaxed) > 0) return;
+      relax();
+    }
+  } while (std::chrono::steady_clock::now() < end && !stopping());
+}
+
+void Pool::stop(std::chrono::milliseconds limit) noexcept {
+  std::unique_lock lock(mutex_);
+  stopping_ = true;
+  wake_.notify_all();
+  quiet_.wait_for(lock, limit, [this] { return running_ == 0; });
+}
+
+}  // namespace anabranch::cpu

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+
+namespace anabranch::cpu {
+
+// A stretch of work for a worker. Owned by whoever queues it; the pool does not touch it after `run` was called.
+class Job {
+ public:
+  explicit Job(bool urgent) : urgent_(urgent) {}
+  virtual void run() noexcept = 0;
+  bool urgent() const noexcept { return urgent_; }
+
+ protected:
+  ~Job() = default;
+  void set_urgent(bool urgent) noexcept { urgent_ = urgent; }
+
+ private:
+  friend class Pool;
+  Job* next_ = nullptr;
+  bool urgent_;
+};
+
+// The worker threads of one device. Jobs are taken oldest first, urgent ones before all others. Threads start with the
+// first job, block every signal, and are never joined: they sleep in the kernel once nothing is left to do.
+//
+// At most one idle worker watches the queue for a few microseconds before it sleeps, so that a host that enqueues one small operation
+// after the other does not pay for a system call each time.
+class Pool {
+ public:
+  Pool(std::string name, int workers) : name_(std::move(name)), workers_(workers) {}
+
+  // Queues a job. Any thread; does not block.
+  void ready(Job& job) noexcept;
+  int workers() const noexcept { return workers_; }
+  // Whether a job waits that should go before one of that urgency. A hint.
+  bool contended(bool urgent) const noexcept {
+    return urgent_waiting_.load(std::memory_order_relaxed) > 0 && !urgent;
+  }
+  // Whether any job waits. A hint.
+  bool waiting() const noexcept { return queued_.load(std::memory_order_relaxed) > 0; }
+
+  // Lets no further job start and waits up to `limit` for those that run.
+  void stop(std::chrono::milliseconds limit) noexcept;
+  bool stopping() const noexcept { return stopping_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Queue {
+    Job* first = nullptr;
+    Job* last = nullptr;
+    void push(Job& job) noexcept;
+    Job* pop() noexcept;
+  };
+
+  void start_threads() noexcept;
+  void work() noexcept;
+  Job* take() noexcept;
+  void watch() noexcept;
+
+  const std::string name_;
+  const int workers_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::condition_variable quiet_;
+  Queue urgent_;
+  Queue normal_;
+  bool started_ = false;
+  int sleeping_ = 0;
+  int running_ = 0;
+  std::atomic<int> queued_{0};
+  std::atomic<int> urgent_waiting_{0};
+  std::atomic<bool> watched_{false};
+  std::atomic<bool> stopping_{false};
+};
+
+}  // namespace anabranch::cpu

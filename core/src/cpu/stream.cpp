@@ -1,0 +1,248 @@
+#include "stream.hpp"
+
+#include <chrono>
+
+#include "backend.hpp"
+#include "task.hpp"
+
+namespace anabranch::cpu {
+namespace {
+
+// How many operations a worker runs of one stream before it looks whether others wait for a worker.
+constexpr int turn = 64;
+
+}  // namespace
+
+std::int64_t now_nanoseconds() noexcept {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+CpuStream::CpuStream(CpuBackend& backend, Pool& pool, LegacyOrder& order)
+    : Stream(backend, {}), Job(false), pool_(pool), order_(order) {}
+
+void CpuStream::open(StreamOptions options) noexcept {
+  set_urgent(options.priority < 0);
+  options_ = std::move(options);
+}
+
+std::uintptr_t CpuStream::handle() const noexcept {
+  switch (options_.role) {
+    case StreamRole::legacy: return 1;
+    case StreamRole::per_thread: return 2;
+    default: return reinterpret_cast<std::uintptr_t>(this);
+  }
+}
+
+Activity CpuStream::activity() const noexcept {
+  const std::int64_t since = busy_since_.load(std::memory_order_relaxed);
+  return {operations_.load(std::memory_order_relaxed),
+          busy_.load(std::memory_order_relaxed) + (since ? now_nanoseconds() - since : 0)};
+}
+
+void CpuStream::append(Task* task) noexcept {
+  (last_ ? last_->next_ : first_) = task;
+  last_ = task;
+}
+
+void CpuStream::append_wait(CpuStream& target, Point point, Point before) {
+  Ref<Failure> failure;
+  if (target.reached(point, &failure) && !failure) return;
+  Task* wait = new WaitTask(target, point);
+  wait->point_ = before;
+  wait->counts_ = false;
+  append(wait);
+}
+
+// The legacy stream's side. Points of the fresh streams are read after `reserved` was raised, so whatever they enqueue later waits
+// for the operation that is about to be enqueued here; no two operations can wait for each other.
+void CpuStream::join_blocking_streams() {
+  const Point point = issued_.load(std::memory_order_relaxed) + 1;
+  std::vector<Ref<CpuStream>> fresh;
+  {
+    std::lock_guard lock(order_.mutex);
+    order_.reserved = point;
+    for (CpuStream* stream : order_.fresh) {
+      stream->fresh_slot_ = -1;
+      if (stream->try_retain()) fresh.push_back(Ref<CpuStream>::take(stream));
+    }
+    order_.fresh.clear();
+  }
+  for (const Ref<CpuStream>& stream : fresh) {
+    Point issued = 0;
+    {
+      std::lock_guard lock(stream->mutex_);
+      stream->fresh_ = false;
+      issued = stream->issued();
+    }
+    append_wait(*stream, issued, point);
+  }
+}
+
+// The blocking stream's side. A fresh stream has been in order with the legacy stream since its last operation.
+void CpuStream::join_legacy_stream() {
+  if (fresh_) return;
+  Point reserved = 0;
+  {
+    std::lock_guard lock(order_.mutex);
+    fresh_slot_ = static_cast<std::ptrdiff_t>(order_.fresh.size());
+    order_.fresh.push_back(this);
+    reserved = order_.reserved;
+  }
+  fresh_ = true;
+  if (reserved > legacy_seen_) {
+    legacy_seen_ = reserved;
+    append_wait(*order_.legacy, reserved, issued_.load(std::memory_order_relaxed) + 1);
+  }
+}
+
+Point CpuStream::push(std::unique_ptr<Task> task) {
+  Point point = 0;
+  bool idle = false;
+  {
+    std::lock_guard lock(mutex_);
+    if (options_.role == StreamRole::legacy) {
+      join_blocking_streams();
+    } else if (!options_.non_blocking) {
+      join_legacy_stream();
+    }
+    point = issued_.load(std::memory_order_relaxed) + 1;
+    task->point_ = point;
+    append(task.release());
+    issued_.store(point, std::memory_order_release);
+    idle = !scheduled_;
+    scheduled_ = true;
+  }
+  if (idle) {
+    retain();
+    pool_.ready(*this);
+  }
+  return point;
+}
+
+Point CpuStream::mark() {
+  bool owed = false;
+  if (options_.role == StreamRole::legacy) {
+    std::lock_guard lock(order_.mutex);
+    owed = !order_.fresh.empty();
+  } else if (!options_.non_blocking) {
+    std::lock_guard lock(mutex_);
+    std::lock_guard order_lock(order_.mutex);
+    owed = !fresh_ && order_.reserved > legacy_seen_;
+  }
+  return owed ? push(std::make_unique<MarkTask>()) : issued();
+}
+
+bool CpuStream::reached(Point point, Ref<Failure>* failure) const {
+  if (completed_.load(std::memory_order_acquire) < point) return false;
+  if (failure && failed_at_.load(std::memory_order_acquire) <= point) *failure = failure_;
+  return true;
+}
+
+bool CpuStream::add_waiter(Waiter& waiter, Point point) {
+  std::lock_guard lock(mutex_);
+  if (completed_.load() >= point) return false;
+  waiters_.add(waiter, point);
+  // `finish` stores `completed_` and then loads this; either it sees the waiter or the line after sees the point reached.
+  lowest_waited_.store(waiters_.lowest());
+  if (completed_.load() < point) return true;
+  waiters_.remove(waiter);
+  lowest_waited_.store(waiters_.lowest());
+  return false;
+}
+
+bool CpuStream::remove_waiter(Waiter& waiter) {
+  std::lock_guard lock(mutex_);
+  const bool found = waiters_.remove(waiter);
+  lowest_waited_.store(waiters_.lowest());
+  return found;
+}
+
+void CpuStream::resume(Ref<Failure> failure) noexcept {
+  resumed_ = std::move(failure);
+  pool_.ready(*this);
+}
+
+void CpuStream::complete(Ref<Failure> failure) noexcept {
+  finish(std::move(failure));
+  pool_.ready(*this);
+}
+
+void CpuStream::run() noexcept {
+  if (busy_since_.load(std::memory_order_relaxed) == 0) busy_since_.store(now_nanoseconds(), std::memory_order_relaxed);
+  if (current_) finish(std::move(resumed_));
+  for (int left = turn;; --left) {
+    if (pool_.stopping()) return;
+    if (pool_.contended(urgent()) || (left <= 0 && pool_.waiting())) return pool_.ready(*this);
+    Task* task = next();
+    if (!task) return;
+    current_ = task;
+    Ref<Failure> failure;
+    if (failed_at_.load(std::memory_order_relaxed) != never) {
+      task->skip(failure_);
+    } else if (task->start(*this, failure) == Step::parked) {
+      return;
+    }
+    finish(std::move(failure));
+  }
+}
+
+Task* CpuStream::next() noexcept {
+  if (!batch_) {
+    std::unique_lock lock(mutex_);
+    batch_ = first_;
+    first_ = last_ = nullptr;
+    if (!batch_) {
+      rest();
+      scheduled_ = false;
+      lock.unlock();
+      release();
+      return nullptr;
+    }
+  }
+  Task* task = batch_;
+  batch_ = task->next_;
+  return task;
+}
+
+void CpuStream::rest() noexcept {
+  const std::int64_t since = busy_since_.exchange(0, std::memory_order_relaxed);
+  if (since != 0) busy_.fetch_add(now_nanoseconds() - since, std::memory_order_relaxed);
+}
+
+void CpuStream::finish(Ref<Failure> failure) noexcept {
+  const Point point = current_->point_;
+  const bool counts = current_->counts_;
+  delete current_;
+  current_ = nullptr;
+  if (failure) {
+    failure_ = std::move(failure);
+    failed_at_.store(point, std::memory_order_release);
+  }
+  if (!counts) return;
+  operations_.fetch_add(1, std::memory_order_relaxed);
+  completed_.store(point);
+  if (lowest_waited_.load() > point) return;
+  Waiter* woken = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    woken = waiters_.take(point);
+    lowest_waited_.store(waiters_.lowest());
+  }
+  WaiterList::wake(woken, failure_);
+}
+
+void CpuStream::dispose() noexcept {
+  {
+    std::lock_guard lock(order_.mutex);
+    if (fresh_slot_ >= 0) {
+      const auto slot = static_cast<std::size_t>(fresh_slot_);
+      order_.fresh[slot] = order_.fresh.back();
+      order_.fresh[slot]->fresh_slot_ = fresh_slot_;
+      order_.fresh.pop_back();
+      fresh_slot_ = -1;
+    }
+  }
+  static_cast<CpuBackend&>(backend_).recycle(*this);
+}
+
+}  // namespace anabranch::cpu

@@ -1,0 +1,123 @@
+#pragma once
+
+#include <condition_variable>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "../waiter_list.hpp"
+#include "anabranch/stream.hpp"
+#include "pool.hpp"
+
+namespace anabranch::cpu {
+
+class CpuBackend;
+class CpuStream;
+
+enum class Step { done, parked };
+
+// One operation of a stream. A task that parks has handed the stream on: whatever it waits for calls `CpuStream::resume` once, maybe
+// before `start` has returned, so after that hand-over `start` touches neither the task nor the stream.
+class Task {
+ public:
+  virtual ~Task() = default;
+  // Runs on a worker. A task that fails sets `failure` and is done.
+  virtual Step start(CpuStream& stream, Ref<Failure>& failure) noexcept = 0;
+  // Instead of `start`, in a stream that failed before.
+  virtual void skip(const Ref<Failure>&) noexcept {}
+
+ private:
+  friend class CpuStream;
+  Task* next_ = nullptr;
+  Point point_ = 0;
+  bool counts_ = true;  // false for the waits that precede an operation to keep the legacy stream's order
+};
+
+// The order between the legacy stream and the blocking streams of a device: an operation of either side starts after everything put
+// into the other side before it. Kept by waits that are added when operations are enqueued, to those that need them.
+//
+// Blocking streams that got work since the legacy stream's last operation are `fresh`. Lock order: a stream's mutex, then this one.
+struct LegacyOrder {
+  std::mutex mutex;
+  std::vector<CpuStream*> fresh;
+  Point reserved = 0;  // the point of the legacy stream's newest operation, set before that is enqueued
+  CpuStream* legacy = nullptr;
+};
+
+// A stream as a chain of tasks that at most one worker works on at a time. It is in the pool's queue, or being worked on, or parked, or
+// idle; only in the last state does nothing hold a reference to it.
+class CpuStream final : public Stream, private Job {
+ public:
+  CpuStream(CpuBackend& backend, Pool& pool, LegacyOrder& order);
+
+  std::uintptr_t handle() const noexcept override;
+  Activity activity() const noexcept override;
+
+  // Enqueues a task. Any thread.
+  Point push(std::unique_ptr<Task> task);
+  // A point that covers all work enqueued by now, the legacy stream's order included.
+  Point mark();
+
+  // Whether the point is reached; then `failure` is set if the stream failed at or before it.
+  bool reached(Point point, Ref<Failure>* failure = nullptr) const;
+  // False, and no wake will come, if the point is reached already.
+  bool add_waiter(Waiter& waiter, Point point);
+  // False if the waiter has been or is being woken.
+  bool remove_waiter(Waiter& waiter);
+
+  // Either is called once for each task that parked, by any thread. `resume` leaves the rest to a worker; `complete` publishes the point
+  // before it returns, but must not be called from a waiter's wake, or chains of waits would recurse.
+  void resume(Ref<Failure> failure) noexcept;
+  void complete(Ref<Failure> failure) noexcept;
+
+  Pool& pool() const noexcept { return pool_; }
+  // The stream is about to wait: what passes until it goes on is not its own work. Only for whoever works on it.
+  void rest() noexcept;
+
+ private:
+  friend class CpuBackend;
+  static constexpr Point never = std::numeric_limits<Point>::max();
+
+  void dispose() noexcept override;
+  void open(StreamOptions options) noexcept;
+  void run() noexcept override;
+  Task* next() noexcept;
+  void finish(Ref<Failure> failure) noexcept;
+  void append(Task* task) noexcept;
+  void append_wait(CpuStream& target, Point point, Point before);
+  void join_blocking_streams();
+  void join_legacy_stream();
+
+  Pool& pool_;
+  LegacyOrder& order_;
+
+  // Guarded by the mutex.
+  mutable std::mutex mutex_;
+  Task* first_ = nullptr;
+  Task* last_ = nullptr;
+  bool scheduled_ = false;
+  bool fresh_ = false;
+  Point legacy_seen_ = 0;
+  WaiterList waiters_;
+
+  // Owned by whoever works on the stream.
+  Task* batch_ = nullptr;
+  Task* current_ = nullptr;
+  Ref<Failure> resumed_;
+  Ref<Failure> failure_;  // set once, before `failed_at_`
+
+  std::ptrdiff_t fresh_slot_ = -1;  // guarded by the legacy order's mutex
+
+  std::atomic<Point> completed_{0};
+  std::atomic<Point> failed_at_{never};
+  std::atomic<Point> lowest_waited_{WaiterList::none};
+  std::atomic<std::uint64_t> operations_{0};
+  std::atomic<std::int64_t> busy_{0};
+  std::atomic<std::int64_t> busy_since_{0};
+};
+
+// Nanoseconds of the clock that timing events on the CPU read.
+std::int64_t now_nanoseconds() noexcept;
+
+}  // namespace anabranch::cpu

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "anabranch/backend.hpp"
+#include "stream.hpp"
+
+namespace anabranch::cpu {
+
+// Does nothing in its turn.
+class MarkTask final : public Task {
+ public:
+  Step start(CpuStream&, Ref<Failure>&) noexcept override { return Step::done; }
+};
+
+// Stores the time at which the stream comes to it.
+class StampTask final : public Task {
+ public:
+  explicit StampTask(Timestamp* stamp) : stamp_(Ref<Timestamp>::share(stamp)) {}
+  Step start(CpuStream&, Ref<Failure>&) noexcept override {
+    stamp_->nanoseconds.store(now_nanoseconds());
+    return Step::done;
+  }
+
+ private:
+  Ref<Timestamp> stamp_;
+};
+
+// Parks the stream until another has come to a point.
+class WaitTask final : public Task, private Waiter {
+ public:
+  WaitTask(CpuStream& target, Point point) : target_(Ref<CpuStream>::share(&target)), until_(point) {}
+  Step start(CpuStream& stream, Ref<Failure>& failure) noexcept override;
+
+ private:
+  void wake(const Ref<Failure>& failure) noexcept override { stream_->resume(failure); }
+
+  Ref<CpuStream> target_;
+  Point until_;
+  CpuStream* stream_ = nullptr;
+};
+
+// Parks the stream until something outside lets it go on.
+class PendingTask final : public Task {
+ public:
+  explicit PendingTask(Ref<Pending> pending) : pending_(std::move(pending)) {}
+  Step start(CpuStream& stream, Ref<Failure>& failure) noexcept override;
+  void skip(const Ref<Failure>& failure) noexcept override { pending_->skip(failure); }
+
+ private:
+  static void resume(void* context) noexcept;
+
+  Ref<Pending> pending_;
+  CpuStream* stream_ = nullptr;
+};
+
+// What a range task runs: the indices [begin, end) of its space.
+using RangeFunction = void (*)(std::int64_t begin, std::int64_t end, const std::int64_t* dims, const void* arguments);
+
+// Runs a function over a range of indices, alone while that is quick, else in chunks that idle workers of the device join.
+class RangeTask : public Task {
+ public:
+  RangeTask(RangeFunction function, const LaunchShape& shape) : function_(function), shape_(shape), size_(shape.size()) {}
+  Step start(CpuStream& stream, Ref<Failure>& failure) noexcept override;
+
+ protected:
+  virtual const void* arguments() const noexcept = 0;
+
+ private:
+  struct Shared;
+  class Helper;
+
+  RangeFunction function_;
+  LaunchShape shape_;
+  std::int64_t size_;
+};
+
+// A kernel, with its arguments behind it in the same block of memory.
+std::unique_ptr<Task> make_kernel_task(Kernel& kernel, const LaunchShape& shape, std::span<const std::uint64_t> arguments);
+std::unique_ptr<Task> make_copy_task(const Elements& dst, const Elements& src, std::int64_t count);
+std::unique_ptr<Task> make_fill_task(const Elements& dst, const void* value, std::int64_t count);
+
+}  // namespace anabranch::cpu

@@ -1,0 +1,66 @@
+#include "anabranch/host.hpp"
+
+namespace anabranch {
+
+void Pending::complete(Ref<Failure> failure) noexcept {
+  Resume resume = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    if (state_ == State::completed) return;
+    failure_ = std::move(failure);
+    if (state_ == State::entered) resume = resume_;
+    state_.store(State::completed, std::memory_order_release);
+  }
+  if (resume) resume(context_);
+}
+
+bool Pending::enter(Resume resume, void* context) noexcept {
+  {
+    std::lock_guard lock(mutex_);
+    if (state_ == State::completed) return false;
+    resume_ = resume;
+    context_ = context;
+    state_ = State::entered;
+  }
+  return true;
+}
+
+void Inbox::post(Errand* errand) noexcept {
+  std::lock_guard lock(mutex_);
+  errand->next_errand = nullptr;
+  (last_ ? last_->next_errand : first_) = errand;
+  last_ = errand;
+  ++posted_;
+  arrived_.notify_one();
+}
+
+Errand* Inbox::take() noexcept {
+  std::unique_lock lock(mutex_);
+  ++waiting_;
+  arrived_.wait(lock, [this] { return first_ || closed_; });
+  --waiting_;
+  if (closed_) return nullptr;
+  Errand* errand = first_;
+  first_ = errand->next_errand;
+  if (!first_) last_ = nullptr;
+  --posted_;
+  return errand;
+}
+
+void Inbox::close() noexcept {
+  std::lock_guard lock(mutex_);
+  closed_ = true;
+  arrived_.notify_all();
+}
+
+long Inbox::spare() const noexcept {
+  std::lock_guard lock(mutex_);
+  return waiting_ - posted_;
+}
+
+Inbox& host_inbox() {
+  static Inbox* inbox = new Inbox;
+  return *inbox;
+}
+
+}  // namespace anabranch

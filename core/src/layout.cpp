@@ -1,0 +1,191 @@
+#include "anabranch/layout.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "anabranch/error.hpp"
+
+namespace anabranch {
+namespace {
+
+// Walks the elements of a range in row-major order, one run along the innermost dimension after the other.
+class Walk {
+ public:
+  explicit Walk(const Elements& elements) : layout_(elements.layout), pointer_(elements.pointer) {
+    std::int64_t rest = elements.offset;
+    for (int d = layout_.ndim - 1; d >= 0; --d) {
+      index_[d] = rest % layout_.shape[d];
+      rest /= layout_.shape[d];
+      pointer_ += index_[d] * layout_.strides[d];
+    }
+  }
+
+  std::byte* pointer() const noexcept { return pointer_; }
+  std::int64_t stride() const noexcept { return layout_.strides[layout_.ndim - 1]; }
+  std::int64_t run() const noexcept { return layout_.shape[layout_.ndim - 1] - index_[layout_.ndim - 1]; }
+
+  void advance(std::int64_t count) noexcept {
+    int d = layout_.ndim - 1;
+    index_[d] += count;
+    pointer_ += count * layout_.strides[d];
+    while (d > 0 && index_[d] == layout_.shape[d]) {
+      pointer_ -= index_[d] * layout_.strides[d];
+      index_[d] = 0;
+      --d;
+      ++index_[d];
+      pointer_ += layout_.strides[d];
+    }
+  }
+
+ private:
+  const Layout& layout_;
+  std::byte* pointer_;
+  std::int64_t index_[max_dimensions] = {};
+};
+
+template <class T>
+void copy_run(std::byte* dst, std::int64_t dst_stride, const std::byte* src, std::int64_t src_stride, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) std::memcpy(dst + i * dst_stride, src + i * src_stride, sizeof(T));
+}
+
+struct Wide {
+  std::uint64_t low, high;
+};
+
+void copy_run(std::int64_t itemsize, std::byte* dst, std::int64_t dst_stride, const std::byte* src, std::int64_t src_stride,
+              std::int64_t count) {
+  if (dst_stride == itemsize && src_stride == itemsize) {
+    std::memcpy(dst, src, static_cast<std::size_t>(count * itemsize));
+    return;
+  }
+  switch (itemsize) {
+    case 1: return copy_run<std::uint8_t>(dst, dst_stride, src, src_stride, count);
+    case 2: return copy_run<std::uint16_t>(dst, dst_stride, src, src_stride, count);
+    case 4: return copy_run<std::uint32_t>(dst, dst_stride, src, src_stride, count);
+    case 8: return copy_run<std::uint64_t>(dst, dst_stride, src, src_stride, count);
+    default: return copy_run<Wide>(dst, dst_stride, src, src_stride, count);
+  }
+}
+
+template <class T>
+void fill_run(std::byte* dst, std::int64_t stride, const void* value, std::int64_t count) {
+  T item;
+  std::memcpy(&item, value, sizeof(T));
+  if (stride == sizeof(T)) {  // a constant stride, which compiles to wide stores
+    for (std::int64_t i = 0; i < count; ++i) std::memcpy(dst + i * std::int64_t{sizeof(T)}, &item, sizeof(T));
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) std::memcpy(dst + i * stride, &item, sizeof(T));
+  }
+}
+
+void fill_run(std::int64_t itemsize, std::byte* dst, std::int64_t stride, const void* value, std::int64_t count) {
+  switch (itemsize) {
+    case 1: return fill_run<std::uint8_t>(dst, stride, value, count);
+    case 2: return fill_run<std::uint16_t>(dst, stride, value, count);
+    case 4: return fill_run<std::uint32_t>(dst, stride, value, count);
+    case 8: return fill_run<std::uint64_t>(dst, stride, value, count);
+    default: return fill_run<Wide>(dst, stride, value, count);
+  }
+}
+
+}  // namespace
+
+std::int64_t Layout::size() const noexcept {
+  std::int64_t size = 1;
+  for (int d = 0; d < ndim; ++d) size *= shape[d];
+  return size;
+}
+
+bool Layout::contiguous() const noexcept {
+  std::int64_t expected = itemsize;
+  for (int d = ndim - 1; d >= 0; --d) {
+    if (shape[d] == 0) return true;
+    if (shape[d] != 1 && strides[d] != expected) return false;
+    expected *= shape[d];
+  }
+  return true;
+}
+
+void Layout::extent(std::int64_t& low, std::int64_t& high) const noexcept {
+  low = high = 0;
+  if (size() == 0) return;
+  for (int d = 0; d < ndim; ++d) {
+    const std::int64_t reach = (shape[d] - 1) * strides[d];
+    (reach < 0 ? low : high) += reach;
+  }
+  high += itemsize;
+}
+
+Layout Layout::merged() const noexcept {
+  Layout merged;
+  merged.itemsize = itemsize;
+  for (int d = 0; d < ndim; ++d) {
+    if (shape[d] == 1) continue;
+    const int last = merged.ndim - 1;
+    if (last >= 0 && merged.strides[last] == shape[d] * strides[d]) {
+      merged.shape[last] *= shape[d];
+      merged.strides[last] = strides[d];
+    } else {
+      merged.shape[merged.ndim] = shape[d];
+      merged.strides[merged.ndim] = strides[d];
+      ++merged.ndim;
+    }
+  }
+  if (merged.ndim == 0) {
+    merged.ndim = 1;
+    merged.shape[0] = 1;
+    merged.strides[0] = itemsize;
+  }
+  return merged;
+}
+
+Layout row_major(int ndim, const std::int64_t* shape, std::int64_t itemsize) {
+  if (ndim > max_dimensions) {
+    throw Error(ErrorKind::value,
+                "an array has at most " + std::to_string(max_dimensions) + " dimensions, not " + std::to_string(ndim));
+  }
+  Layout layout;
+  layout.ndim = ndim;
+  layout.itemsize = itemsize;
+  std::int64_t stride = itemsize;
+  bool overflow = false;
+  for (int d = ndim - 1; d >= 0; --d) {
+    if (shape[d] < 0) {
+      throw Error(ErrorKind::value, "negative size " + std::to_string(shape[d]) + " in dimension " + std::to_string(d));
+    }
+    layout.shape[d] = shape[d];
+    layout.strides[d] = stride;
+    overflow |= __builtin_mul_overflow(stride, std::max<std::int64_t>(shape[d], 1), &stride);
+  }
+  if (overflow) throw Error(ErrorKind::value, "the size of the array in bytes is over 2**63 - 1");
+  return layout;
+}
+
+void copy_elements(const Elements& dst, const Elements& src, std::int64_t count) noexcept {
+  if (count == 0) return;
+  Walk to(dst);
+  Walk from(src);
+  while (true) {
+    const std::int64_t run = std::min({to.run(), from.run(), count});
+    copy_run(dst.layout.itemsize, to.pointer(), to.stride(), from.pointer(), from.stride(), run);
+    count -= run;
+    if (count == 0) return;
+    to.advance(run);
+    from.advance(run);
+  }
+}
+
+void fill_elements(const Elements& dst, const void* value, std::int64_t count) noexcept {
+  if (count == 0) return;
+  Walk to(dst);
+  while (true) {
+    const std::int64_t run = std::min(to.run(), count);
+    fill_run(dst.layout.itemsize, to.pointer(), to.stride(), value, run);
+    count -= run;
+    if (count == 0) return;
+    to.advance(run);
+  }
+}
+
+}  // namespace anabranch

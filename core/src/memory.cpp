@@ -1,0 +1,136 @@
+#include "anabranch/memory.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+
+#include "anabranch/backend.hpp"
+
+namespace anabranch {
+namespace {
+
+bool finished(const Use& use) noexcept {
+  try {
+    return use.stream->backend().query(*use.stream, use.used);
+  } catch (const Error&) {
+    return true;  // failed work touches nothing any more
+  }
+}
+
+// Counts down the uses that are still under way and cleans up after itself when the last one is over.
+class Countdown {
+ public:
+  Countdown(std::vector<Use> uses, void (*done)(void*) noexcept, void* context)
+      : uses_(std::move(uses)), done_(done), context_(context), left_(uses_.size() + 1) {
+    waiters_ = std::make_unique<Arrival[]>(uses_.size());
+  }
+
+  void begin() noexcept {
+    for (std::size_t i = 0; i < uses_.size(); ++i) {
+      waiters_[i].owner = this;
+      Stream& stream = *uses_[i].stream;
+      if (!stream.backend().notify(stream, uses_[i].used, waiters_[i])) arrive();
+    }
+    arrive();
+  }
+
+ private:
+  struct Arrival final : Waiter {
+    void wake(const Ref<Failure>&) noexcept override { owner->arrive(); }
+    Countdown* owner = nullptr;
+  };
+
+  void arrive() noexcept {
+    if (left_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    done_(context_);
+    delete this;
+  }
+
+  std::vector<Use> uses_;
+  std::unique_ptr<Arrival[]> waiters_;
+  void (*done_)(void*) noexcept;
+  void* context_;
+  std::atomic<std::size_t> left_;
+};
+
+}  // namespace
+
+Ref<Storage> Storage::allocate(Backend& backend, Stream* stream, std::size_t bytes, MemoryKind kind) {
+  const Allocation allocation = bytes == 0 ? Allocation{} : backend.allocate(stream, bytes, kind);
+  auto storage = Ref<Storage>::take(new Storage(backend, kind, allocation.pointer, bytes));
+  // What the stream did with the memory before comes before anything that others do with it now.
+  if (allocation.ready != 0) storage->uses_.push_back({Ref<Stream>::share(stream), allocation.ready, allocation.ready});
+  return storage;
+}
+
+Ref<Storage> Storage::adopt(Backend& backend, void* pointer, std::size_t bytes, bool read_only, void* owner, Release release) {
+  auto storage = Ref<Storage>::take(new Storage(backend, MemoryKind::foreign, static_cast<std::byte*>(pointer), bytes));
+  storage->read_only_ = read_only;
+  storage->owner_ = owner;
+  storage->release_ = release;
+  return storage;
+}
+
+void Storage::note(Stream& stream, Point point, Access access) {
+  const bool writes = access != Access::read;
+  std::vector<Use> over;  // let go outside the lock, since that may recycle a stream
+  std::lock_guard lock(mutex_);
+  for (Use& use : uses_) {
+    if (use.stream.get() != &stream) continue;
+    use.used = std::max(use.used, point);
+    if (writes) use.wrote = std::max(use.wrote, point);
+    return;
+  }
+  // A new stream is the time to forget those that are through, so that the list stays as short as the streams in flight.
+  auto through = std::partition(uses_.begin(), uses_.end(), [](const Use& use) { return !finished(use); });
+  over.assign(std::make_move_iterator(through), std::make_move_iterator(uses_.end()));
+  uses_.erase(through, uses_.end());
+  uses_.push_back({Ref<Stream>::share(&stream), writes ? point : 0, point});
+}
+
+std::vector<Use> Storage::uses(Access access) const {
+  std::lock_guard lock(mutex_);
+  std::vector<Use> found;
+  for (const Use& use : uses_) {
+    if (access != Access::read) {
+      found.push_back(use);
+    } else if (use.wrote != 0) {
+      found.push_back({use.stream, use.wrote, use.wrote});
+    }
+  }
+  return found;
+}
+
+void Storage::dispose() noexcept {
+  std::erase_if(uses_, finished);
+  if (kind_ != MemoryKind::foreign) {
+    if (pointer_) backend_.free(pointer_, bytes_, kind_, std::move(uses_));
+  } else if (release_) {
+    if (uses_.empty()) {
+      release_(owner_);
+    } else {
+      struct Owner {
+        void* object;
+        Release release;
+      };
+      after(
+          std::move(uses_),
+          [](void* context) noexcept {
+            std::unique_ptr<Owner> owner(static_cast<Owner*>(context));
+            owner->release(owner->object);
+          },
+          new Owner{owner_, release_});
+    }
+  }
+  delete this;
+}
+
+void note(Stream& stream, Point point, std::span<const StorageAccess> accesses) {
+  for (const StorageAccess& access : accesses) access.storage->note(stream, point, access.access);
+}
+
+void after(std::vector<Use> uses, void (*done)(void* context) noexcept, void* context) {
+  (new Countdown(std::move(uses), done, context))->begin();
+}
+
+}  // namespace anabranch

@@ -1,0 +1,141 @@
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <mutex>
+#include <string>
+
+#include "anabranch/runtime.hpp"
+#include "cpu/backend.hpp"
+
+// The one place that names the backends.
+
+namespace anabranch {
+namespace {
+
+std::atomic<bool> used{false};
+std::atomic<bool> in_child{false};
+
+const char* variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value && *value ? value : nullptr;
+}
+
+int positive_variable(const char* name, int otherwise) {
+  const char* text = variable(name);
+  if (!text) return otherwise;
+  int value = 0;
+  const char* end = text + std::char_traits<char>::length(text);
+  const auto [stopped, error] = std::from_chars(text, end, value);
+  if (error != std::errc() || stopped != end || value < 1 || value > 1024) {
+    throw Error(ErrorKind::value, std::string(name) + " is \"" + text + "\"; it must be a number from 1 to 1024");
+  }
+  return value;
+}
+
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(CPU_COUNT(&set), 1) : 1;
+}
+
+// The memory that this process may use: the machine's, or its control group's limit where that is lower.
+std::size_t usable_memory() {
+  std::size_t bytes = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  std::size_t limit = 0;
+  if (std::ifstream("/sys/fs/cgroup/memory.max") >> limit) bytes = std::min(bytes, limit);
+  return bytes;
+}
+
+RuntimeOptions read_options(bool free_threaded) {
+  RuntimeOptions options;
+  options.cpu_devices = positive_variable("ANABRANCH_CPU_DEVICES", 1);
+  options.cpu_workers = positive_variable("ANABRANCH_CPU_WORKERS", usable_cores());
+  if (const char* device = variable("ANABRANCH_DEVICE")) options.first_device = device;
+  const char* name = "CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM";
+  if (const char* text = variable(name)) {
+    const std::string value = text;
+    if (value != "0" && value != "1") throw Error(ErrorKind::value, std::string(name) + " is \"" + value + "\"; it must be 0 or 1");
+    options.per_thread_default = value == "1";
+    options.default_reason = std::string(name) + "=" + value;
+  } else {
+    options.per_thread_default = free_threaded;
+    options.default_reason = free_threaded ? "free-threaded Python" : "Python with a global interpreter lock";
+  }
+  return options;
+}
+
+std::vector<Backend*> make_devices() {
+  const RuntimeOptions& options = runtime_options();
+  // Workers do not exist in a forked child, whoever forked.
+  pthread_atfork(nullptr, nullptr, [] {
+    if (used) in_child = true;
+  });
+  std::vector<Backend*> devices;
+  const std::size_t memory = usable_memory() / static_cast<std::size_t>(options.cpu_devices);
+  for (int i = 0; i < options.cpu_devices; ++i) devices.push_back(new cpu::CpuBackend(i, options.cpu_workers, memory));
+  used = true;
+  return devices;
+}
+
+std::string alias(const Backend& backend) {
+  return backend.capabilities().kind + ":" + std::to_string(backend.capabilities().index);
+}
+
+}  // namespace
+
+const RuntimeOptions& runtime_options(bool free_threaded) {
+  static const RuntimeOptions* options = new RuntimeOptions(read_options(free_threaded));
+  return *options;
+}
+
+const std::vector<Backend*>& devices() {
+  check_fork();
+  static const auto* devices = new std::vector<Backend*>(make_devices());
+  return *devices;
+}
+
+Backend& find_device(const std::string& name) {
+  std::string existing;
+  for (Backend* device : devices()) {
+    if (alias(*device) == name || (device->capabilities().index == 0 && device->capabilities().kind == name)) return *device;
+    existing += (existing.empty() ? "" : ", ") + alias(*device);
+  }
+  throw Error(ErrorKind::device, "no device \"" + name + "\"; there are " + existing);
+}
+
+int first_device() {
+  const std::string& name = runtime_options().first_device;
+  if (name.empty()) return 0;
+  const Backend& chosen = find_device(name);
+  const auto& all = devices();
+  return static_cast<int>(std::find(all.begin(), all.end(), &chosen) - all.begin());
+}
+
+bool forked() noexcept { return in_child.load(std::memory_order_relaxed); }
+
+void check_fork() {
+  if (forked()) {
+    throw Error(ErrorKind::fork,
+                "this process was forked from one that had used a device, whose threads and driver state do not exist here; "
+                "start processes with the \"spawn\" or \"forkserver\" method, or fork before the first use");
+  }
+}
+
+void stop_devices() noexcept {
+  if (!used || forked()) return;
+  for (Backend* device : devices()) device->stop();
+}
+
+std::uint64_t thread_serial() noexcept {
+  static std::atomic<std::uint64_t> next{0};
+  thread_local const std::uint64_t serial = ++next;
+  return serial;
+}
+
+}  // namespace anabranch

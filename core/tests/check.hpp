@@ -1,0 +1,50 @@
+// A test is TEST(name) { ... }. A program runs all of its tests, or those whose name contains its first argument.
+#pragma once
+
+#include <functional>
+#include <sstream>
+#include <string>
+
+namespace anabranch::check {
+
+// Thrown by a check that does not hold; no std::exception, so that CHECK_THROWS does not take it for one that is
+// expected. It ends the test, so check on the test's own thread only.
+struct Failure {
+  std::string what;
+};
+
+// Adds a test to the program; to be called before main, as TEST does. Suites that several backends share call it in a
+// loop.
+bool add(std::string name, std::function<void()> body);
+
+[[noreturn]] void fail(const char* file, int line, const std::string& what);
+
+template <class A, class B>
+void equal(const A& a, const B& b, const char* file, int line, const char* what) {
+  if (a == b) return;
+  std::ostringstream text;
+  text << what;
+  if constexpr (requires { text << a << b; }) text << ", but " << a << " != " << b;
+  fail(file, line, text.str());
+}
+
+}  // namespace anabranch::check
+
+#define TEST(name)                                                                      \
+  static void name();                                                                   \
+  static const bool name##_added [[maybe_unused]] = anabranch::check::add(#name, name); \
+  static void name()
+
+#define CHECK(condition) \
+  if (condition) {       \
+  } else                 \
+    anabranch::check::fail(__FILE__, __LINE__, #condition)
+
+#define CHECK_EQUAL(a, b) anabranch::check::equal((a), (b), __FILE__, __LINE__, #a " == " #b)
+
+#define CHECK_THROWS(type, expression)                                           \
+  try {                                                                          \
+    (void)(expression);                                                          \
+    anabranch::check::fail(__FILE__, __LINE__, #expression " throws no " #type); \
+  } catch (const type&) {                                                        \
+  }

@@ -1,0 +1,32 @@
+from libc.stdint cimport int64_t
+
+from anabranch._core cimport Elements, Layout, MemoryKind, Point, Ref, Storage
+from anabranch._core cimport Access as MemoryAccess
+from anabranch._core cimport CStream
+from anabranch._device cimport DeviceBase
+from anabranch._stream cimport Stream
+
+
+cdef class Array:
+    cdef Ref[Storage] storage
+    cdef DeviceBase _device
+    cdef Layout layout
+    cdef char* data             # the first element
+    cdef object _dtype
+    cdef int code               # of the dtype
+    cdef bint contiguous
+    cdef object __weakref__
+
+    cdef int check(self) except -1
+    # Where `offset` elements into the flattened array are.
+    cdef Elements elements(self, int64_t offset) noexcept
+    cdef int note(self, CStream* stream, Point point, MemoryAccess access) except -1
+    # Blocks until the host may access the memory.
+    cdef int synchronize(self, MemoryAccess access) except -1
+
+
+cdef Layout layout_of(object shape, object dtype) except *
+# A fresh array; with no stream, memory that everybody may use at once.
+cdef Array new_array(DeviceBase device, Layout layout, object dtype, Stream stream, MemoryKind kind)
+# An array over memory of `owner`, which is kept alive until the last use is over.
+cdef Array adopt_array(DeviceBase device, Layout layout, object dtype, char* data, bint read_only, object owner)

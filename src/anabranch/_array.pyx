@@ -1,0 +1,351 @@
+"""Arrays: memory of a device with a shape and a dtype, and views of it."""
+
+cimport cython
+from cpython.ref cimport Py_INCREF
+from cython.operator cimport dereference as deref
+from libc.stdint cimport int64_t, uintptr_t
+from libcpp.vector cimport vector
+
+from anabranch import _host_view, _protocol
+
+from anabranch cimport _core
+from anabranch._core cimport Access as MemoryAccess
+from anabranch._core cimport (
+    CStream, Elements, Layout, MemoryKind, Point, Ref, Storage, Use, byte_t, copy_elements, discard_reference, forked,
+    max_dimensions, row_major, synchronize_uses,
+)
+from anabranch._device cimport DeviceBase
+from anabranch._dtype cimport dtype_code
+from anabranch._host cimport ensure_host_thread
+from anabranch._stream cimport Stream
+
+from anabranch._errors import ClosedError
+
+
+@cython.final
+@cython.freelist(32)
+cdef class Array:
+    """Memory of a device, with a shape and a dtype. Made by `empty`, `zeros`, `ones`, `full`, `array`, `asarray`, `from_dlpack`.
+
+    Operations on it are asynchronous; `numpy`, `host`, ``__array__`` and ``__dlpack__`` wait for what they need. The memory is freed in stream
+    order, after every stream that used it, whichever thread drops the last reference. Indexing with integers, slices and ``...`` gives views,
+    which keep the memory.
+    """
+
+    def __init__(self):
+        raise TypeError("an Array is made by anabranch.empty, zeros, ones, full, array, asarray or from_dlpack")
+
+    cdef int check(self) except -1:
+        if self.storage.get() == NULL:
+            raise ClosedError(f"{self!r} is closed")
+        if forked():
+            _core.check_fork()
+        return 0
+
+    cdef Elements elements(self, int64_t offset) noexcept:
+        cdef Elements elements
+        elements.pointer = <byte_t*>self.data
+        elements.layout = self.layout
+        elements.offset = offset
+        return elements
+
+    cdef int note(self, CStream* stream, Point point, MemoryAccess access) except -1:
+        self.storage.get().note(deref(stream), point, access)
+        return 0
+
+    cdef int synchronize(self, MemoryAccess access) except -1:
+        cdef vector[Use] uses = self.storage.get().uses(access)
+        return synchronize_uses(uses)
+
+    @property
+    def shape(self):
+        """The size in each dimension, in elements."""
+        self.check()
+        return tuple([self.layout.shape[d] for d in range(self.layout.ndim)])
+
+    @property
+    def strides(self):
+        """The distance between neighbours in each dimension, in bytes."""
+        self.check()
+        return tuple([self.layout.strides[d] for d in range(self.layout.ndim)])
+
+    @property
+    def dtype(self):
+        """The type of the elements, a `numpy.dtype`."""
+        self.check()
+        return self._dtype
+
+    @property
+    def ndim(self):
+        """The number of dimensions."""
+        self.check()
+        return self.layout.ndim
+
+    @property
+    def size(self):
+        """The number of elements."""
+        self.check()
+        return self.layout.size()
+
+    @property
+    def nbytes(self):
+        """The size of the elements in bytes."""
+        self.check()
+        return self.layout.size() * self.layout.itemsize
+
+    @property
+    def device(self):
+        """The device whose memory it is."""
+        return self._device
+
+    @property
+    def ptr(self):
+        """The address of the first element, on its device."""
+        self.check()
+        return <uintptr_t>self.data
+
+    @property
+    def pinned(self):
+        """Whether it is host memory that every device can reach."""
+        self.check()
+        return self.storage.get().kind() == MemoryKind.pinned
+
+    @property
+    def read_only(self):
+        """Whether nothing may write to it: imported memory whose owner said so."""
+        self.check()
+        return self.storage.get().read_only()
+
+    @property
+    def closed(self):
+        """Whether `close` was called."""
+        return self.storage.get() == NULL
+
+    def close(self):
+        """Let go of the memory, in stream order: work already enqueued completes. Views keep it. Closing again does nothing."""
+        self.storage.reset()
+
+    def numpy(self):
+        """Return the elements as a new `numpy.ndarray`.
+
+        Blocks until the work that this array depends on, which is what writes to it, is complete, and waits for no other stream. Releases the
+        interpreter lock; Ctrl-C interrupts it.
+
+        Raises
+        ------
+        KernelError
+            If that work failed.
+        """
+        import numpy
+
+        self.check()
+        cdef Array kept = self[...]
+        kept.synchronize(MemoryAccess.read)
+        result = numpy.empty(kept.shape, kept._dtype)
+        cdef uintptr_t address = result.__array_interface__["data"][0]
+        cdef Elements dst
+        dst.pointer = <byte_t*>address
+        dst.layout = row_major(kept.layout.ndim, kept.layout.shape, kept.layout.itemsize)
+        dst.offset = 0
+        cdef Elements src = kept.elements(0)
+        cdef int64_t count = kept.layout.size()
+        with nogil:
+            copy_elements(dst, src, count)
+        return result
+
+    def host(self, write=False):
+        """Give the host direct access to CPU memory, for the length of a ``with`` block.
+
+        Parameters
+        ----------
+        write : bool
+            False: the view is read-only, and the host waits for what writes to the array. True: it waits for what reads from it, too.
+
+        Returns
+        -------
+        context manager of numpy.ndarray
+            A view of the same memory, without a copy, made when the block is entered.
+
+        Raises
+        ------
+        ValueError
+            For memory that the host cannot reach, or write access to read-only memory.
+        KernelError
+            On entry, if the work it waits for failed.
+        """
+        self.check()
+        if not self._device.backend.capabilities().host_memory:
+            raise ValueError(f"the host cannot reach {self!r}; use numpy(), or a pinned array")
+        if write and self.storage.get().read_only():
+            raise ValueError(f"{self!r} is read-only memory")
+        return _host_view.HostView(self, bool(write))
+
+    def _view(self, write):
+        # The memory as NumPy sees it, once the host may access it.
+        self.check()
+        cdef Array kept = self[...]
+        kept.synchronize(MemoryAccess.read_write if write else MemoryAccess.read)
+        return _host_view.over(kept, kept._interface(write))
+
+    def _interface(self, write):
+        return {
+            "version": 3,
+            "shape": self.shape,
+            "strides": self.strides,
+            "typestr": self._dtype.str,
+            "data": (<uintptr_t>self.data, not write),
+        }
+
+    def __array__(self, dtype=None, copy=None):
+        """Return the elements as a `numpy.ndarray`, waiting as `numpy` does; of CPU memory without a copy unless one is asked for or needed."""
+        import numpy
+
+        self.check()
+        if not self._device.backend.capabilities().host_memory:
+            raise TypeError(f"{self!r} is not CPU memory; use numpy() for a copy")
+        if copy:
+            own = self.numpy()
+            return own if dtype is None else own.astype(dtype, copy=False)
+        view = self._view(not self.storage.get().read_only())
+        if dtype is None or numpy.dtype(dtype) == self._dtype:
+            return view
+        if copy is not None:
+            raise ValueError(f"{self!r} has no elements of dtype {numpy.dtype(dtype)}, and a copy was ruled out")
+        return view.astype(dtype)
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        """Export as a DLPack capsule. CPU memory is exported once what writes to it is complete; `stream` must then be None."""
+        self.check()
+        return _protocol.export(self, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self):
+        """Return DLPack's type and number of the device."""
+        self.check()
+        return _protocol.device_of(self)
+
+    def __getitem__(self, key):
+        self.check()
+        cdef Array view = Array.__new__(Array)
+        view.storage = self.storage
+        view._device = self._device
+        view._dtype = self._dtype
+        view.code = self.code
+        view.data = self.data
+        view.layout.itemsize = self.layout.itemsize
+        view.layout.ndim = 0
+        cdef tuple parts = key if isinstance(key, tuple) else (key,)
+        cdef int64_t start, stop, step
+        cdef int64_t index
+        cdef int dimension = 0
+        cdef int missing = self.layout.ndim
+        cdef int ellipses = 0
+        for part in parts:
+            if part is Ellipsis:
+                ellipses += 1
+            else:
+                missing -= 1
+        if ellipses > 1:
+            raise IndexError("an index can only have a single ellipsis ('...')")
+        if missing < 0:
+            raise IndexError(f"too many indices: the array has {self.layout.ndim} dimensions, {self.layout.ndim - missing} were indexed")
+        if ellipses == 0:
+            parts += (Ellipsis,)
+        for part in parts:
+            if part is Ellipsis:
+                for _ in range(missing):
+                    _keep(view, self.layout.shape[dimension], self.layout.strides[dimension])
+                    dimension += 1
+            elif isinstance(part, slice):
+                size = self.layout.shape[dimension]
+                start, stop, step = part.indices(size)
+                index = len(range(start, stop, step))
+                if index > 0:
+                    view.data += start * self.layout.strides[dimension]
+                _keep(view, index, step * self.layout.strides[dimension])
+                dimension += 1
+            elif hasattr(type(part), "__index__") and not isinstance(part, bool):
+                index = part.__index__()
+                size = self.layout.shape[dimension]
+                if not -size <= index < size:
+                    raise IndexError(f"index {index} is out of range for dimension {dimension} of size {size}")
+                view.data += (index + size if index < 0 else index) * self.layout.strides[dimension]
+                dimension += 1
+            else:
+                raise TypeError(f"arrays are indexed with integers, slices and ..., not {type(part).__name__}")
+        view.contiguous = view.layout.contiguous()
+        return view
+
+    def __len__(self):
+        self.check()
+        if self.layout.ndim == 0:
+            raise TypeError("an array of no dimension has no length")
+        return self.layout.shape[0]
+
+    def __bool__(self):
+        raise TypeError("the truth of an array would have to wait for the device; use numpy()")
+
+    def __repr__(self):
+        if self.storage.get() == NULL:
+            return f"<Array of {self._device.alias}, closed>"
+        pinned = ", pinned" if self.pinned else ""
+        return f"<Array {self.shape} {self._dtype} on {self._device.alias}{pinned}>"
+
+
+cdef int _keep(Array view, int64_t size, int64_t stride) except -1:
+    view.layout.shape[view.layout.ndim] = size
+    view.layout.strides[view.layout.ndim] = stride
+    view.layout.ndim += 1
+    return 0
+
+
+cdef Layout layout_of(object shape, object dtype) except *:
+    cdef int64_t sizes[max_dimensions]
+    cdef int ndim = 0
+    if not isinstance(shape, (tuple, list)):
+        shape = (shape,)
+    if len(shape) > max_dimensions:
+        raise ValueError(f"an array has at most {max_dimensions} dimensions, not {len(shape)}")
+    for size in shape:
+        if not hasattr(type(size), "__index__") or isinstance(size, bool):
+            raise TypeError(f"a shape is an int or a tuple of ints; {size!r} is not an int")
+        size = size.__index__()
+        if size >= 2**63:
+            raise ValueError(f"the size {size} in dimension {ndim} is over 2**63 - 1")
+        if size < 0:
+            raise ValueError(f"negative size {size} in dimension {ndim}")
+        sizes[ndim] = size
+        ndim += 1
+    return row_major(ndim, sizes, dtype.itemsize)
+
+
+cdef Array new_array(DeviceBase device, Layout layout, object dtype, Stream stream, MemoryKind kind):
+    cdef Array array = Array.__new__(Array)
+    cdef CStream* target = NULL
+    if stream is not None:
+        target = stream.get()
+    array.storage = Storage.allocate(deref(device.backend), target, layout.size() * layout.itemsize, kind)
+    array._device = device
+    array.layout = layout
+    array.data = <char*>array.storage.get().pointer()
+    array._dtype = dtype
+    array.code = dtype_code(dtype)
+    array.contiguous = True
+    return array
+
+
+cdef Array adopt_array(DeviceBase device, Layout layout, object dtype, char* data, bint read_only, object owner):
+    cdef int64_t low = 0
+    cdef int64_t high = 0
+    cdef Array array = Array.__new__(Array)
+    layout.extent(low, high)
+    ensure_host_thread()
+    Py_INCREF(owner)
+    array.storage = Storage.adopt(
+        deref(device.backend), data + low, high - low, read_only, <void*>owner, discard_reference)
+    array._device = device
+    array.layout = layout
+    array.data = data
+    array._dtype = dtype
+    array.code = dtype_code(dtype)
+    array.contiguous = layout.contiguous()
+    return array

@@ -1,0 +1,49 @@
+"""What `await` does with a stream or an event under asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from anabranch._host import Notification
+
+
+def until(notification: Notification) -> Generator[Any, None, None]:
+    """Wait until the point is reached, without holding up the event loop.
+
+    Cancelling the wait leaves the work alone. A loop that closes before the point is reached is left alone too.
+    """
+    if notification.reached():
+        return
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[None] = loop.create_future()
+
+    def settle(error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(error)
+
+    def arrived(error: BaseException | None) -> None:
+        if loop.is_closed():
+            return
+        try:
+            loop.call_soon_threadsafe(settle, error)
+        except RuntimeError:
+            # Closed in between: nobody waits any more.
+            return
+
+    if notification.subscribe(arrived):
+        yield from future
+    else:
+        notification.reached()
+
+
+def nothing() -> Generator[Any, None, None]:
+    """Wait for nothing."""
+    return
+    yield

@@ -1,0 +1,220 @@
+"""The C++ core as the Cython modules see it. Contracts are in the headers."""
+
+from libc.stdint cimport int64_t, uint64_t, uintptr_t
+from libcpp cimport bool as cbool
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+cdef extern from "translate.hpp" namespace "anabranch::python" nogil:
+    void translate()
+
+cdef extern from "anabranch/ref.hpp" namespace "anabranch" nogil:
+    cdef cppclass Ref[T]:
+        Ref()
+        Ref(const Ref[T]&)
+        T* get() const
+        T& operator*() const
+        cbool operator bool() const
+        void reset()
+        @staticmethod
+        Ref[T] share(T*)
+        @staticmethod
+        Ref[T] take(T*)
+
+cdef extern from "anabranch/error.hpp" namespace "anabranch" nogil:
+    cdef cppclass Failure:
+        const string& message() const
+
+cdef extern from "<cstddef>" namespace "std" nogil:
+    cdef cppclass byte_t "std::byte":
+        pass
+
+cdef extern from "anabranch/layout.hpp" namespace "anabranch" nogil:
+    enum: max_dimensions
+    cdef cppclass Layout:
+        int ndim
+        int64_t itemsize
+        int64_t* shape
+        int64_t* strides
+        int64_t size() const
+        cbool contiguous() const
+        void extent(int64_t& low, int64_t& high) const
+    Layout row_major(int ndim, const int64_t* shape, int64_t itemsize) except +translate
+    cdef cppclass Elements:
+        byte_t* pointer
+        Layout layout
+        int64_t offset
+    void copy_elements(const Elements& dst, const Elements& src, int64_t count)
+    void fill_elements(const Elements& dst, const void* value, int64_t count)
+
+ctypedef uint64_t Point
+
+cdef extern from "anabranch/stream.hpp" namespace "anabranch" nogil:
+    cpdef enum class StreamRole "anabranch::StreamRole":
+        created
+        legacy
+        per_thread
+    cdef cppclass StreamOptions:
+        StreamOptions()
+        int priority
+        cbool non_blocking
+        StreamRole role
+        string name
+    cdef cppclass Activity:
+        uint64_t operations
+        int64_t busy_nanoseconds
+    cdef cppclass CStream "anabranch::Stream":
+        CBackend& backend() const
+        int priority() const
+        cbool non_blocking() const
+        StreamRole role() const
+        const string& name() const
+        Point issued() const
+        uintptr_t handle() const
+        Activity activity() const
+    cdef cppclass Waiter:
+        pass
+
+cdef extern from "anabranch/event.hpp" namespace "anabranch" nogil:
+    cdef cppclass Timestamp:
+        pass
+    cdef cppclass Record:
+        Ref[CStream] stream
+        Point point
+        Ref[Timestamp] stamp
+    cdef cppclass EventOptions:
+        EventOptions()
+        cbool timing
+        cbool blocking
+        cbool interprocess
+    cdef cppclass CEvent "anabranch::Event":
+        CBackend& backend() const
+        const EventOptions& options() const
+        Record last() const
+        void record(CStream&) except +translate
+        void wait(CStream&) except +translate
+        cbool query() except +translate
+    double elapsed_milliseconds(const Record&, const Record&)
+
+cdef extern from "anabranch/host.hpp" namespace "anabranch" nogil:
+    cdef cppclass Pending:
+        void complete()
+        void complete(Ref[Failure])
+        cbool completed() const
+    cdef cppclass Errand:
+        pass
+    cdef cppclass Inbox:
+        Errand* take()
+        long spare() const
+    Inbox& host_inbox()
+
+cdef extern from "anabranch/memory.hpp" namespace "anabranch" nogil:
+    cpdef enum class Access "anabranch::Access":
+        read
+        write
+        read_write
+    cpdef enum class MemoryKind "anabranch::MemoryKind":
+        device
+        pinned
+        foreign
+    cdef cppclass Use:
+        Ref[CStream] stream
+        Point wrote
+        Point used
+    cdef cppclass Storage:
+        @staticmethod
+        Ref[Storage] allocate(CBackend&, CStream*, size_t, MemoryKind) except +translate
+        @staticmethod
+        Ref[Storage] adopt(CBackend&, void*, size_t, cbool read_only, void* owner, void (*)(void*) noexcept) except +translate
+        CBackend& backend() const
+        byte_t* pointer() const
+        size_t bytes() const
+        MemoryKind kind() const
+        cbool read_only() const
+        void note(CStream&, Point, Access) except +translate
+        vector[Use] uses(Access) except +translate
+
+cdef extern from "<chrono>" namespace "std::chrono" nogil:
+    cdef cppclass nanoseconds:
+        nanoseconds()
+        nanoseconds(int64_t)
+
+cdef extern from "<span>" namespace "std" nogil:
+    cdef cppclass Slots "std::span<const std::uint64_t>":
+        Slots(const uint64_t*, size_t)
+
+cdef extern from "anabranch/backend.hpp" namespace "anabranch" nogil:
+    cdef cppclass Capabilities:
+        string kind
+        int index
+        string name
+        size_t total_memory
+        int lowest_priority
+        int highest_priority
+        int workers
+        cbool host_memory
+    cdef cppclass CKernel "anabranch::Kernel":
+        CKernel(void* code, string name)
+    cdef cppclass LaunchShape:
+        LaunchShape()
+        int ndim
+        int64_t* dims
+        int64_t size() const
+    cdef cppclass CBackend "anabranch::Backend":
+        const Capabilities& capabilities() const
+        Ref[CStream] create_stream(StreamOptions) except +translate
+        Ref[CStream] default_stream(StreamRole) except +translate
+        Ref[CStream] find_stream(uintptr_t) except +translate
+        vector[Ref[CStream]] streams() except +translate
+        Point record(CStream&, Timestamp*) except +translate
+        Point wait(CStream&, CStream&, Point) except +translate
+        cbool query(CStream&, Point) except +translate
+        cbool synchronize(CStream&, Point, nanoseconds) except +translate
+        cbool notify(CStream&, Point, Waiter&) except +translate
+        size_t free_memory() except +translate
+        Point copy(CStream&, const Elements&, const Elements&, int64_t) except +translate
+        Point fill(CStream&, const Elements&, const void*, int64_t) except +translate
+        Point launch(CStream&, CKernel&, const LaunchShape&, Slots) except +translate
+        Point suspend(CStream&, Ref[Pending]) except +translate
+
+cdef extern from "anabranch/runtime.hpp" namespace "anabranch" nogil:
+    cdef cppclass RuntimeOptions:
+        int cpu_devices
+        int cpu_workers
+        string first_device
+        cbool per_thread_default
+        string default_reason
+    const RuntimeOptions& runtime_options(cbool free_threaded) except +translate
+    int first_device() except +translate
+    CBackend& find_device(const string&) except +translate
+    cbool forked()
+    void check_fork() except +translate
+    void stop_devices()
+    uint64_t thread_serial()
+
+cdef extern from "errand.hpp" namespace "anabranch::python" nogil:
+    cpdef enum class ErrandKind "anabranch::python::ErrandKind":
+        call
+        notice
+        discard
+    cdef cppclass PythonErrand:
+        ErrandKind kind
+        void* object
+        Ref[Failure] error
+    cdef cppclass HostCall(Pending, PythonErrand):
+        HostCall(object)
+        void release()
+    cdef cppclass Notice(Waiter, PythonErrand):
+        Notice(object)
+    void discard_reference "anabranch::python::discard"(void*) noexcept
+    Ref[Failure] make_failure(const string&, object) except +translate
+    Ref[Pending] as_pending(HostCall*)
+    object payload_of(const Ref[Failure]&)
+    void throw_failure(const Ref[Failure]&) except +translate
+
+
+# Blocks this thread, without the interpreter lock, until the point is reached; signals are handled meanwhile.
+cdef int synchronize_point(CStream* stream, Point point) except -1
+# The same for each use.
+cdef int synchronize_uses(const vector[Use]& uses) except -1
+cdef bint per_thread_is_default() except -1

@@ -1,0 +1,71 @@
+"""What all extension modules share: waiting, and the beginning and the end of the process."""
+
+import atexit
+import sys
+
+from cpython.exc cimport PyErr_CheckSignals
+from cython.operator cimport dereference as deref
+from libcpp.vector cimport vector
+
+from anabranch._core cimport (
+    CStream, Point, Use, check_fork, nanoseconds, runtime_options, stop_devices,
+)
+
+from anabranch._errors import Error
+
+# How long a wait goes on before signals are looked at. Python's own handler has run by then; only the Python-level one is still due.
+cdef int signal_interval_ns = 20_000_000
+
+cdef bint _exiting = False
+
+
+cdef int synchronize_point(CStream* stream, Point point) except -1:
+    cdef bint reached
+    while True:
+        with nogil:
+            reached = stream.backend().synchronize(deref(stream), point, nanoseconds(signal_interval_ns))
+        if reached:
+            return 0
+        PyErr_CheckSignals()
+        check_fork()
+        if _exiting:
+            raise Error("the interpreter is exiting and the devices have stopped; this work will not complete")
+
+
+cdef int synchronize_uses(const vector[Use]& uses) except -1:
+    cdef size_t i
+    for i in range(uses.size()):
+        synchronize_point(uses[i].stream.get(), uses[i].used)
+    return 0
+
+
+cdef bint per_thread_is_default() except -1:
+    return runtime_options(not _gil_build()).per_thread_default
+
+
+cdef bint _gil_build():
+    import sysconfig
+
+    return not sysconfig.get_config_var("Py_GIL_DISABLED")
+
+
+def default_stream_reason():
+    """Return which default stream is in force, ``"legacy"`` or ``"per-thread"``, and why."""
+    options = runtime_options(not _gil_build())
+    return "per-thread" if options.per_thread_default else "legacy", options.default_reason.decode()
+
+
+def finalizing():
+    """Return whether the interpreter is on its way out."""
+    return _exiting or sys.is_finalizing()
+
+
+def _stop():
+    global _exiting
+    _exiting = True
+    with nogil:
+        stop_devices()
+
+
+# Runs before modules are torn down, so that no worker runs compiled code or touches memory that is about to go.
+atexit.register(_stop)

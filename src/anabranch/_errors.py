@@ -1,0 +1,74 @@
+"""The exceptions. Every one but those that Python's own types describe better derives from `Error`."""
+
+from __future__ import annotations
+
+__all__ = [
+    "CaptureError",
+    "ClosedError",
+    "CompileError",
+    "DeviceError",
+    "DriverError",
+    "Error",
+    "EventError",
+    "ForkError",
+    "KernelError",
+    "OutOfMemoryError",
+    "RaceError",
+]
+
+
+class Error(Exception):
+    """What every error of this library derives from."""
+
+
+class DeviceError(Error):
+    """An unknown device, or things of two devices where one was needed."""
+
+
+class ClosedError(Error):
+    """A stream, event, array or graph was used after it was closed."""
+
+
+class EventError(Error):
+    """An event cannot answer: for instance, a time asked of an event made without timing."""
+
+
+class CaptureError(Error):
+    """Something that a graph capture forbids."""
+
+
+class RaceError(Error):
+    """Two accesses to the same memory, one of them a write, with no order between their streams."""
+
+
+class CompileError(Error):
+    """A kernel could not be compiled. The message shows the line at fault."""
+
+
+class ForkError(Error):
+    """A device was used in a forked child whose parent had used one."""
+
+
+class KernelError(Error):
+    """An operation failed while it ran in its stream. Raised by every call that observes the stream from then on."""
+
+
+class OutOfMemoryError(Error, MemoryError):
+    """A device has too little memory left for an allocation."""
+
+
+class DriverError(Error):
+    """The CUDA driver returned an error.
+
+    Attributes
+    ----------
+    code : int
+        The driver's number of the error, a `CUresult`.
+    name : str
+        Its name, such as ``"CUDA_ERROR_ILLEGAL_ADDRESS"``.
+    """
+
+    def __init__(self, message: str, code: int = 0, name: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.name = name

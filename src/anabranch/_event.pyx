@@ -1,0 +1,194 @@
+"""Events."""
+
+cimport cython
+from cython.operator cimport dereference as deref
+
+from anabranch import _await
+
+from anabranch cimport _core
+from anabranch._core cimport (
+    CEvent, EventOptions, Record, Ref, elapsed_milliseconds, forked, synchronize_point,
+)
+from anabranch._device cimport DeviceBase, as_device
+from anabranch._host cimport notification
+from anabranch._stream cimport Stream, as_stream
+
+from anabranch._errors import ClosedError, EventError
+
+cdef extern from *:
+    """
+    static anabranch::Ref<anabranch::Event> make_event(anabranch::Backend& backend, const anabranch::EventOptions& options) {
+      return anabranch::make_ref<anabranch::Event>(backend, options);
+    }
+    """
+    Ref[CEvent] make_event(_core.CBackend&, const EventOptions&) nogil
+
+
+@cython.final
+cdef class Event:
+    """A marker put into a stream: complete when everything enqueued in that stream before it is complete.
+
+    Recording again replaces the record; waits and awaits keep the record that they found. An event never recorded is complete. Every method
+    is atomic and may be called from any thread.
+
+    Parameters
+    ----------
+    enable_timing : bool
+        Whether `elapsed_time` can be asked.
+    blocking : bool
+        Whether `synchronize` sleeps rather than spins. On the CPU it always sleeps.
+    interprocess : bool
+        Whether other processes may open the event.
+    device : Device or str, optional
+        On whose streams it can be recorded. None: the current device.
+
+    Raises
+    ------
+    ValueError
+        For timing together with interprocess.
+
+    Examples
+    --------
+    >>> import anabranch as ab
+    >>> begin, end = ab.Event(enable_timing=True), ab.Event(enable_timing=True)
+    >>> begin.record()
+    >>> a = ab.zeros(1000)
+    >>> end.record()
+    >>> begin.elapsed_time(end) >= 0
+    True
+    """
+
+    def __init__(self, enable_timing=False, blocking=False, interprocess=False, *, device=None):
+        if self.core.get() != NULL:
+            raise RuntimeError("an Event is made once")
+        if enable_timing and interprocess:
+            raise ValueError("an interprocess event cannot have timing")
+        cdef EventOptions options
+        options.timing = bool(enable_timing)
+        options.blocking = bool(blocking)
+        options.interprocess = bool(interprocess)
+        self.device = as_device(device)
+        _core.check_fork()
+        self.core = make_event(deref(self.device.backend), options)
+
+    cdef CEvent* get(self) except NULL:
+        if self.core.get() == NULL:
+            raise ClosedError(f"{self!r} is closed")
+        if forked():
+            _core.check_fork()
+        return self.core.get()
+
+    cdef int record_on(self, Stream stream) except -1:
+        self.get().record(deref(stream.get()))
+        return 0
+
+    cdef int wait_on(self, Stream stream) except -1:
+        self.get().wait(deref(stream.get()))
+        return 0
+
+    @property
+    def handle(self):
+        """What identifies the event to its driver."""
+        return <size_t>self.get()
+
+    @property
+    def closed(self):
+        """Whether `close` was called."""
+        return self.core.get() == NULL
+
+    @property
+    def enable_timing(self):
+        """Whether the event was made with timing."""
+        return self.get().options().timing
+
+    def close(self):
+        """Let go of the event. Waits that found its record keep it. Closing again does nothing."""
+        self.core.reset()
+
+    def record(self, stream=None):
+        """Put the marker into a stream.
+
+        Parameters
+        ----------
+        stream : Stream, optional
+            None: the current stream of the event's device.
+
+        Raises
+        ------
+        DeviceError
+            If the stream is another device's.
+        """
+        self.record_on(as_stream(stream, self.device))
+
+    def wait(self, stream=None):
+        """Let what is put into a stream from now on start after the last record. Does not block.
+
+        Parameters
+        ----------
+        stream : Stream, optional
+            Of any device. None: the current stream of the current device.
+        """
+        self.wait_on(as_stream(stream, None))
+
+    def query(self):
+        """Return whether the last record is complete. Does not block.
+
+        Raises
+        ------
+        KernelError
+            If the work before it failed.
+        """
+        return self.get().query()
+
+    def synchronize(self):
+        """Block the host until the last record, as of this call, is complete. Releases the interpreter lock; Ctrl-C interrupts it.
+
+        Raises
+        ------
+        KernelError
+            If the work before it failed.
+        """
+        cdef Record record = self.get().last()
+        if record.stream.get() != NULL:
+            synchronize_point(record.stream.get(), record.point)
+
+    def __await__(self):
+        """Wait, without blocking the event loop, until the last record, as of this call, is complete."""
+        cdef Record record = self.get().last()
+        if record.stream.get() == NULL:
+            return _await.nothing()
+        return _await.until(notification(record.stream, record.point))
+
+    def elapsed_time(self, Event end not None):
+        """Return the milliseconds from this event's last record to another's. Waits for both.
+
+        Raises
+        ------
+        EventError
+            If either was made without timing or never recorded; the message says which.
+        """
+        cdef Record first = _timed(self, "begin")
+        cdef Record last = _timed(end, "end")
+        synchronize_point(first.stream.get(), first.point)
+        synchronize_point(last.stream.get(), last.point)
+        return elapsed_milliseconds(first, last)
+
+    def __repr__(self):
+        if self.closed:
+            return f"<Event of {self.device.alias}, closed>"
+        options = self.core.get().options()
+        flags = "".join(
+            f", {name}"
+            for name, on in [("timing", options.timing), ("blocking", options.blocking), ("interprocess", options.interprocess)]
+            if on
+        )
+        return f"<Event of {self.device.alias}{flags}>"
+
+
+cdef Record _timed(Event event, str role) except *:
+    cdef Record record = event.get().last()
+    if not event.core.get().options().timing:
+        raise EventError(f"the {role} event {event!r} has no timing; create it with Event(enable_timing=True)")
+    if record.stream.get() == NULL:
+        raise EventError(f"the {role} event {event!r} was never recorded")
+    return record

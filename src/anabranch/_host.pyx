@@ -1,0 +1,166 @@
+"""Host threads: host functions in stream order, notifications for `await`, and references dropped by streams.
+
+Streams leave errands in the core's inbox; Python threads of ours wait there, without the interpreter lock, and do them. One thread always
+waits: whoever takes an errand and leaves nobody waiting starts another thread first. So there are as many threads as host
+functions running, and one more, and functions of different streams run at the same time however many there are.
+"""
+
+import threading
+
+cimport cython
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from cython.operator cimport dereference as deref
+
+from anabranch import _future
+from anabranch._core import finalizing
+
+from anabranch._core cimport (
+    CStream, ErrandKind, Failure, HostCall, Notice, Pending, Point, PythonErrand, Ref, as_pending, host_inbox,
+    throw_failure,
+)
+
+cdef extern from *:
+    """
+    static anabranch::python::HostCall* make_call(PyObject* object) { return new anabranch::python::HostCall(object); }
+    static anabranch::python::Notice* make_notice(PyObject* object) { return new anabranch::python::Notice(object); }
+    static anabranch::python::PythonErrand* take_errand() {
+      return static_cast<anabranch::python::PythonErrand*>(anabranch::host_inbox().take());
+    }
+    static anabranch::python::HostCall* as_call(anabranch::python::PythonErrand* errand) {
+      return static_cast<anabranch::python::HostCall*>(errand);
+    }
+    static void delete_errand(anabranch::python::PythonErrand* errand) {
+      if (errand->kind == anabranch::python::ErrandKind::notice) {
+        delete static_cast<anabranch::python::Notice*>(errand);
+      } else {
+        delete errand;
+      }
+    }
+    """
+    HostCall* make_call(object) nogil
+    Notice* make_notice(object) nogil
+    PythonErrand* take_errand() nogil
+    HostCall* as_call(PythonErrand*) nogil
+    void delete_errand(PythonErrand*) nogil
+
+# Threads that wait beyond this many go home.
+cdef long most_waiting = 8
+
+_numbers = iter(range(2**62))
+_started = threading.Event()
+_starting = threading.Lock()
+
+
+cdef int ensure_host_thread() except -1:
+    if not _started.is_set():
+        with _starting:
+            if not _started.is_set():
+                _start_thread()
+                _started.set()
+    return 0
+
+
+def _start_thread():
+    # Not named after its work, which changes; a daemon, so that a function behind a gate never opened does not hold up the exit.
+    threading.Thread(target=_serve, name=f"anabranch-host-{next(_numbers)}", daemon=True).start()
+
+
+def _serve():
+    cdef PythonErrand* errand
+    while True:
+        with nogil:
+            errand = take_errand()
+        if errand == NULL or finalizing():
+            return
+        if host_inbox().spare() < 1:
+            _start_thread()
+        _do(errand)
+        if host_inbox().spare() >= most_waiting:
+            return
+
+
+cdef int _do(PythonErrand* errand) except -1:
+    cdef ErrandKind kind = errand.kind
+    cdef object target = <object>errand.object
+    cdef object error = _error_of(errand.error) if errand.error.get() != NULL else None
+    Py_DECREF(target)
+    if kind == ErrandKind.call:
+        (<Call>target).run(as_call(errand), error)
+    else:
+        delete_errand(errand)
+        if kind == ErrandKind.notice:
+            target(error)
+    return 0
+
+
+cdef object _error_of(const Ref[Failure]& failure):
+    try:
+        throw_failure(failure)
+    except BaseException as error:
+        return error
+
+
+@cython.final
+cdef class Call:
+    cdef object future
+    cdef object fn
+    cdef tuple args
+    cdef dict kwargs
+
+    cdef int run(self, HostCall* call, object error) except -1:
+        # `call` is this method's until it is released.
+        cdef Pending* pending = call
+        cdef bint skipped = error is not None
+        if skipped:
+            outcome = _future.failed(error)
+        else:
+            outcome = _future.evaluate(self.future, self.fn, self.args, self.kwargs)
+        # Let go before anybody is told, so that what the function's arguments held is free by then.
+        self.fn = self.args = self.kwargs = None
+        # Nobody sees the future done and the stream not, or the other way round.
+        with self.future._condition:
+            with nogil:
+                pending.complete()
+            self.future.settle(outcome)
+        self.future.announce()
+        call.release()
+        return 0
+
+
+cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs):
+    ensure_host_thread()
+    cdef Call call = Call.__new__(Call)
+    call.future = _future.StreamFuture()
+    call.fn = fn
+    call.args = args
+    call.kwargs = kwargs
+    cdef HostCall* pending = make_call(call)
+    Py_INCREF(call)
+    stream.get().backend().suspend(deref(stream.get()), as_pending(pending))
+    pending.release()
+    return call.future
+
+
+@cython.final
+cdef class Notification:
+    def reached(self):
+        """Return whether the point is reached; raises if the work failed."""
+        return self.stream.get().backend().query(deref(self.stream.get()), self.point)
+
+    def subscribe(self, callback):
+        """Have ``callback(error)`` called once by a host thread, `error` being None or the failure; False if there is nothing to wait for."""
+        ensure_host_thread()
+        cdef Notice* notice = make_notice(callback)
+        Py_INCREF(callback)
+        if self.stream.get().backend().notify(deref(self.stream.get()), self.point, deref(notice)):
+            return True
+        Py_DECREF(callback)
+        delete_errand(notice)
+        return False
+
+
+cdef Notification notification(Ref[CStream] stream, Point point):
+    cdef Notification made = Notification.__new__(Notification)
+    made.stream = stream
+    made.point = point
+    return made

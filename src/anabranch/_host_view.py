@@ -1,0 +1,54 @@
+"""CPU memory as NumPy sees it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    import numpy as np
+
+    from anabranch._array import Array
+
+
+class _Exporter:
+    """What a NumPy view keeps alive: the array whose memory it shows."""
+
+    __slots__ = ("__array_interface__", "array")
+
+    def __init__(self, array: Array, interface: dict[str, Any]) -> None:
+        self.array = array
+        self.__array_interface__ = interface
+
+
+def over(array: Array, interface: dict[str, Any]) -> np.ndarray[Any, Any]:
+    """Return a NumPy array over the memory that `interface` describes; it keeps `array` alive."""
+    import numpy as np
+
+    if 0 in interface["shape"]:
+        empty = np.empty(interface["shape"], interface["typestr"])
+        empty.flags.writeable = not interface["data"][1]
+        return empty
+    return np.asarray(_Exporter(array, interface))
+
+
+class HostView:
+    """What `Array.host` returns."""
+
+    __slots__ = ("_array", "_write")
+
+    def __init__(self, array: Array, write: bool) -> None:
+        self._array = array
+        self._write = write
+
+    def __enter__(self) -> np.ndarray[Any, Any]:
+        return self._array._view(self._write)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        pass
+
+    def __repr__(self) -> str:
+        return f"<host access to {self._array!r}{', writing' if self._write else ''}>"

@@ -1,0 +1,279 @@
+"""Arrays to and from other libraries: DLPack and the array interfaces, without copies."""
+
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport calloc, free
+
+from anabranch._array cimport Array, adopt_array
+from anabranch._core cimport Layout, max_dimensions, row_major
+from anabranch._device cimport DeviceBase, as_device
+from anabranch._dtype cimport as_dtype
+
+# The structures of DLPack 1.x (dmlc.github.io/dlpack): its binary interface, which does not change within a major version.
+cdef extern from *:
+    """
+    #include <cstdint>
+    extern "C" {
+    struct DLDevice { int32_t device_type; int32_t device_id; };
+    struct DLDataType { uint8_t code; uint8_t bits; uint16_t lanes; };
+    struct DLTensor {
+      void* data; DLDevice device; int32_t ndim; DLDataType dtype; int64_t* shape; int64_t* strides; uint64_t byte_offset;
+    };
+    struct DLManagedTensor { DLTensor dl_tensor; void* manager_ctx; void (*deleter)(DLManagedTensor*); };
+    struct DLPackVersion { uint32_t major; uint32_t minor; };
+    struct DLManagedTensorVersioned {
+      DLPackVersion version; void* manager_ctx; void (*deleter)(DLManagedTensorVersioned*); uint64_t flags; DLTensor dl_tensor;
+    };
+    }
+    // A capsule consumer may delete on any thread, with or without the interpreter lock.
+    template <class T> static void delete_export(T* tensor) {
+      PyGILState_STATE state = PyGILState_Ensure();
+      Py_DECREF(static_cast<PyObject*>(tensor->manager_ctx));
+      PyGILState_Release(state);
+      free(tensor);
+    }
+    """
+    struct DLDevice:
+        int32_t device_type
+        int32_t device_id
+    struct DLDataType:
+        uint8_t code
+        uint8_t bits
+        uint16_t lanes
+    struct DLTensor:
+        void* data
+        DLDevice device
+        int32_t ndim
+        DLDataType dtype
+        int64_t* shape
+        int64_t* strides
+        uint64_t byte_offset
+    struct DLManagedTensor:
+        DLTensor dl_tensor
+        void* manager_ctx
+        void (*deleter)(DLManagedTensor*) noexcept
+    struct DLPackVersion:
+        uint32_t major
+        uint32_t minor
+    struct DLManagedTensorVersioned:
+        DLPackVersion version
+        void* manager_ctx
+        void (*deleter)(DLManagedTensorVersioned*) noexcept
+        uint64_t flags
+        DLTensor dl_tensor
+    void delete_plain "delete_export<DLManagedTensor>"(DLManagedTensor*) noexcept
+    void delete_versioned "delete_export<DLManagedTensorVersioned>"(DLManagedTensorVersioned*) noexcept
+
+cdef enum:
+    DL_CPU = 1
+    DL_CUDA_HOST = 3
+    DL_READ_ONLY = 1
+
+cdef dict _code_of_kind = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+cdef dict _kind_of_code = {code: kind for kind, code in _code_of_kind.items()}
+
+
+def device_of(Array array not None):
+    """Return DLPack's ``(type, number)`` of the array's device. All CPU devices are the one host to others."""
+    return DL_CPU, 0
+
+
+cdef void _describe(DLTensor* tensor, Array array, int64_t* sizes) noexcept:
+    cdef int d
+    tensor.data = array.data
+    tensor.device.device_type = DL_CPU
+    tensor.device.device_id = 0
+    tensor.ndim = array.layout.ndim
+    tensor.dtype.lanes = 1
+    tensor.shape = sizes
+    tensor.strides = sizes + array.layout.ndim
+    tensor.byte_offset = 0
+    for d in range(array.layout.ndim):
+        sizes[d] = array.layout.shape[d]
+        sizes[array.layout.ndim + d] = array.layout.strides[d] // array.layout.itemsize
+
+
+cdef void _discard_plain(object capsule) noexcept:
+    cdef DLManagedTensor* tensor
+    if PyCapsule_IsValid(capsule, "dltensor"):
+        tensor = <DLManagedTensor*>PyCapsule_GetPointer(capsule, "dltensor")
+        tensor.deleter(tensor)
+
+
+cdef void _discard_versioned(object capsule) noexcept:
+    cdef DLManagedTensorVersioned* tensor
+    if PyCapsule_IsValid(capsule, "dltensor_versioned"):
+        tensor = <DLManagedTensorVersioned*>PyCapsule_GetPointer(capsule, "dltensor_versioned")
+        tensor.deleter(tensor)
+
+
+def export(Array array not None, stream, max_version, dl_device, copy):
+    """Return a DLPack capsule: what `Array.__dlpack__` does."""
+    cdef DLManagedTensor* plain
+    cdef DLManagedTensorVersioned* versioned
+    cdef int d
+    if stream is not None:
+        raise BufferError(f"stream is {stream!r}, but CPU memory is exported without one")
+    if dl_device is not None and tuple(dl_device) != device_of(array):
+        raise BufferError(f"cannot export memory of {array._device.alias} to DLPack device {tuple(dl_device)}")
+    for d in range(array.layout.ndim):
+        if array.layout.strides[d] % array.layout.itemsize:
+            raise BufferError("DLPack counts strides in elements; these are not whole ones")
+    cdef bint read_only = array.storage.get().read_only()
+    if copy:
+        from anabranch._create import array as make
+
+        array = make(array.numpy(), device=array._device)
+        read_only = False
+    # The consumer may write, so it comes after the readers too.
+    array._view(not read_only)
+    cdef Array kept = array[...]
+    cdef DLDataType dtype
+    dtype.code = _code_of_kind[array._dtype.kind]
+    dtype.bits = 8 * array.layout.itemsize
+    dtype.lanes = 1
+    cdef size_t sizes = 2 * max_dimensions * sizeof(int64_t)
+    if max_version is not None and max_version[0] >= 1:
+        versioned = <DLManagedTensorVersioned*>calloc(1, sizeof(DLManagedTensorVersioned) + sizes)
+        if versioned == NULL:
+            raise MemoryError
+        versioned.version.major = 1
+        versioned.version.minor = 0
+        versioned.flags = DL_READ_ONLY if read_only else 0
+        if copy:
+            versioned.flags |= 2
+        versioned.deleter = delete_versioned
+        versioned.manager_ctx = <void*>kept
+        Py_INCREF(kept)
+        _describe(&versioned.dl_tensor, kept, <int64_t*>(versioned + 1))
+        versioned.dl_tensor.dtype = dtype
+        return PyCapsule_New(versioned, "dltensor_versioned", <void (*)(object) noexcept>_discard_versioned)
+    if read_only:
+        raise BufferError("read-only memory can only be exported to a consumer of DLPack 1.0 or later")
+    plain = <DLManagedTensor*>calloc(1, sizeof(DLManagedTensor) + sizes)
+    if plain == NULL:
+        raise MemoryError
+    plain.deleter = delete_plain
+    plain.manager_ctx = <void*>kept
+    Py_INCREF(kept)
+    _describe(&plain.dl_tensor, kept, <int64_t*>(plain + 1))
+    plain.dl_tensor.dtype = dtype
+    return PyCapsule_New(plain, "dltensor", <void (*)(object) noexcept>_discard_plain)
+
+
+cdef class _Import:
+    """Owns an imported DLPack tensor."""
+    cdef DLManagedTensor* plain
+    cdef DLManagedTensorVersioned* versioned
+
+    def __dealloc__(self):
+        if self.plain != NULL and self.plain.deleter != NULL:
+            self.plain.deleter(self.plain)
+        if self.versioned != NULL and self.versioned.deleter != NULL:
+            self.versioned.deleter(self.versioned)
+
+
+def from_dlpack(obj):
+    """Return an array over the memory of an object that speaks DLPack, without a copy.
+
+    The object is kept alive until the last use of the array is over. Host memory becomes ``cpu:0``'s.
+
+    Parameters
+    ----------
+    obj : object with ``__dlpack__`` and ``__dlpack_device__``
+
+    Raises
+    ------
+    TypeError
+        If the object does not speak DLPack, or its dtype is none that arrays hold.
+    BufferError
+        If the memory is of a device that cannot be used here.
+    """
+    if isinstance(obj, Array):
+        return obj[...]
+    if not (hasattr(obj, "__dlpack__") and hasattr(obj, "__dlpack_device__")):
+        raise TypeError(f"{type(obj).__name__} does not speak DLPack: it has no __dlpack__ and __dlpack_device__")
+    kind, _ = obj.__dlpack_device__()
+    if kind not in (DL_CPU, DL_CUDA_HOST):
+        raise BufferError(f"DLPack device type {int(kind)} cannot be used here; there is no such device")
+    try:
+        capsule = obj.__dlpack__(max_version=(1, 0))
+    except TypeError:
+        # Written before version 1.0.
+        capsule = obj.__dlpack__()
+    cdef _Import owner = _Import.__new__(_Import)
+    cdef DLTensor* tensor
+    cdef bint read_only = False
+    if PyCapsule_IsValid(capsule, "dltensor_versioned"):
+        owner.versioned = <DLManagedTensorVersioned*>PyCapsule_GetPointer(capsule, "dltensor_versioned")
+        PyCapsule_SetName(capsule, "used_dltensor_versioned")
+        if owner.versioned.version.major != 1:
+            raise BufferError(f"version {owner.versioned.version.major} of DLPack is not known here")
+        tensor = &owner.versioned.dl_tensor
+        read_only = owner.versioned.flags & DL_READ_ONLY
+    elif PyCapsule_IsValid(capsule, "dltensor"):
+        owner.plain = <DLManagedTensor*>PyCapsule_GetPointer(capsule, "dltensor")
+        PyCapsule_SetName(capsule, "used_dltensor")
+        tensor = &owner.plain.dl_tensor
+    else:
+        raise TypeError(f"{type(obj).__name__}.__dlpack__() returned no DLPack capsule")
+    letter = _kind_of_code.get(tensor.dtype.code)
+    if letter is None or tensor.dtype.lanes != 1 or tensor.dtype.bits % 8:
+        raise TypeError(f"DLPack dtype (code {tensor.dtype.code}, {tensor.dtype.bits} bits) is none that arrays hold")
+    dtype = as_dtype(f"{letter}{tensor.dtype.bits // 8}")
+    if tensor.ndim > max_dimensions:
+        raise ValueError(f"an array has at most {max_dimensions} dimensions, not {tensor.ndim}")
+    cdef Layout layout = row_major(tensor.ndim, tensor.shape, dtype.itemsize)
+    cdef int d
+    if tensor.strides != NULL:
+        for d in range(tensor.ndim):
+            layout.strides[d] = tensor.strides[d] * layout.itemsize
+    return _adopt(layout, dtype, <char*>tensor.data + tensor.byte_offset, read_only, owner)
+
+
+cdef Array _adopt(Layout layout, object dtype, char* data, bint read_only, object owner):
+    if layout.size() != 0 and <uintptr_t>data % <uintptr_t>min(layout.itemsize, 8):
+        raise ValueError("the memory is not aligned for its dtype; copy it with anabranch.array")
+    return adopt_array(as_device("cpu:0"), layout, dtype, data, read_only, owner)
+
+
+def asarray(obj):
+    """Return an array over the memory of an object, without a copy.
+
+    Takes what owns memory and speaks DLPack or the array interface: NumPy arrays, PyTorch and JAX tensors on the CPU, and the like. An `Array` is
+    returned as it is. The object is kept alive until the last use of the array is over. Host memory becomes ``cpu:0``'s.
+
+    Raises
+    ------
+    TypeError
+        For lists, scalars and other objects that own no such memory, or a dtype that arrays do not hold.
+    ValueError
+        For memory that is not aligned for its dtype.
+    """
+    if isinstance(obj, Array):
+        (<Array>obj).check()
+        return obj
+    import numpy
+
+    if isinstance(obj, (numpy.generic, int, float, complex, bool, list, tuple, str, bytes)):
+        raise TypeError(f"{type(obj).__name__} owns no memory to share; copy it with anabranch.array")
+    if not hasattr(obj, "__array_interface__"):
+        if hasattr(obj, "__dlpack__"):
+            return from_dlpack(obj)
+        raise TypeError(f"{type(obj).__name__} speaks neither DLPack nor an array interface; copy it with anabranch.array")
+    view = numpy.asarray(obj)
+    if not isinstance(view, numpy.ndarray) or not view.dtype.isnative:
+        raise TypeError(f"arrays cannot hold dtype {view.dtype}, which is not in this machine's byte order")
+    dtype = as_dtype(view.dtype)
+    cdef int64_t shape[max_dimensions]
+    if view.ndim > max_dimensions:
+        raise ValueError(f"an array has at most {max_dimensions} dimensions, not {view.ndim}")
+    cdef int d
+    for d in range(view.ndim):
+        shape[d] = view.shape[d]
+    cdef Layout layout = row_major(view.ndim, shape, dtype.itemsize)
+    for d in range(view.ndim):
+        layout.strides[d] = view.strides[d]
+    cdef uintptr_t address = view.__array_interface__["data"][0]
+    return _adopt(layout, dtype, <char*>address, not view.flags.writeable, view)

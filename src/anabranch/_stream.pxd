@@ -1,0 +1,27 @@
+from libc.stdint cimport uintptr_t
+
+from anabranch._core cimport CStream, Point, Ref
+from anabranch._device cimport DeviceBase
+
+
+cdef class Stream:
+    cdef Ref[CStream] record
+    cdef readonly DeviceBase device
+    cdef uintptr_t key              # the handle, also after close, for comparing
+    cdef bint per_thread            # each thread has a queue of its own
+    cdef bint is_default
+    cdef bint _closed
+    cdef object keeper              # what owns an external handle
+    cdef str _name
+    cdef object __weakref__
+
+    # The core's stream for this thread. Raises ClosedError, ForkError.
+    cdef CStream* get(self) except NULL
+    # Where the stream is now, as a host that observes it means it.
+    cdef Point now(self, CStream* stream) except? 0
+
+
+# The stream for what a user may pass as one, a Stream or None for the current one of `device` (NULL of None: the current device).
+cdef Stream as_stream(object stream, DeviceBase device)
+cdef Stream current_stream_of(int ordinal)
+cdef Stream default_stream_of(DeviceBase device)

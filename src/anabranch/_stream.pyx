@@ -1,0 +1,453 @@
+"""Streams, the default streams, and the current one."""
+
+cimport cython
+from cython.operator cimport dereference as deref
+
+from anabranch import _await
+
+from anabranch cimport _core
+from anabranch._context cimport TaskState, current_state, enter_stream, leave_scope, stream_in, use_stream
+from anabranch._core cimport (
+    CStream, Point, Ref, StreamOptions, StreamRole, forked, per_thread_is_default, synchronize_point,
+)
+from anabranch._device cimport DeviceBase, as_device, device_at
+from anabranch._event cimport Event
+from anabranch._host cimport notification, submit_call
+
+from anabranch._errors import ClosedError
+
+# By device ordinal: the legacy, the per-thread and the default stream's objects.
+cdef dict _legacy = {}
+cdef dict _per_thread = {}
+cdef list _defaults = []
+
+
+@cython.final
+cdef class Stream:
+    """A queue of operations that run in the order in which they were put in; those of two streams run in any order.
+
+    Operations are enqueued and run later: kernels, copies, fills, host functions. As a context manager the stream is its device's current
+    stream, and its device the current one, for the block and this task; what was there is restored after, also on error. Safe to use from
+    any thread; what one thread enqueues stays in its order.
+
+    Parameters
+    ----------
+    device : Device or str, optional
+        None: the current device.
+    priority : int
+        Lower numbers come first. Clamped to ``device.priority_range``.
+    non_blocking : bool
+        False: in order with the device's legacy default stream, as CUDA's blocking streams are.
+    name : str, optional
+        For messages and pictures.
+
+    Raises
+    ------
+    DeviceError
+        If there is no such device.
+
+    Examples
+    --------
+    >>> import anabranch as ab
+    >>> s = ab.Stream("cpu", name="upload")
+    >>> with s:
+    ...     a = ab.zeros(3)
+    >>> s.synchronize()
+    >>> s
+    <Stream 'upload' on cpu:0>
+    """
+
+    def __init__(self, device=None, *, priority=0, non_blocking=True, name=None):
+        if self.record.get() != NULL:
+            raise RuntimeError("a Stream is made once")
+        if isinstance(priority, bool) or not isinstance(priority, int):
+            raise TypeError(f"priority is an int, not {type(priority).__name__}")
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f"name is a str or None, not {type(name).__name__}")
+        cdef StreamOptions options
+        self.device = as_device(device)
+        _core.check_fork()
+        options.priority = max(-(2**30), min(2**30, priority))
+        options.non_blocking = bool(non_blocking)
+        if name is not None:
+            options.name = name.encode()
+        self._name = name
+        self.record = self.device.backend.create_stream(options)
+        self.key = self.record.get().handle()
+
+    @staticmethod
+    def from_external(obj, device=None):
+        """Wrap a stream that someone else made.
+
+        Parameters
+        ----------
+        obj : int or object with ``__cuda_stream__``
+            A handle, or a stream of this or another library. It is kept alive; closing the wrapper leaves it alone.
+        device : Device or str, optional
+            Whose stream a plain handle is. None: the current device.
+
+        Raises
+        ------
+        TypeError
+            If the object does not speak ``__cuda_stream__``, or not properly.
+        ValueError
+            If the device has no stream of that handle.
+        """
+        cdef Stream stream
+        cdef DeviceBase owner
+        if isinstance(obj, Stream):
+            owner = (<Stream>obj).device
+            if device is not None and as_device(device) is not owner:
+                raise ValueError(f"{obj!r} is not a stream of {as_device(device).alias}")
+            (<Stream>obj).get()
+            stream = Stream.__new__(Stream)
+            stream.record = (<Stream>obj).record
+            stream.per_thread = (<Stream>obj).per_thread
+            stream._name = (<Stream>obj)._name
+            handle = (<Stream>obj).key
+        else:
+            handle = _handle_of(obj)
+            owner = as_device(device)
+            stream = Stream.__new__(Stream)
+            stream.per_thread = handle == 2
+            stream.record = owner.backend.find_stream(handle)
+            name = stream.record.get().name().decode()
+            stream._name = name or None
+        stream.device = owner
+        stream.key = handle
+        stream.keeper = obj
+        return stream
+
+    cdef CStream* get(self) except NULL:
+        if self._closed:
+            raise ClosedError(f"{self!r} is closed")
+        if forked():
+            _core.check_fork()
+        if self.per_thread:
+            # The thread keeps the queue alive, for longer than this call.
+            return self.device.backend.default_stream(StreamRole.per_thread).get()
+        return self.record.get()
+
+    cdef Point now(self, CStream* stream) except? 0:
+        return self.device.backend.record(deref(stream), NULL)
+
+    @property
+    def priority(self):
+        """The priority in force."""
+        return self.get().priority()
+
+    @property
+    def non_blocking(self):
+        """Whether the stream has no order with the legacy default stream."""
+        return self.get().non_blocking()
+
+    @property
+    def name(self):
+        """The name given, or None."""
+        return self._name
+
+    @property
+    def handle(self):
+        """What identifies the stream to its driver; 1 is the legacy and 2 the per-thread default stream. Means nothing across devices."""
+        self.get()
+        return self.key
+
+    @property
+    def is_capturing(self):
+        """Whether a graph capture records what is put into the stream."""
+        self.get()
+        return False
+
+    @property
+    def closed(self):
+        """Whether `close` was called."""
+        return self._closed
+
+    def __cuda_stream__(self):
+        """Return ``(0, handle)``, as the protocol of the CUDA libraries asks. A CPU stream's handle means something to this library alone."""
+        return 0, self.handle
+
+    def close(self):
+        """Let go of the stream. Waits for nothing and loses nothing: work already enqueued completes. Closing again does nothing.
+
+        Raises
+        ------
+        ValueError
+            For a default stream.
+        """
+        if self.is_default:
+            raise ValueError(f"{self!r} cannot be closed: it is a default stream, there for as long as its device")
+        self._closed = True
+        self.record.reset()
+        self.keeper = None
+
+    def query(self):
+        """Return whether everything enqueued by now is complete. Does not block.
+
+        Raises
+        ------
+        KernelError
+            If the work failed.
+        """
+        cdef CStream* stream = self.get()
+        return self.device.backend.query(deref(stream), self.now(stream))
+
+    def synchronize(self):
+        """Block the host until everything enqueued by now is complete. Releases the interpreter lock; Ctrl-C interrupts it.
+
+        Raises
+        ------
+        KernelError
+            If the work failed.
+        """
+        cdef CStream* stream = self.get()
+        cdef Point point = self.now(stream)
+        if self.device.backend.query(deref(stream), point):
+            return
+        cdef Ref[CStream] kept = Ref[CStream].share(stream)
+        synchronize_point(kept.get(), point)
+
+    def __await__(self):
+        """Wait, without blocking the event loop, until everything enqueued by now is complete."""
+        cdef CStream* stream = self.get()
+        cdef Ref[CStream] kept = Ref[CStream].share(stream)
+        return _await.until(notification(kept, self.now(stream)))
+
+    def record_event(self, Event event=None):
+        """Put a marker into the stream.
+
+        Parameters
+        ----------
+        event : Event, optional
+            None: a new one, without timing.
+
+        Returns
+        -------
+        Event
+            The event recorded.
+        """
+        if event is None:
+            event = Event(device=self.device)
+        event.record_on(self)
+        return event
+
+    def wait_event(self, Event event not None):
+        """Let what is put into this stream from now on start after the event's last record. Does not block.
+
+        The event may be of another device. A record made later does not move the wait; one never recorded is complete.
+        """
+        event.wait_on(self)
+
+    def wait_stream(self, Stream other not None):
+        """Let what is put into this stream from now on start after everything in `other` by now. Does not block.
+
+        The other stream may be of another device.
+        """
+        cdef CStream* stream = self.get()
+        cdef CStream* target = other.get()
+        if stream != target:
+            self.device.backend.wait(deref(stream), deref(target), other.now(target))
+
+    def submit(self, fn, /, *args, **kwargs):
+        """Call a host function in stream order: after what was enqueued before, and before what is enqueued after.
+
+        It runs on a thread of its own, which starts with the default stream and device, so functions of several streams run at the same
+        time, and it may enqueue work and wait for other streams. If it raises, its future fails and nothing else.
+
+        Parameters
+        ----------
+        fn : callable
+        *args, **kwargs
+            Passed to it.
+
+        Returns
+        -------
+        concurrent.futures.Future
+            With the result. Cancelled before the stream comes to it, the function is not called. If the stream has failed by then, so has
+            the future.
+        """
+        if not callable(fn):
+            raise TypeError(f"fn must be callable, not {type(fn).__name__}")
+        cdef CStream* stream = self.get()
+        cdef Ref[CStream] kept = Ref[CStream].share(stream)
+        return submit_call(kept, fn, args, kwargs)
+
+    def use(self):
+        """Make this the current stream of its device, and its device the current one, for this task from now on."""
+        self.get()
+        use_stream(self.device.ordinal, self)
+
+    def __enter__(self):
+        self.get()
+        enter_stream(self, self.device.ordinal, self)
+        return self
+
+    def __exit__(self, kind, value, traceback):
+        leave_scope(self)
+
+    def __eq__(self, other):
+        if not isinstance(other, Stream):
+            return NotImplemented
+        cdef Stream stream = other
+        if stream is self:
+            return True
+        return not (self._closed or stream._closed) and self.key == stream.key and self.device is stream.device
+
+    def __hash__(self):
+        return hash((self.device.alias, self.key))
+
+    def __repr__(self):
+        name = f"{self._name!r} " if self._name else f"{self.key:#x} "
+        state = ", closed" if self._closed else ""
+        if not self._closed and self.record.get().priority() != 0:
+            state = f", priority {self.record.get().priority()}"
+        return f"<Stream {name}on {self.device.alias}{state}>"
+
+
+def _handle_of(obj):
+    if isinstance(obj, bool):
+        raise TypeError("a stream handle is an int, not bool")
+    if isinstance(obj, int):
+        handle = obj
+    else:
+        protocol = getattr(type(obj), "__cuda_stream__", None)
+        if protocol is None:
+            raise TypeError(f"{type(obj).__name__} is no stream: it is neither an int handle nor has it __cuda_stream__")
+        answer = obj.__cuda_stream__()
+        if (not isinstance(answer, tuple) or len(answer) != 2
+                or not all(isinstance(part, int) and not isinstance(part, bool) for part in answer)):
+            raise TypeError(f"{type(obj).__name__}.__cuda_stream__() must return (version, handle), not {answer!r}")
+        version, handle = answer
+        if version != 0:
+            raise TypeError(f"{type(obj).__name__} speaks version {version} of __cuda_stream__; this library knows version 0")
+    if not 0 <= handle < 2**64:
+        raise ValueError(f"{handle} is not a stream handle")
+    return handle
+
+
+cdef Stream _default_object(dict known, DeviceBase device, StreamRole role):
+    cdef Stream stream = known.get(device.ordinal)
+    if stream is None:
+        stream = Stream.__new__(Stream)
+        stream.device = device
+        stream.record = device.backend.default_stream(role)
+        stream.per_thread = role == StreamRole.per_thread
+        stream.is_default = True
+        stream._name = stream.record.get().name().decode()
+        stream.key = stream.record.get().handle()
+        stream = known.setdefault(device.ordinal, stream)
+    return stream
+
+
+cdef Stream default_stream_of(DeviceBase device):
+    if per_thread_is_default():
+        return _default_object(_per_thread, device, StreamRole.per_thread)
+    return _default_object(_legacy, device, StreamRole.legacy)
+
+
+cdef Stream _first_stream_of(int ordinal):
+    # The list grows once per device; two threads that fill it put in the same objects.
+    cdef DeviceBase device = device_at(ordinal)
+    cdef Stream stream = default_stream_of(device)
+    if len(_defaults) <= ordinal:
+        _defaults[:] = [default_stream_of(device_at(i)) for i in range(ordinal + 1)]
+    return stream
+
+
+cdef Stream current_stream_of(int ordinal):
+    cdef TaskState state = current_state()
+    if ordinal < 0:
+        ordinal = state.device
+    cdef object stream = stream_in(state, ordinal)
+    if stream is not None and not (<Stream>stream)._closed:
+        return <Stream>stream
+    if ordinal < len(_defaults):
+        return <Stream>_defaults[ordinal]
+    return _first_stream_of(ordinal)
+
+
+cdef Stream as_stream(object stream, DeviceBase device):
+    if stream is None:
+        return current_stream_of(-1 if device is None else device.ordinal)
+    if isinstance(stream, Stream):
+        return <Stream>stream
+    raise TypeError(f"a stream is a Stream or None, not {type(stream).__name__}; wrap others with Stream.from_external")
+
+
+def current_stream(device=None):
+    """Return the current stream of a device for this task: where work goes that names no stream.
+
+    Parameters
+    ----------
+    device : Device or str, optional
+        None: the current device.
+    """
+    if forked():
+        _core.check_fork()
+    if device is None:
+        return current_stream_of(-1)
+    return current_stream_of(as_device(device).ordinal)
+
+
+def legacy_stream(device=None):
+    """Return the legacy default stream of a device, in order with every blocking stream of it. One object per device."""
+    _core.check_fork()
+    return _default_object(_legacy, as_device(device), StreamRole.legacy)
+
+
+def per_thread_stream(device=None):
+    """Return the per-thread default stream of a device: one object, with a queue of its own in each thread; a blocking stream."""
+    _core.check_fork()
+    return _default_object(_per_thread, as_device(device), StreamRole.per_thread)
+
+
+def default_stream(device=None):
+    """Return whichever of the two default streams of a device is the default.
+
+    That is the per-thread one on a free-threaded build of Python, else the legacy one, unless the environment variable
+    ``CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM`` is ``1`` or ``0``. It is read once, at first use.
+    """
+    _core.check_fork()
+    return default_stream_of(as_device(device))
+
+
+class ScopedStream:
+    """A context manager that makes a stream current for the block. With None it does nothing.
+
+    Parameters
+    ----------
+    stream : Stream or None
+    sync_enter : bool
+        The stream waits for the one it replaces.
+    sync_exit : bool
+        At the end, the one it replaced waits for the stream.
+    """
+
+    __slots__ = ("stream", "sync_enter", "sync_exit", "_replaced")
+
+    def __init__(self, stream, sync_enter=True, sync_exit=False):
+        self.stream = None if stream is None else as_stream(stream, None)
+        self.sync_enter = sync_enter
+        self.sync_exit = sync_exit
+        self._replaced = []
+
+    def __enter__(self):
+        if self.stream is None:
+            return None
+        replaced = current_stream(self.stream.device)
+        if self.sync_enter:
+            self.stream.wait_stream(replaced)
+        self.stream.__enter__()
+        self._replaced.append(replaced)
+        return self.stream
+
+    def __exit__(self, kind, value, traceback):
+        if self.stream is None:
+            return
+        replaced = self._replaced.pop()
+        self.stream.__exit__(kind, value, traceback)
+        if self.sync_exit and not self.stream.closed and not replaced.closed:
+            replaced.wait_stream(self.stream)
+
+    def __repr__(self):
+        return f"ScopedStream({self.stream!r}, sync_enter={self.sync_enter}, sync_exit={self.sync_exit})"

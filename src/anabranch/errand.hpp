@@ -1,0 +1,61 @@
+#pragma once
+
+#include <Python.h>
+
+#include "anabranch/host.hpp"
+#include "anabranch/runtime.hpp"
+
+namespace anabranch::python {
+
+enum class ErrandKind { call, notice, discard };
+
+// Something for a host thread to do with a Python object, of which it owns a reference.
+struct PythonErrand : Errand {
+  PythonErrand(ErrandKind kind, PyObject* object) : kind(kind), object(object) {}
+  const ErrandKind kind;
+  PyObject* object;
+  Ref<Failure> error;  // the operation failed, or was never run because its stream had
+};
+
+// A host function in stream order: the stream holds at it until a host thread has called it.
+struct HostCall final : Pending, PythonErrand {
+  explicit HostCall(PyObject* object) : PythonErrand(ErrandKind::call, object) {}
+  void start() noexcept override {
+    retain();
+    host_inbox().post(this);
+  }
+  void skip(const Ref<Failure>& reason) noexcept override {
+    error = reason;
+    start();
+  }
+};
+
+// Tells a host thread that a point is reached.
+struct Notice final : Waiter, PythonErrand {
+  explicit Notice(PyObject* object) : PythonErrand(ErrandKind::notice, object) {}
+  void wake(const Ref<Failure>& reason) noexcept override {
+    error = reason;
+    host_inbox().post(this);
+  }
+};
+
+// Drops a reference that was kept while a stream used the object's memory. On a thread of Python's at once, on a worker, which must not
+// take the interpreter lock, through a host thread.
+inline void discard(void* object) noexcept {
+  if (PyGILState_Check()) {
+    Py_DECREF(static_cast<PyObject*>(object));
+  } else {
+    host_inbox().post(new PythonErrand(ErrandKind::discard, static_cast<PyObject*>(object)));
+  }
+}
+
+inline Ref<Failure> make_failure(const std::string& message, PyObject* payload) {
+  Py_XINCREF(payload);
+  return make_ref<Failure>(message, payload, payload ? &discard : nullptr);
+}
+
+inline Ref<Pending> as_pending(HostCall* call) { return Ref<Pending>::share(call); }
+inline PyObject* payload_of(const Ref<Failure>& failure) { return failure ? static_cast<PyObject*>(failure->payload()) : nullptr; }
+[[noreturn]] inline void throw_failure(const Ref<Failure>& failure) { throw AsyncError(failure); }
+
+}  // namespace anabranch::python

@@ -1,0 +1,52 @@
+"""Atomic updates for kernels.
+
+These three functions exist inside kernels only; each backend gives Numba their meaning.
+An update is one indivisible read and write of one element, against every thread of the device.
+It orders nothing else: other elements written before it may be seen after it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+
+def _outside(name: str) -> NoReturn:
+    raise RuntimeError(f"ab.{name} works inside a function decorated with @ab.kernel only")
+
+
+def atomic_add(array: Any, index: Any, value: Any) -> Any:
+    """Add `value` to ``array[index]`` indivisibly and return the element's old value.
+
+    Parameters
+    ----------
+    array : array
+        A kernel parameter that is not declared `In`, of an integer dtype, float32 or float64.
+    index : int or tuple of int
+        As many integers as the array has dimensions; negative ones count from the end.
+    value : scalar
+        Cast to the array's dtype. Integers wrap around.
+
+    Raises
+    ------
+    RuntimeError
+        Called outside a kernel.
+    """
+    _outside("atomic_add")
+
+
+def atomic_min(array: Any, index: Any, value: Any) -> Any:
+    """Lower ``array[index]`` to `value` if that is less; return the element's old value.
+
+    As `atomic_add`. For floats this is IEEE 754 minNum: a `value` that is NaN changes nothing,
+    and an element that is NaN is replaced. Of the two zeros either may remain.
+    """
+    _outside("atomic_min")
+
+
+def atomic_max(array: Any, index: Any, value: Any) -> Any:
+    """Raise ``array[index]`` to `value` if that is greater; return the element's old value.
+
+    As `atomic_add`. For floats this is IEEE 754 maxNum: a `value` that is NaN changes nothing,
+    and an element that is NaN is replaced. Of the two zeros either may remain.
+    """
+    _outside("atomic_max")

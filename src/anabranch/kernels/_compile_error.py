@@ -1,0 +1,147 @@
+"""The text of a `CompileError`: the user's line, the reason in short, the kinds of the arguments."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import re
+import textwrap
+from collections.abc import Sequence
+from types import FunctionType
+from typing import Final
+
+from anabranch._errors import CompileError
+from anabranch.kernels._annotation import IN_CODE
+from anabranch.kernels._parameter import Parameter
+from anabranch.kernels._signature import Signature, describe
+
+_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
+# How Numba writes a place: "typing of setitem at /home/ada/wave.py (12)".
+_PLACE: Final = re.compile(r"\b(?:at|from) (?P<file>[^\n]+?) \((?P<line>\d+)\)")
+_LIBRARIES: Final = frozenset({"numba", "numpy", "llvmlite"})
+_CALL: Final = re.compile(r">>> (.+)")
+_CLASS: Final = re.compile(r"^(?:\w+Error|\w+Exception): (?=\S)")
+_REJECTED: Final = "Rejected as the implementation raised a specific error:"
+_RAISED_FROM: Final = re.compile(r"^raised from (?P<file>.+):\d+$")
+_STAGE: Final = re.compile(r"^Failed in \w+ mode pipeline")
+# Modules of Numba about one builtin type each, which reject every argument of another type.
+_TYPE_MODULES: Final = re.compile(r"numba[\\/](?:cpython|typed|experimental)[\\/]")
+_PLACE_AFTER: Final = re.compile(r",? (?:Raised from|defined at) [^\n]+ \(\d+\)$")
+_READONLY: Final = "Cannot modify readonly array"
+_RECURSION: Final = "compiler re-entrant"
+_MAX_DECORATOR_LINES: Final = 30
+
+
+def definition(function: FunctionType) -> tuple[str, int]:
+    """Return the file and the line of the ``def`` of a function."""
+    code = function.__code__
+    for line in range(code.co_firstlineno, code.co_firstlineno + _MAX_DECORATOR_LINES):
+        if linecache.getline(code.co_filename, line).lstrip().startswith("def "):
+            return code.co_filename, line
+    return code.co_filename, code.co_firstlineno
+
+
+def compile_error(function: FunctionType, reason: str, place: tuple[str, int], arguments: str = "") -> CompileError:
+    """Return the error for `function`.
+
+    Parameters
+    ----------
+    function : function
+        The kernel's function.
+    reason : str
+        Why, in a sentence or a few lines.
+    place : (str, int)
+        File and line where: in the kernel or in a helper of it.
+    arguments : str, optional
+        Kinds of the arguments it was compiled for.
+    """
+    text = [f"kernel {function.__qualname__!r} cannot be compiled", f'  File "{place[0]}", line {place[1]}']
+    source = linecache.getline(*place).strip()
+    if source:
+        text.append(f"    {source}")
+    text.append(textwrap.indent(reason, "  "))
+    if arguments:
+        text.append(f"  with {arguments}")
+    return CompileError("\n".join(text))
+
+
+def from_compiler(
+    function: FunctionType, parameters: Sequence[Parameter], signature: Signature, error: Exception
+) -> CompileError:
+    """Return the error that tells the user what Numba refused."""
+    message = _COLOUR.sub("", str(error)) or type(error).__name__
+    place = find_place(function, error)
+    reason = _readonly_reason(parameters, place) if _READONLY in message else _reason(message)
+    if "float16" in message:
+        reason += "\nfew operations take a float16 element as it is; convert it first, as in np.float32(x[i])"
+    return compile_error(function, reason, place, describe(parameters, signature))
+
+
+def find_place(function: FunctionType, error: Exception) -> tuple[str, int]:
+    """Return the innermost place in the user's source that an error of Numba names."""
+    for match in _PLACE.finditer(_COLOUR.sub("", str(error))):
+        if _is_users(match["file"]):
+            return match["file"], int(match["line"])
+    at = getattr(error, "loc", None)
+    file, line = getattr(at, "filename", None), getattr(at, "line", None)
+    if isinstance(file, str) and isinstance(line, int) and _is_users(file):
+        return file, line
+    return definition(function)
+
+
+def _is_users(file: str) -> bool:
+    return not _LIBRARIES & set(re.split(r"[\\/]", file))
+
+
+def _reason(message: str) -> str:
+    """Pick the innermost cause out of Numba's message, which nests one per call."""
+    lines = [line.strip() for line in message.splitlines()]
+    lines = [line for line in lines if line and not _STAGE.match(_CLASS.sub("", line))]
+    if _RECURSION in message:
+        return "a kernel cannot call a function that calls itself"
+    cause = _specific_cause(lines) or (_CLASS.sub("", lines[0]) if lines else message)
+    calls = _CALL.findall(message)
+    if cause.startswith("No implementation of function") and calls:
+        return f"Numba has no {calls[-1]}"
+    return _PLACE_AFTER.sub("", cause)
+
+
+def _specific_cause(lines: Sequence[str]) -> str | None:
+    opened: list[str] = []
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        if line == _REJECTED:
+            opened.append(_CLASS.sub("", following))
+        raised = _RAISED_FROM.match(line)
+        if raised and opened:
+            cause = opened.pop()
+            if not _TYPE_MODULES.search(raised["file"]):
+                return cause
+    return None
+
+
+def _readonly_reason(parameters: Sequence[Parameter], place: tuple[str, int]) -> str:
+    declared = [parameter.name for parameter in parameters if parameter.access_code == IN_CODE]
+    written = _names_written(linecache.getline(*place).strip())
+    names = [name for name in declared if name in written] or declared
+    if not names:
+        return "the kernel writes an array whose memory is read-only"
+    which = " or ".join(repr(name) for name in names)
+    return f"the kernel writes {which}, declared ab.In; declare it ab.InOut, or ab.Out if it is only written"
+
+
+def _names_written(source: str) -> set[str]:
+    """Names in what one line of source assigns into or passes to an atomic."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:  # a part of a statement, or the head of one
+        return set()
+    names = set()
+    for node in ast.walk(tree):
+        target: ast.AST | None = None
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            target = node.value
+        elif isinstance(node, ast.Call) and node.args and "atomic" in ast.unparse(node.func):
+            target = node.args[0]
+        if target is not None:
+            names |= {child.id for child in ast.walk(target) if isinstance(child, ast.Name)}
+    return names

@@ -1,0 +1,140 @@
+"""A kernel for the CPU: from the disk cache, or compiled by Numba."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+import re
+import sys
+import threading
+from functools import cache
+from pathlib import Path
+from types import FunctionType
+from typing import TYPE_CHECKING, Final
+
+from anabranch.kernels import _cache
+from anabranch.kernels._compile_error import compile_error, definition, find_place, from_compiler
+from anabranch.kernels._fingerprint import UncacheableError, fingerprint
+from anabranch.kernels._parameter import Parameter
+from anabranch.kernels._restriction import check_restrictions
+from anabranch.kernels._signature import Signature, describe
+
+if TYPE_CHECKING:
+    from anabranch._errors import CompileError
+    from anabranch.kernels._cpu_object import Compiled
+
+# How many kernels this process has compiled; a kernel that the disk cache had is not one.
+compilations = 0
+
+_counting: Final = threading.Lock()
+# Functions that no kernel may need, by their names in an object file.
+_ALLOCATION: Final = re.compile(r"NRT_\w*(?:[Aa]lloc|new|varsize)|numba_(?:list|dict)_")
+_PYTHON: Final = re.compile(r"_?Py|numba_(?:gil|unpickle|do_raise)")
+
+
+def compile_kernel(function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature) -> Compiled:
+    """Return native code of `function` for a checked `signature`.
+
+    Raises
+    ------
+    anabranch.CompileError
+        Numba refuses the function, or it does what no kernel may.
+    """
+    from anabranch.kernels import _cpu_object
+
+    symbol = "anabranch_" + re.sub(r"[^A-Za-z0-9_]", "_", function.__qualname__)
+    key = _key(function, parameters, signature, symbol)
+    code = _cache.read("cpu", key) if key else None
+    if code is not None:
+        try:
+            return _cpu_object.load(code, symbol)
+        except _cpu_object.MissingSymbolError:
+            pass  # an optional library that it used is gone
+    code = _compile(function, parameters, signature, symbol)
+    try:
+        compiled = _cpu_object.load(code, symbol)
+    except _cpu_object.MissingSymbolError as error:
+        raise _missing_symbols(function, parameters, signature, error.names) from None
+    if key:
+        _cache.write("cpu", key, code)
+    return compiled
+
+
+def _compile(function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature, symbol: str) -> bytes:
+    global compilations
+    check_restrictions(function)
+    from anabranch.kernels import _cpu_numba
+    from anabranch.kernels._cpu_object import undefined_symbols
+
+    with _counting:
+        compilations += 1
+    try:
+        code: bytes = _cpu_numba.build(function, parameters, signature, symbol)
+    except _cpu_numba.ReturnsValueError as error:
+        reason = f"a kernel returns nothing; this one returns {error.kind}"
+        arguments = describe(parameters, signature)
+        raise compile_error(function, reason, definition(function), arguments) from None
+    except Exception as error:
+        # The traceback of a refusal tells nothing that the message does not; that of a bug does.
+        cause = None if type(error).__module__.startswith("numba.") else error
+        raise from_compiler(function, parameters, signature, error) from cause
+    unwanted = [name for name in undefined_symbols(code) if _ALLOCATION.match(name) or _PYTHON.match(name)]
+    if unwanted:
+        raise _missing_symbols(function, parameters, signature, unwanted)
+    return code
+
+
+def _missing_symbols(
+    function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature, names: list[str]
+) -> CompileError:
+    from anabranch.kernels._cpu_numba import find_allocation
+
+    place = definition(function)
+    if any(map(_ALLOCATION.match, names)):
+        reason = (
+            "a kernel cannot allocate memory (new arrays, expressions over whole arrays, lists, dicts, "
+            "strings): nobody could catch the failure; pass an array in"
+        )
+        place = find_place(function, find_allocation(function, parameters, signature))
+    elif any(map(_PYTHON.match, names)):
+        reason = "a kernel cannot print or use Python objects: no interpreter runs where it does"
+    elif any(".numba.unresolved$" in name for name in names):
+        reason = "a kernel cannot call a function that calls itself"
+    else:
+        reason = f"this CPU or system has no function {', '.join(names)}"
+    return compile_error(function, reason, place, describe(parameters, signature))
+
+
+def _key(function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature, symbol: str) -> str | None:
+    try:
+        content = fingerprint(function)
+    except UncacheableError:
+        return None
+    kinds = tuple((parameter.access_code, parameter.scalar) for parameter in parameters)
+    settings = sorted(item for item in os.environ.items() if item[0].startswith("NUMBA_"))
+    text = repr((_platform(), settings, symbol, kinds, signature))
+    return hashlib.sha256(text.encode() + content).hexdigest()
+
+
+@cache
+def _platform() -> tuple[object, ...]:
+    """Everything but the kernel that decides what the compiler puts out."""
+    from llvmlite import binding as llvm
+
+    try:
+        features = llvm.get_host_cpu_features().flatten()
+    except RuntimeError:  # an architecture LLVM cannot ask
+        features = ""
+    packages = tuple(importlib.metadata.version(name) for name in ("numba", "llvmlite", "numpy"))
+    sources = sorted(
+        (path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in Path(__file__).parent.glob("*.py")
+    )
+    return (
+        sys.implementation.cache_tag,
+        llvm.get_process_triple(),
+        llvm.get_host_cpu_name(),
+        features,
+        packages,
+        sources,
+    )

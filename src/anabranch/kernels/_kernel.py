@@ -1,0 +1,118 @@
+"""`kernel`: a Python function that runs once per index of a launch."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from collections.abc import Callable
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from anabranch.kernels._parameter import Parameter, read_parameters
+from anabranch.kernels._signature import Signature, check_signature
+
+if TYPE_CHECKING:
+    from anabranch.kernels._cpu_object import Compiled
+
+
+class Kernel:
+    """A kernel written in Python, made by `anabranch.kernel` and run by `anabranch.launch`.
+
+    Attributes
+    ----------
+    name : str
+        The function's name.
+    parameters : tuple of Parameter
+        The parameters after the index.
+    compiled_cpu : dict
+        Native code for the CPU per signature, filled by `compile_cpu`. A reader needs no lock.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    compiled_cpu: dict[Signature, Compiled]
+
+    def __init__(self, function: FunctionType, scope: dict[str, Any]) -> None:
+        self.parameters = read_parameters(function, scope)
+        functools.update_wrapper(self, function)
+        self._function = function
+        self.name = function.__name__
+        self.compiled_cpu = {}
+        self._compiling = threading.Lock()
+
+    def compile_cpu(self, signature: Signature) -> Compiled:
+        """Return native code for arguments of these kinds, compiled at most once.
+
+        Parameters
+        ----------
+        signature : tuple
+            ``(launch_ndim, (code, ...))`` with a code ``("array", dtype, ndim, contiguous,
+            readonly)`` or ``("scalar", dtype)`` per parameter after the index.
+
+        Returns
+        -------
+        Compiled
+            Its `address` is that of ``void(int64_t begin, int64_t end, const int64_t* dims,
+            const void* args)``, callable from any thread without the interpreter. It reads one
+            8-byte slot per scalar (two per complex number) as the dtype in the signature widened:
+            integers and booleans to 64 bits, floats to float64.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The kernel does not take such arguments.
+        anabranch.CompileError
+            The function cannot be compiled.
+        """
+        compiled = self.compiled_cpu.get(signature)
+        if compiled is not None:
+            return compiled
+        check_signature(self.name, self.parameters, signature)
+        with self._compiling:
+            compiled = self.compiled_cpu.get(signature)
+            if compiled is None:
+                from anabranch.kernels._cpu import compile_kernel
+
+                compiled = compile_kernel(self._function, self.parameters, signature)
+                self.compiled_cpu[signature] = compiled
+        return compiled
+
+    def __call__(self, *args: object, **kwargs: object) -> NoReturn:
+        raise TypeError(f"kernel {self.name!r} is not called; ab.launch({self.name}, dim, ...) runs it once per index")
+
+    def __repr__(self) -> str:
+        code = self._function.__code__
+        names = ", ".join(code.co_varnames[: code.co_argcount])
+        return f"<kernel {self._function.__qualname__}({names})>"
+
+
+def kernel(function: Callable[..., None]) -> Kernel:
+    """Turn a Python function into a kernel.
+
+    The function is called once per index of a launch: its first parameter is the index, an int,
+    or a tuple of ints for a launch of 2 to 4 dimensions, and the others are the launch's arguments.
+    `In`, `Out` and `InOut` in an annotation say what it does with an array; an annotation such as
+    ``float`` or ``"float32"`` casts a scalar. It runs as native code, on any device, so it may use
+    numbers, arrays, tuples, loops, `math`, NumPy's functions of scalars, the atomics, and plain
+    Python functions that do the same. Globals and closure variables are constants of the kernel.
+
+    Division follows NumPy, indices may be negative and are not checked against the shape, and
+    the calls for different indices run at the same time, in no order.
+
+    Raises
+    ------
+    TypeError
+        The function cannot be a kernel, or an annotation means nothing here.
+
+    Examples
+    --------
+    >>> @kernel
+    ... def saxpy(i, alpha: "float32", x, y):
+    ...     y[i] = alpha * x[i] + y[i]
+    >>> saxpy
+    <kernel saxpy(i, alpha, x, y)>
+    """
+    if not isinstance(function, FunctionType):
+        raise TypeError(f"@ab.kernel decorates a plain Python function, not {type(function).__name__} {function!r}")
+    return Kernel(function, sys._getframe(1).f_locals)

@@ -1,0 +1,65 @@
+"""What no kernel may do on any device, found before a compiler is involved.
+
+A kernel runs where nobody can catch an exception, so one cannot be raised: no ``raise``, no
+``assert``, and with neither no ``try``. Helper functions are held to the same.
+"""
+
+from __future__ import annotations
+
+import dis
+from types import FunctionType
+from typing import Final
+
+from anabranch.kernels._compile_error import compile_error, definition
+from anabranch.kernels._reference import codes_of, helpers, references
+
+# Opcodes. That of an assertion comes before the one of `raise`, which both have.
+_ASSERT: Final = "LOAD_ASSERTION_ERROR"
+_RAISE: Final = "RAISE_VARARGS"
+_TRY: Final = "PUSH_EXC_INFO"
+_YIELD: Final = "YIELD_VALUE"
+
+
+def check_restrictions(function: FunctionType) -> None:
+    """Raise `CompileError` with the line of what `function`, or a helper of it, may not do."""
+    for part in (function, *helpers(function)):
+        _check_calls(function, part)
+        for code in codes_of(part.__code__):
+            line = code.co_firstlineno
+            for instruction in dis.get_instructions(code):
+                line = _line(instruction) or line
+                reason = _forbidden(instruction)
+                if reason is not None:
+                    where = "" if part is function else f" (in {part.__name__!r}, which it calls)"
+                    raise compile_error(function, f"{reason}{where}", (code.co_filename, line))
+
+
+def _check_calls(function: FunctionType, part: FunctionType) -> None:
+    from anabranch.kernels._kernel import Kernel  # the kernel module imports what compiles, which imports this one
+
+    for name, value in references(part):
+        if isinstance(value, Kernel):
+            raise compile_error(
+                function,
+                f"{name!r} is a kernel and cannot be called from another; "
+                "put what both need into an undecorated function",
+                definition(part),
+            )
+
+
+def _line(instruction: dis.Instruction) -> int | None:
+    return None if instruction.positions is None else instruction.positions.lineno
+
+
+def _forbidden(instruction: dis.Instruction) -> str | None:
+    if instruction.opname == _ASSERT or (
+        instruction.opname == "LOAD_COMMON_CONSTANT" and "AssertionError" in instruction.argrepr
+    ):
+        return "a kernel cannot assert: nobody could catch the error"
+    if instruction.opname == _RAISE:
+        return "a kernel cannot raise: nobody could catch the exception; write a flag to an array instead"
+    if instruction.opname == _TRY:
+        return "a kernel cannot use try, with or finally: nothing in it raises"
+    if instruction.opname == _YIELD:
+        return "a kernel cannot yield"
+    return None

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <Python.h>
+
+#include <new>
+
+#include "anabranch/error.hpp"
+
+namespace anabranch::python {
+
+// Sets the Python exception for a core error. The class is looked up each time: this is not a hot path, and a static would exist once per
+// extension module.
+inline void set_error(const char* name, const char* message) {
+  PyObject* module = PyImport_ImportModule("anabranch._errors");
+  if (!module) return;
+  PyObject* type = PyObject_GetAttrString(module, name);
+  Py_DECREF(module);
+  if (!type) return;
+  PyErr_SetString(type, message);
+  Py_DECREF(type);
+}
+
+// What `except +` calls: turns the C++ exception in flight into a Python one. Runs with the interpreter lock.
+inline void translate() noexcept {
+  try {
+    throw;
+  } catch (const AsyncError& error) {
+    if (auto* cause = static_cast<PyObject*>(error.failure()->payload())) {
+      // The same exception is raised to everyone who looks; the traceback of the last one to look is not his.
+      PyException_SetTraceback(cause, Py_None);
+      PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(cause)), cause);
+    } else {
+      set_error("KernelError", error.what());
+    }
+  } catch (const Error& error) {
+    switch (error.kind()) {
+      case ErrorKind::value: PyErr_SetString(PyExc_ValueError, error.what()); break;
+      case ErrorKind::memory: set_error("OutOfMemoryError", error.what()); break;
+      case ErrorKind::device: set_error("DeviceError", error.what()); break;
+      case ErrorKind::event: set_error("EventError", error.what()); break;
+      case ErrorKind::kernel: set_error("KernelError", error.what()); break;
+      case ErrorKind::fork: set_error("ForkError", error.what()); break;
+    }
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+}
+
+}  // namespace anabranch::python

@@ -1,0 +1,117 @@
+"""What all tests of the package share: the devices, threads, fresh interpreters."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import Future
+from textwrap import dedent
+
+import pytest
+
+# Read when anabranch first looks for devices: two, so that every machine tests what crosses devices.
+os.environ.setdefault("ANABRANCH_CPU_DEVICES", "2")
+
+import anabranch as ab
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(60))
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("numba") and importlib.util.find_spec("numba") is None:
+        pytest.skip("Numba is not installed")
+
+
+@pytest.fixture(params=ab.devices(), ids=lambda device: device.alias)
+def device(request):
+    """Each device in turn."""
+    return request.param
+
+
+@pytest.fixture
+def other_device(device):
+    """A device other than `device`; over all values of `device`, every device is the other one once."""
+    devices = ab.devices()
+    if len(devices) == 1:
+        pytest.skip("there is only one device")
+    return devices[(devices.index(device) + 1) % len(devices)]
+
+
+@pytest.fixture
+def device_pair(device, other_device):
+    """Two different devices."""
+    return device, other_device
+
+
+@pytest.fixture(scope="session")
+def first_device():
+    """The current device of a thread that has chosen none."""
+    return ab.current_device()
+
+
+@pytest.fixture(autouse=True)
+def current_unchanged(first_device):
+    """A test leaves the current device and streams of its thread as they were."""
+    before = [ab.current_stream(device) for device in ab.devices()]
+    yield
+    assert ab.current_device() is first_device
+    assert [ab.current_stream(device) for device in ab.devices()] == before
+
+
+@pytest.fixture
+def in_thread():
+    """Call a function in a new thread; gives a future."""
+
+    def start(function, *args):
+        future = Future()
+
+        def run():
+            try:
+                future.set_result(function(*args))
+            except BaseException as error:
+                future.set_exception(error)
+
+        threading.Thread(target=run, daemon=True).start()
+        return future
+
+    return start
+
+
+@pytest.fixture
+def in_threads(in_thread):
+    """Call `function(0)` to `function(n - 1)` in `n` threads that start together; gives the results."""
+
+    def run(n, function):
+        start = threading.Barrier(n, timeout=30)
+
+        def body(index):
+            start.wait()
+            return function(index)
+
+        return [future.result(50) for future in [in_thread(body, index) for index in range(n)]]
+
+    return run
+
+
+@pytest.fixture
+def run_python(tmp_path):
+    """Run a script in a fresh interpreter in which every warning is an error; gives what it printed.
+
+    It must end in time, with status `returncode`, and print nothing to stderr. `env` sets variables, None removes one.
+    """
+
+    def run(script, *, env=(), returncode=0, timeout=40):
+        path = tmp_path / "script.py"
+        path.write_text(dedent(script))
+        environment = {key: value for key, value in {**os.environ, **dict(env)}.items() if value is not None}
+        command = [sys.executable, "-W", "error", str(path)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout, check=False)
+        assert (done.returncode, done.stderr) == (returncode, "")
+        return done.stdout
+
+    return run

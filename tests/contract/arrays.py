@@ -1,0 +1,31 @@
+"""What the tests of arrays share."""
+
+from concurrent.futures import wait
+
+import numpy as np
+
+DTYPES = [
+    "bool",
+    *("int8", "int16", "int32", "int64"),
+    *("uint8", "uint16", "uint32", "uint64"),
+    *("float16", "float32", "float64"),
+    *("complex64", "complex128"),
+]
+
+# Long enough for a loaded machine. Only a test that fails waits as long as this.
+TIMEOUT = 20.0
+
+
+def values(shape, dtype="float32"):
+    """Return a NumPy array whose neighbours differ, in every dtype."""
+    numbers = np.arange(np.prod(shape, dtype=np.int64)) * 7 % 97 + 1
+    if dtype == "bool":
+        return (numbers % 3 == 0).reshape(shape)
+    if np.dtype(dtype).kind == "c":
+        numbers = numbers - 1j * numbers
+    return numbers.astype(dtype).reshape(shape)
+
+
+def held(future):
+    """Tell whether a call is still held, after a moment in which one that is not would have returned."""
+    return not wait([future], timeout=0.05).done

@@ -1,0 +1,92 @@
+"""The public names: exported, documented and typed, each in every place or in none."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import anabranch
+
+PACKAGE = Path(__file__).parents[1] / "src" / "anabranch"
+STUBS = pytest.mark.parametrize("stub", sorted(PACKAGE.glob("_*.pyi")), ids=lambda stub: stub.stem)
+
+
+def public(names: list[str]) -> list[str]:
+    return sorted(name for name in names if not name.startswith("_"))
+
+
+@pytest.mark.parametrize("name", anabranch.__all__)
+def test_every_exported_name_exists_and_is_documented(name: str) -> None:
+    exported = getattr(anabranch, name)
+    if name != "__version__":
+        assert inspect.getdoc(exported)
+
+
+def test_all_names_everything_public() -> None:
+    defined = [name for name, value in vars(anabranch).items() if not inspect.ismodule(value)]
+    assert set(public(defined)) <= set(anabranch.__all__)
+    assert set(anabranch.__all__) <= set(dir(anabranch))
+
+
+def test_all_has_no_duplicates() -> None:
+    assert len(anabranch.__all__) == len(set(anabranch.__all__))
+
+
+def definitions(stub: Path) -> dict[str, ast.stmt]:
+    """Return the functions, classes and constants that a stub defines, protocols left out: they only exist there."""
+    found: dict[str, ast.stmt] = {}
+    for node in ast.parse(stub.read_text()).body:
+        match node:
+            case ast.ClassDef(name=name, bases=bases) if "Protocol" not in [ast.unparse(base) for base in bases]:
+                found[name] = node
+            case ast.FunctionDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
+                found[name] = node
+    return found
+
+
+def exported_from(module: str) -> list[str]:
+    """Return the names that the package's ``__init__`` takes from one of its modules."""
+    nodes = ast.parse((PACKAGE / "__init__.py").read_text()).body
+    imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module == f"anabranch.{module}"]
+    return [alias.name for node in imports for alias in node.names]
+
+
+@STUBS
+def test_stub_has_what_the_package_exports(stub: Path) -> None:
+    names = [name for name in exported_from(stub.stem) if name in anabranch.__all__]
+    assert set(names) - set(definitions(stub)) == set()
+
+
+@STUBS
+def test_module_has_what_its_stub_says(stub: Path) -> None:
+    module = import_module(f"anabranch.{stub.stem}")
+    missing = [
+        name
+        for name, node in definitions(stub).items()
+        if not hasattr(module, name) and "TypeAlias" not in ast.unparse(node)
+    ]
+    assert missing == []
+
+
+@STUBS
+def test_stub_and_module_define_the_same_members(stub: Path) -> None:
+    module = import_module(f"anabranch.{stub.stem}")
+    for name, node in definitions(stub).items():
+        if isinstance(node, ast.ClassDef) and name in anabranch.__all__:
+            functions = [member.name for member in node.body if isinstance(member, ast.FunctionDef)]
+            variables = [ast.unparse(member.target) for member in node.body if isinstance(member, ast.AnnAssign)]
+            assert sorted(set(public(functions + variables))) == public(dir(getattr(module, name)))
+
+
+def test_importing_brings_in_neither_numpy_nor_numba() -> None:
+    code = (
+        "import sys, anabranch; print([name for name in ('numpy', 'numba', 'asyncio', 'typer') if name in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"

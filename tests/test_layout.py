@@ -1,0 +1,130 @@
+"""The rules of the layout: what may include what, where names may stand, and how long files may be."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+CORE = ROOT / "core"
+PACKAGE = ROOT / "src" / "anabranch"
+FOLDERS = ("core", "src", "tests", "tools", "benchmarks", "examples")
+
+BACKENDS = ("cpu", "cuda", "null")
+REGISTRY = CORE / "src" / "registry.cpp"  # the one shared file that names the backends
+
+# Files that one backend has and the others have no use for.
+EXTRA_FILES: dict[str, set[str]] = {
+    "cpu": set(),
+    "cuda": set(),
+    "null": set(),
+}
+
+# Files over 400 lines, and why they are not two.
+LONG_FILES: dict[str, str] = {}
+
+
+def sources(folder: Path, *suffixes: str) -> list[Path]:
+    """Return the files below a folder that have one of the suffixes, links left out."""
+    files = (file for suffix in suffixes for file in folder.rglob(f"*{suffix}"))
+    return sorted(file for file in files if file.is_relative_to(file.resolve().parent))
+
+
+def name(file: Path) -> str:
+    return file.relative_to(ROOT).as_posix()
+
+
+CPP = sources(CORE, ".hpp", ".cpp")
+SHARED_CPP = [
+    file for file in CPP if file.is_relative_to(CORE / "include") or (file.parent == CORE / "src" and file != REGISTRY)
+]
+PYTHON = [file for folder in FOLDERS for file in sources(ROOT / folder, ".py", ".pyi", ".pyx", ".pxd")]
+MODULES = sorted(PACKAGE.glob("_*.pyx"))
+
+
+def includes(file: Path) -> list[str]:
+    return re.findall(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', file.read_text(), re.MULTILINE)
+
+
+def without_comments(text: str) -> str:
+    return re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("file", CPP, ids=name)
+def test_core_knows_no_python(file: Path) -> None:
+    assert "Python.h" not in includes(file)
+
+
+@pytest.mark.parametrize("file", SHARED_CPP, ids=name)
+def test_shared_core_names_no_backend(file: Path) -> None:
+    code = without_comments(file.read_text())
+    folders = [include for include in includes(file) if set(Path(include).parts) & set(BACKENDS)]
+    classes = re.findall(r"\b(?:Cpu|Cuda|Null)[A-Z]\w*|\b(?:cpu|cuda|null)::", code)
+    conditions = re.findall(r"^\s*#\s*(?:el)?if.*(?:CPU|CUDA|NULL_).*", code, re.MULTILINE)
+    assert folders + classes + conditions == []
+
+
+def test_backends_have_the_same_files() -> None:
+    files = {
+        folder: {file.name for file in sources(CORE / "src" / folder, ".hpp", ".cpp")} - EXTRA_FILES[folder]
+        for folder in BACKENDS
+        if (CORE / "src" / folder).is_dir()
+    }
+    everywhere = set().union(*files.values())
+    missing = {folder: everywhere - present for folder, present in files.items() if everywhere - present}
+    assert missing == {}
+
+
+@pytest.mark.parametrize("file", [file for file in CPP if file.is_relative_to(CORE / "src")], ids=name)
+def test_private_headers_stay_in_their_folder(file: Path) -> None:
+    others = [folder for folder in BACKENDS if file.parent != CORE / "src" / folder]
+    foreign = [include for include in includes(file) if set(Path(include).parts) & set(others)]
+    assert file == REGISTRY or foreign == []
+
+
+def test_no_file_is_too_long() -> None:
+    lengths = {name(file): len(file.read_text().splitlines()) for file in [*CPP, *PYTHON, *sources(PACKAGE, ".hpp")]}
+    assert {file: length for file, length in lengths.items() if length > 800} == {}
+    assert {file: length for file, length in lengths.items() if length > 400 and file not in LONG_FILES} == {}
+
+
+def test_every_extension_module_has_a_stub() -> None:
+    assert [name(file) for file in MODULES if not file.with_suffix(".pyi").is_file()] == []
+
+
+def test_nothing_is_called_utils() -> None:
+    assert [name(file) for file in [*CPP, *PYTHON] if "util" in file.stem] == []
+
+
+def test_nothing_is_left_to_do() -> None:
+    mark = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|X" r"XX)\b")
+    assert [name(file) for file in [*CPP, *PYTHON] if mark.search(file.read_text())] == []
+
+
+def imported(file: Path) -> list[str]:
+    """Return the dotted names of the modules that a Python file imports absolutely."""
+    names: list[str] = []
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.append(node.module)
+    return names
+
+
+@pytest.mark.parametrize("file", sources(PACKAGE, ".py"), ids=name)
+def test_package_uses_no_private_module_of_another(file: Path) -> None:
+    private = [
+        module
+        for module in imported(file)
+        if not module.startswith(("anabranch", "__future__")) and re.search(r"(?:^|\.)_", module)
+    ]
+    assert private == []
+
+
+@pytest.mark.parametrize("file", [file for file in PYTHON if "tests/contract" in name(file)], ids=name)
+def test_contract_tests_use_the_public_names(file: Path) -> None:
+    assert [module for module in imported(file) if module.startswith("anabranch._")] == []

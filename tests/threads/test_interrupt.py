@@ -1,0 +1,91 @@
+"""Signals reach a thread that waits: Python's handlers run while the host is blocked."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+import anabranch as ab
+
+
+class InterruptError(Exception):
+    """Raised by a signal's handler."""
+
+
+WAIT = {
+    "stream": lambda stream: stream.synchronize(),
+    "event": lambda stream: stream.record_event().synchronize(),
+    "blocking event": lambda stream: stream.record_event(ab.Event(blocking=True, device=stream.device)).synchronize(),
+    "device": lambda stream: stream.device.synchronize(),
+    "every device": lambda _: ab.synchronize(),
+    "numpy": lambda stream: ab.zeros(1, device=stream.device, stream=stream).numpy(),
+}
+each_wait = pytest.mark.parametrize("wait", WAIT.values(), ids=WAIT)
+
+
+@pytest.fixture
+def signalled():
+    """Gives a function that starts to send this thread a signal, until a function given to it has handled one."""
+    before = signal.getsignal(signal.SIGUSR1)
+    me, stop = threading.get_ident(), threading.Event()
+
+    def send():
+        while not stop.wait(0.001):
+            signal.pthread_kill(me, signal.SIGUSR1)
+
+    sender = threading.Thread(target=send, daemon=True)
+
+    def start(handler):
+        def handle(*_):
+            if not stop.is_set():
+                stop.set()
+                handler()
+
+        signal.signal(signal.SIGUSR1, handle)
+        sender.start()
+
+    yield start
+    stop.set()
+    sender.join()
+    signal.signal(signal.SIGUSR1, before)
+
+
+@each_wait
+def test_a_handler_that_returns_lets_the_wait_go_on(wait, device, signalled):
+    stream = ab.Stream(device)
+    gate = ab.testing.Gate(stream)
+    signalled(gate.open)
+    wait(stream)
+    assert stream.query()
+
+
+@each_wait
+def test_a_handler_that_raises_ends_the_wait_and_nothing_else(wait, device, signalled):
+    def interrupt():
+        raise InterruptError
+
+    def start_and_wait():
+        signalled(interrupt)
+        wait(stream)
+
+    stream = ab.Stream(device)
+    with ab.testing.Gate(stream):
+        work = stream.submit(int)
+        with pytest.raises(InterruptError):
+            start_and_wait()
+        assert not work.done()
+    assert work.result(10) == 0
+    stream.synchronize()
+
+
+@each_wait
+def test_control_c_ends_a_wait(wait, device):
+    def interrupt_and_wait():
+        ab.Stream(device).submit(os.kill, os.getpid(), signal.SIGINT)  # once this thread waits
+        wait(stream)
+
+    stream = ab.Stream(device)
+    with ab.testing.Gate(stream), pytest.raises(KeyboardInterrupt):
+        interrupt_and_wait()
+    stream.synchronize()

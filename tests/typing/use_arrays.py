@@ -1,0 +1,67 @@
+# pyright: strict, reportUnnecessaryTypeIgnoreComment=true
+"""Arrays, copies and kernels as a user's typed program uses them."""
+
+from typing import Any, assert_type
+
+import numpy as np
+
+import anabranch as ab
+
+
+@ab.kernel
+def saxpy(i: int, alpha: float, x: ab.In, y: ab.InOut) -> None:
+    y[i] = alpha * x[i] + y[i]
+
+
+@ab.kernel
+def histogram(i: int, values: ab.In, counts: ab.InOut) -> None:
+    ab.atomic_add(counts, values[i], 1)
+
+
+def create(stream: ab.Stream) -> None:
+    for made in (
+        ab.empty((2, 3)),
+        ab.zeros(8, "int32", device="cpu:1"),
+        ab.ones((4,), np.float64, stream=stream),
+        ab.full(3, 7, pinned=True),
+        ab.array([1.0, 2.0], dtype="float16"),
+        ab.asarray(np.arange(3)),
+        ab.from_dlpack(np.arange(3)),
+    ):
+        assert_type(made, ab.Array)
+
+
+def describe(a: ab.Array) -> None:
+    assert_type(a.shape, tuple[int, ...])
+    assert_type(a.strides, tuple[int, ...])
+    assert_type(a.dtype, np.dtype[Any])
+    assert_type(a.size + a.nbytes + a.ndim + a.ptr, int)
+    assert_type(a.device, ab.Device)
+    assert_type(a.pinned, bool)
+    assert_type(a[2:10], ab.Array)
+    assert_type(a[..., 0], ab.Array)
+
+
+def read(a: ab.Array) -> None:
+    assert_type(a.numpy(), np.ndarray[Any, np.dtype[Any]])
+    with a.host(write=True) as view:
+        view[...] = 0
+    a.close()
+
+
+def move(a: ab.Array, b: ab.Array, stream: ab.Stream) -> None:
+    ab.copy(a, b)
+    ab.copy(a, b, stream=stream, dst_offset=1, src_offset=2, count=3)
+    ab.fill(a, 1.5, stream=stream)
+
+
+def launch(x: ab.Array, y: ab.Array, stream: ab.Stream) -> None:
+    ab.launch(saxpy, x.size, 2.0, x, y)
+    ab.launch(saxpy, (4, 4), 2.0, x, y, stream=stream)
+    ab.launch(histogram, x.size, x, y, device="cpu")
+
+
+def mistakes(a: ab.Array) -> None:
+    ab.empty()  # type: ignore[call-arg]
+    ab.copy(a, [1.0])  # type: ignore[arg-type]
+    ab.launch(saxpy, 1.5, 2.0, a, a)  # type: ignore[arg-type]
