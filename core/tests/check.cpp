@@ -1,7 +1,10 @@
 #include "check.hpp"
 
+#include <chrono>
 #include <cstdio>
 #include <exception>
+#include <map>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -18,31 +21,34 @@ std::vector<Test>& tests() {
   return all;
 }
 
-bool report(const Test& test, const std::string& what) {
-  std::printf("FAILED %s: %s\n", test.name.c_str(), what.c_str());
-  return false;
-}
+enum class Outcome { passed, failed, skipped };
 
-bool passes(const Test& test) {
+Outcome outcome(const Test& test) {
+  const auto report = [&test](const char* how, const std::string& what) {
+    std::printf("%s %s: %s\n", how, test.name.c_str(), what.c_str());
+  };
   try {
     test.body();
-    return true;
+    return Outcome::passed;
+  } catch (const Skipped& skipped) {
+    report("skipped", skipped.reason);
+    return Outcome::skipped;
   } catch (const Failure& failure) {
-    return report(test, failure.what);
+    report("FAILED", failure.what);
   } catch (const std::exception& error) {
-    return report(test, error.what());
+    report("FAILED", error.what());
   }
+  return Outcome::failed;
 }
 
 int run(const std::string& wanted) {
-  int passed = 0;
-  int failed = 0;
+  std::map<Outcome, int> count;
   for (const Test& test : tests()) {
-    if (test.name.find(wanted) == std::string::npos) continue;
-    ++(passes(test) ? passed : failed);
+    if (test.name.find(wanted) != std::string::npos) ++count[outcome(test)];
   }
-  std::printf("%d passed, %d failed\n", passed, failed);
-  return failed == 0 && passed > 0 ? 0 : 1;
+  std::printf("%d passed, %d failed, %d skipped\n", count[Outcome::passed], count[Outcome::failed],
+              count[Outcome::skipped]);
+  return count[Outcome::failed] == 0 && count[Outcome::passed] > 0 ? 0 : 1;
 }
 
 }  // namespace
@@ -54,6 +60,17 @@ bool add(std::string name, std::function<void()> body) {
 
 void fail(const char* file, int line, const std::string& what) {
   throw Failure{std::string(file) + ":" + std::to_string(line) + ": " + what};
+}
+
+void skip(const std::string& reason) { throw Skipped{reason}; }
+
+bool eventually(const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
 }
 
 }  // namespace anabranch::check

@@ -13,11 +13,20 @@ struct Failure {
   std::string what;
 };
 
-// Adds a test to the program; to be called before main, as TEST does. Suites that several backends share call it in a
-// loop.
+// Thrown by `skip`.
+struct Skipped {
+  std::string reason;
+};
+
+// Adds a test to the program; to be called before main, as TEST does.
 bool add(std::string name, std::function<void()> body);
 
 [[noreturn]] void fail(const char* file, int line, const std::string& what);
+// Ends the test, which is reported with the reason and does not count as passed.
+[[noreturn]] void skip(const std::string& reason);
+
+// Waits for something that another thread is about to bring about and that has no wait of its own; false if a minute passes.
+bool eventually(const std::function<bool()>& condition);
 
 template <class A, class B>
 void equal(const A& a, const B& b, const char* file, int line, const char* what) {

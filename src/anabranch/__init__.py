@@ -1,5 +1,6 @@
 """Streams for Python that are safe by default, at the speed of the bare driver, on a GPU or with none."""
 
+from anabranch import testing
 from anabranch._array import Array
 from anabranch._copy import copy, fill
 from anabranch._create import array, empty, full, ones, zeros
@@ -18,6 +19,8 @@ from anabranch._errors import (
     RaceError,
 )
 from anabranch._event import Event
+from anabranch._fork import fork
+from anabranch._launch import launch
 from anabranch._protocol import asarray, from_dlpack
 from anabranch._stream import (
     ScopedStream,
@@ -27,3 +30,57 @@ from anabranch._stream import (
     legacy_stream,
     per_thread_stream,
 )
+from anabranch.kernels import In, InOut, Kernel, Out, atomic_add, atomic_max, atomic_min, kernel
+
+__all__ = [
+    # Devices
+    "Device",
+    "ScopedDevice",
+    "current_device",
+    "devices",
+    "synchronize",
+    # Streams and events
+    "Event",
+    "ScopedStream",
+    "Stream",
+    "current_stream",
+    "default_stream",
+    "fork",
+    "legacy_stream",
+    "per_thread_stream",
+    # Arrays
+    "Array",
+    "array",
+    "asarray",
+    "copy",
+    "empty",
+    "fill",
+    "from_dlpack",
+    "full",
+    "ones",
+    "zeros",
+    # Kernels
+    "In",
+    "InOut",
+    "Kernel",
+    "Out",
+    "atomic_add",
+    "atomic_max",
+    "atomic_min",
+    "kernel",
+    "launch",
+    # Errors
+    "CaptureError",
+    "ClosedError",
+    "CompileError",
+    "DeviceError",
+    "DriverError",
+    "Error",
+    "EventError",
+    "ForkError",
+    "KernelError",
+    "OutOfMemoryError",
+    "RaceError",
+    # Helpers for tests
+    "testing",
+]

@@ -74,6 +74,12 @@ cdef extern from "anabranch/stream.hpp" namespace "anabranch" nogil:
         Activity activity() const
     cdef cppclass Waiter:
         pass
+    cdef cppclass StreamActivity:
+        string device
+        string stream
+        Activity activity
+    void c_keep_activity "anabranch::keep_activity"(cbool)
+    vector[StreamActivity] all_activity() except +translate
 
 cdef extern from "anabranch/event.hpp" namespace "anabranch" nogil:
     cdef cppclass Timestamp:
@@ -207,6 +213,8 @@ cdef extern from "errand.hpp" namespace "anabranch::python" nogil:
     cdef cppclass Notice(Waiter, PythonErrand):
         Notice(object)
     void discard_reference "anabranch::python::discard"(void*) noexcept
+    Ref[CKernel] make_kernel(void* code, const string& name, object keep) except +translate
+    Ref[Pending] make_gate() except +translate
     Ref[Failure] make_failure(const string&, object) except +translate
     Ref[Pending] as_pending(HostCall*)
     object payload_of(const Ref[Failure]&)

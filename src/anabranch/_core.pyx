@@ -8,7 +8,7 @@ from cython.operator cimport dereference as deref
 from libcpp.vector cimport vector
 
 from anabranch._core cimport (
-    CStream, Point, Use, check_fork, nanoseconds, runtime_options, stop_devices,
+    CStream, Point, Use, all_activity, c_keep_activity, check_fork, nanoseconds, runtime_options, stop_devices,
 )
 
 from anabranch._errors import Error
@@ -53,6 +53,19 @@ def default_stream_reason():
     """Return which default stream is in force, ``"legacy"`` or ``"per-thread"``, and why."""
     options = runtime_options(not _gil_build())
     return "per-thread" if options.per_thread_default else "legacy", options.default_reason.decode()
+
+
+def keep_activity(keep):
+    """From now on keep, or do not keep, the activity of streams that end, for `activity`."""
+    c_keep_activity(bool(keep))
+
+
+def activity():
+    """Return ``(device, stream, operations, busy_ms)`` for each stream that did something: those that live, and those kept."""
+    return [
+        (entry.device.decode(), entry.stream.decode(), entry.activity.operations, entry.activity.busy_nanoseconds * 1e-6)
+        for entry in all_activity()
+    ]
 
 
 def finalizing():

@@ -54,6 +54,21 @@ inline Ref<Failure> make_failure(const std::string& message, PyObject* payload) 
   return make_ref<Failure>(message, payload, payload ? &discard : nullptr);
 }
 
+// A compiled kernel that keeps alive what owns its code.
+class PythonKernel final : public Kernel {
+ public:
+  PythonKernel(void* code, std::string name, PyObject* keep) : Kernel(code, std::move(name)), keep_(keep) { Py_INCREF(keep); }
+  ~PythonKernel() override { discard(keep_); }
+
+ private:
+  PyObject* keep_;
+};
+
+inline Ref<Kernel> make_kernel(void* code, const std::string& name, PyObject* keep) {
+  return make_ref<PythonKernel>(code, name, keep);
+}
+
+inline Ref<Pending> make_gate() { return make_ref<Pending>(); }
 inline Ref<Pending> as_pending(HostCall* call) { return Ref<Pending>::share(call); }
 inline PyObject* payload_of(const Ref<Failure>& failure) { return failure ? static_cast<PyObject*>(failure->payload()) : nullptr; }
 [[noreturn]] inline void throw_failure(const Ref<Failure>& failure) { throw AsyncError(failure); }

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "anabranch/error.hpp"
 #include "anabranch/ref.hpp"
@@ -10,6 +11,7 @@
 namespace anabranch {
 
 class Backend;
+class Stream;
 
 // A position in a stream: the operation with that number and every one before it. 0 is before everything. Points of one stream are
 // totally ordered; points of two streams are ordered only by waits.
@@ -62,6 +64,20 @@ class Stream : public RefCounted {
   StreamOptions options_;
   std::atomic<Point> issued_{0};
 };
+
+// One stream's activity, for a report.
+struct StreamActivity {
+  std::string device;
+  std::string stream;  // its name, or its handle in hexadecimal
+  Activity activity;
+};
+
+// From now on, whether streams that end leave their activity behind.
+void keep_activity(bool keep) noexcept;
+// The activity of the streams that live, and of those that ended since it is kept; those that did nothing are left out.
+std::vector<StreamActivity> all_activity();
+// For backends: `stream` is about to end.
+void note_end(const Stream& stream);
 
 // Told once when a point is reached or its stream has failed. The thread is any, possibly one of the backend's workers, so `wake` must
 // neither block nor run Python. The waiter's storage belongs to the caller until `wake` is called, and again after.

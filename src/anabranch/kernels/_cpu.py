@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import importlib.util
 import os
 import re
 import sys
@@ -40,7 +41,13 @@ def compile_kernel(function: FunctionType, parameters: tuple[Parameter, ...], si
     ------
     anabranch.CompileError
         Numba refuses the function, or it does what no kernel may.
+    ModuleNotFoundError
+        Numba is not installed.
     """
+    if importlib.util.find_spec("numba") is None:
+        raise ModuleNotFoundError(
+            'kernels written in Python need Numba; install it with: pip install "anabranch[kernels]"', name="numba"
+        )
     from anabranch.kernels import _cpu_object
 
     symbol = "anabranch_" + re.sub(r"[^A-Za-z0-9_]", "_", function.__qualname__)

@@ -139,7 +139,8 @@ def build(function: FunctionType, parameters: tuple[Parameter, ...], signature: 
     context, result, sources = _compile(function, parameters, signature, _flags())
     if result.signature.return_type != types.none:
         raise ReturnsValueError(str(result.signature.return_type))
-    add_entry(context, result.library, result.fndesc, symbol, signature[0], sources)
+    with context.push_code_library(result.library):  # where casts put the code they need
+        add_entry(context, result.library, result.fndesc, symbol, signature[0], sources)
     return bytes(result.library.emit_object(symbol))
 
 

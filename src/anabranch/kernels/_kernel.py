@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from anabranch._launch import KernelBase
 from anabranch.kernels._parameter import Parameter, read_parameters
 from anabranch.kernels._signature import Signature, check_signature
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from anabranch.kernels._cpu_object import Compiled
 
 
-class Kernel:
+class Kernel(KernelBase):
     """A kernel written in Python, made by `anabranch.kernel` and run by `anabranch.launch`.
 
     Attributes
@@ -35,6 +36,7 @@ class Kernel:
 
     def __init__(self, function: FunctionType, scope: dict[str, Any]) -> None:
         self.parameters = read_parameters(function, scope)
+        self._bind(tuple(parameter.access_code for parameter in self.parameters))
         functools.update_wrapper(self, function)
         self._function = function
         self.name = function.__name__
@@ -64,6 +66,8 @@ class Kernel:
             The kernel does not take such arguments.
         anabranch.CompileError
             The function cannot be compiled.
+        ModuleNotFoundError
+            Numba is not installed.
         """
         compiled = self.compiled_cpu.get(signature)
         if compiled is not None:

@@ -1,0 +1,142 @@
+#include "backend.hpp"
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+
+namespace anabranch::null {
+namespace {
+
+NullStream& as_null(Stream& stream) noexcept { return static_cast<NullStream&>(stream); }
+
+}  // namespace
+
+NullBackend::NullBackend(int index, std::size_t memory) : memory_(memory) {
+  capabilities_.kind = "null";
+  capabilities_.index = index;
+  capabilities_.name = "null " + std::to_string(index);
+  capabilities_.total_memory = memory;
+  capabilities_.highest_priority = -5;
+  legacy_ = open({.non_blocking = false, .role = StreamRole::legacy, .name = "legacy"});
+}
+
+std::vector<Call> NullBackend::take_calls() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(calls_, {});
+}
+
+void NullBackend::hold() {
+  std::lock_guard lock(mutex_);
+  held_ = true;
+}
+
+void NullBackend::complete(Stream& stream, Point point) { as_null(stream).pass(point); }
+
+void NullBackend::fail(Stream& stream, Ref<Failure> failure) { as_null(stream).fail(std::move(failure)); }
+
+Ref<NullStream> NullBackend::open(StreamOptions options) {
+  options.priority = std::clamp(options.priority, capabilities_.highest_priority, capabilities_.lowest_priority);
+  return make_ref<NullStream>(*this, options);
+}
+
+void NullBackend::note(Call call) {
+  std::lock_guard lock(mutex_);
+  calls_.push_back(std::move(call));
+}
+
+// Notes the point of the operation unless the call names another.
+Point NullBackend::enqueue(Call call, Stream& stream, Operation operation) {
+  Point point = 0;
+  {
+    std::lock_guard lock(mutex_);
+    operation.held = held_;
+    point = as_null(stream).append(std::move(operation));
+    if (call.point == 0) call.point = point;
+    calls_.push_back(std::move(call));
+  }
+  NullStream::settle();
+  return point;
+}
+
+Ref<Stream> NullBackend::create_stream(StreamOptions options) {
+  note({"create_stream", options.name});
+  return open(std::move(options));
+}
+
+Ref<Stream> NullBackend::default_stream(StreamRole role) {
+  if (role == StreamRole::legacy) return legacy_;
+  thread_local std::unordered_map<NullBackend*, Ref<NullStream>> own;
+  Ref<NullStream>& stream = own[this];
+  if (!stream) stream = open({.non_blocking = false, .role = StreamRole::per_thread, .name = "per-thread"});
+  return stream;
+}
+
+Ref<Stream> NullBackend::find_stream(std::uintptr_t handle) {
+  if (handle == 1) return default_stream(StreamRole::legacy);
+  if (handle == 2) return default_stream(StreamRole::per_thread);
+  for (Ref<NullStream>& stream : NullStream::living(*this)) {
+    if (stream->handle() == handle) return std::move(stream);
+  }
+  throw Error(ErrorKind::value, "no stream of " + capabilities_.name + " has the handle " + std::to_string(handle));
+}
+
+std::vector<Ref<Stream>> NullBackend::streams() {
+  auto living = NullStream::living(*this);
+  return {std::make_move_iterator(living.begin()), std::make_move_iterator(living.end())};
+}
+
+Point NullBackend::record(Stream& stream, Timestamp* stamp) {
+  if (stamp) return enqueue({"record", stream.name()}, stream, {.stamp = Ref<Timestamp>::share(stamp)});
+  note({"record", stream.name(), {}, stream.issued()});
+  return stream.issued();
+}
+
+Point NullBackend::wait(Stream& stream, Stream& target, Point point) {
+  return enqueue({"wait", stream.name(), target.name(), point}, stream,
+                 {.target = Ref<NullStream>::share(&as_null(target)), .until = point});
+}
+
+bool NullBackend::query(Stream& stream, Point point) {
+  note({"query", stream.name(), {}, point});
+  return as_null(stream).reached(point);
+}
+
+bool NullBackend::synchronize(Stream& stream, Point point, std::chrono::nanoseconds timeout) {
+  note({"synchronize", stream.name(), {}, point});
+  return as_null(stream).synchronize(point, timeout);
+}
+
+bool NullBackend::notify(Stream& stream, Point point, Waiter& waiter) {
+  note({"notify", stream.name(), {}, point});
+  return as_null(stream).add_waiter(waiter, point);
+}
+
+Allocation NullBackend::allocate(Stream* stream, std::size_t bytes, MemoryKind) {
+  note({"allocate", stream ? stream->name() : std::string()});
+  return {memory_.allocate(bytes), 0};
+}
+
+void NullBackend::free(std::byte*, std::size_t bytes, MemoryKind, std::vector<Use> uses) noexcept {
+  note({"free"});
+  memory_.free(bytes, std::move(uses));
+}
+
+std::size_t NullBackend::free_memory() { return memory_.available(); }
+
+Point NullBackend::copy(Stream& stream, const Elements&, const Elements&, std::int64_t) {
+  return enqueue({"copy", stream.name()}, stream, {});
+}
+
+Point NullBackend::fill(Stream& stream, const Elements&, const void*, std::int64_t) {
+  return enqueue({"fill", stream.name()}, stream, {});
+}
+
+Point NullBackend::launch(Stream& stream, Kernel& kernel, const LaunchShape&, std::span<const std::uint64_t>) {
+  return enqueue({"launch", stream.name(), kernel.name}, stream, {});
+}
+
+Point NullBackend::suspend(Stream& stream, Ref<Pending> pending) {
+  return enqueue({"suspend", stream.name()}, stream, {.pending = std::move(pending)});
+}
+
+}  // namespace anabranch::null

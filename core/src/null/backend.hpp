@@ -1,0 +1,73 @@
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "anabranch/backend.hpp"
+#include "memory.hpp"
+#include "stream.hpp"
+
+namespace anabranch::null {
+
+// A call of a verb, streams by their names.
+struct Call {
+  std::string verb;  // as the function of Backend is called
+  std::string stream = {};
+  std::string other = {};  // the stream waited for, or the kernel launched
+  Point point = 0;         // of what was enqueued; for `wait`, `query` … the one asked for
+
+  bool operator==(const Call&) const = default;
+};
+
+// A device that runs nothing and remembers what it was asked to do, for tests of what is built on backends. Operations
+// are complete at once, but for those behind a `Pending`, and those that a test holds. The legacy stream is in order
+// with no other. Lives until the process ends.
+class NullBackend final : public Backend {
+ public:
+  NullBackend(int index, std::size_t memory);
+
+  // The calls since the last time this was asked.
+  std::vector<Call> take_calls();
+  // From now on operations stay incomplete until `complete`, `fail` …
+  void hold();
+  // … says so: for all up to the point,
+  void complete(Stream& stream, Point point);
+  // for all there are, the oldest of which fails.
+  void fail(Stream& stream, Ref<Failure> failure);
+
+  Ref<Stream> create_stream(StreamOptions options) override;
+  Ref<Stream> default_stream(StreamRole role) override;
+  Ref<Stream> find_stream(std::uintptr_t handle) override;
+  std::vector<Ref<Stream>> streams() override;
+
+  Point record(Stream& stream, Timestamp* stamp) override;
+  Point wait(Stream& stream, Stream& target, Point point) override;
+  bool query(Stream& stream, Point point) override;
+  bool synchronize(Stream& stream, Point point, std::chrono::nanoseconds timeout) override;
+  bool notify(Stream& stream, Point point, Waiter& waiter) override;
+
+  Allocation allocate(Stream* stream, std::size_t bytes, MemoryKind kind) override;
+  void free(std::byte* pointer, std::size_t bytes, MemoryKind kind, std::vector<Use> uses) noexcept override;
+  std::size_t free_memory() override;
+
+  Point copy(Stream& stream, const Elements& dst, const Elements& src, std::int64_t count) override;
+  Point fill(Stream& stream, const Elements& dst, const void* value, std::int64_t count) override;
+  Point launch(Stream& stream, Kernel& kernel, const LaunchShape& shape,
+               std::span<const std::uint64_t> arguments) override;
+  Point suspend(Stream& stream, Ref<Pending> pending) override;
+
+  void stop() noexcept override {}
+
+ private:
+  Ref<NullStream> open(StreamOptions options);
+  Point enqueue(Call call, Stream& stream, Operation operation);
+  void note(Call call);
+
+  AddressSpace memory_;
+  std::mutex mutex_;
+  std::vector<Call> calls_;
+  bool held_ = false;
+  Ref<NullStream> legacy_;
+};
+
+}  // namespace anabranch::null

@@ -1,0 +1,91 @@
+"""Operations for tests: one that holds a stream, and one that fails."""
+
+import sys
+
+cimport cython
+from cython.operator cimport dereference as deref
+from libcpp.string cimport string
+
+from anabranch._core cimport CStream, Failure, Pending, Ref, make_failure, make_gate
+from anabranch._stream cimport Stream
+
+from anabranch._errors import KernelError
+
+
+@cython.final
+cdef class Gate:
+    """Holds a stream from now until it is opened.
+
+    What was enqueued before runs, what is enqueued after waits. Nothing else is held: not other streams, not allocations, not host
+    functions. As a context manager it opens at the end of the block.
+
+    Parameters
+    ----------
+    stream : Stream
+
+    Examples
+    --------
+    >>> import anabranch as ab
+    >>> s = ab.Stream("cpu")
+    >>> with ab.testing.Gate(s):
+    ...     a = ab.zeros(3, stream=s)
+    ...     s.query()
+    False
+    >>> s.synchronize()
+    """
+
+    cdef Ref[Pending] pending
+    cdef readonly Stream stream
+
+    def __init__(self, Stream stream not None):
+        cdef CStream* target = stream.get()
+        if self.pending.get() != NULL:
+            raise RuntimeError("a Gate is made once")
+        self.stream = stream
+        self.pending = make_gate()
+        stream.device.backend.suspend(deref(target), self.pending)
+
+    @property
+    def is_open(self):
+        """Whether `open` was called."""
+        return self.pending.get().completed()
+
+    def open(self):
+        """Let the stream go on. From any thread; opening again does nothing."""
+        self.pending.get().complete()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, traceback):
+        self.open()
+
+    def __repr__(self):
+        return f"<Gate on {self.stream!r}, {'open' if self.is_open else 'closed'}>"
+
+
+def fail(Stream stream not None, error=None):
+    """Enqueue an operation that fails, as a kernel would.
+
+    From then on every call that observes the stream, or one that waited for it, raises; the stream's later work does not run.
+
+    Parameters
+    ----------
+    stream : Stream
+    error : BaseException or str, optional
+        What is raised. A str: a KernelError with that text. None: a KernelError that names the line of this call.
+    """
+    cdef CStream* target = stream.get()
+    frame = sys._getframe(0)
+    where = f"enqueued at {frame.f_code.co_filename}:{frame.f_lineno} on {stream!r}"
+    if error is None or isinstance(error, str):
+        raised = KernelError(f"{error or 'an operation failed on request'}, {where}")
+    elif isinstance(error, BaseException):
+        raised = error
+        raised.add_note(where)
+    else:
+        raise TypeError(f"error is an exception, a str or None, not {type(error).__name__}")
+    cdef string message = str(raised).encode()
+    cdef Ref[Pending] pending = make_gate()
+    pending.get().complete(make_failure(message, raised))
+    stream.device.backend.suspend(deref(target), pending)

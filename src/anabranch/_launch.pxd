@@ -1,0 +1,17 @@
+from libc.stdint cimport uint8_t
+from libcpp.vector cimport vector
+
+from anabranch._core cimport CKernel, Ref
+
+
+cdef extern from "plan.hpp" namespace "anabranch::python" nogil:
+    cdef cppclass PlanTable:
+        CKernel* find(const uint8_t*, size_t)
+        void add(const uint8_t*, size_t, Ref[CKernel]) except +
+
+
+cdef class KernelBase:
+    """What the launch path needs of a kernel, without a look-up through Python."""
+    cdef PlanTable plans
+    cdef vector[int] access_codes   # per parameter: 0 in-out, 1 in, 2 out
+    cdef object __weakref__

@@ -1,0 +1,281 @@
+"""Launches: arguments are checked and packed, and the kernel enqueued."""
+
+from cpython.bool cimport PyBool_Check
+from cpython.complex cimport PyComplex_ImagAsDouble, PyComplex_RealAsDouble
+from cpython.float cimport PyFloat_AS_DOUBLE
+from cython.operator cimport dereference as deref
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.string cimport memcpy
+
+from anabranch._array cimport Array
+from anabranch._core cimport Access as MemoryAccess
+from anabranch._core cimport CKernel, CStream, LaunchShape, Point, Ref, Slots, make_kernel
+from anabranch._device cimport DeviceBase, as_device
+from anabranch._dtype cimport dtype_code
+from anabranch._stream cimport Stream, as_stream, current_stream_of
+
+from anabranch._dtype import names as dtype_names
+from anabranch._errors import DeviceError
+
+cdef enum:
+    most_arguments = 128
+    most_slots = 1024
+    scalar_tag = 0x80   # in a key: what follows is a scalar's kind, not an array's dtype
+    # Positions in dtype_names.
+    bool_code = 0
+    int64_code = 4
+    uint64_code = 8
+    float64_code = 11
+    complex64_code = 12
+    complex128_code = 13
+
+cdef object _numpy_scalar = None
+
+
+cdef class KernelBase:
+    def _bind(self, codes):
+        """Take over the access code of each parameter. Called once, when the kernel is made."""
+        if len(codes) > most_arguments:
+            raise TypeError(f"a kernel has at most {most_arguments} parameters after the index, not {len(codes)}")
+        for code in codes:
+            self.access_codes.push_back(code)
+
+
+cdef struct Packed:
+    # A key byte pair per argument, after one for the launch's dimensions; and the slots that the kernel reads.
+    uint8_t key[1 + 2 * most_arguments]
+    uint64_t slots[most_slots]
+    size_t key_length
+    size_t slot_count
+
+
+cdef inline int _put(Packed* packed, const void* value, size_t count) except -1:
+    if packed.slot_count + count > most_slots:
+        raise TypeError("the arguments have too many dimensions in total for one launch")
+    memcpy(&packed.slots[packed.slot_count], value, count * sizeof(uint64_t))
+    packed.slot_count += count
+    return 0
+
+
+cdef int _put_array(Packed* packed, Array array) except -1:
+    cdef char* data = array.data
+    cdef int ndim = array.layout.ndim
+    _put(packed, &data, 1)
+    _put(packed, array.layout.shape, ndim)
+    _put(packed, array.layout.strides, ndim)
+    packed.key[packed.key_length] = array.code
+    packed.key[packed.key_length + 1] = ndim | (0x40 if array.contiguous else 0) | (
+        0x20 if array.storage.get().read_only() else 0)
+    packed.key_length += 2
+    return 0
+
+
+cdef int _put_scalar(Packed* packed, object value, object kernel, Py_ssize_t position) except -1:
+    cdef int64_t integer
+    cdef uint64_t unsigned
+    cdef double[2] number
+    cdef int code
+    global _numpy_scalar
+    if type(value) is float:
+        code = float64_code
+        number[0] = PyFloat_AS_DOUBLE(value)
+        _put(packed, number, 1)
+    elif PyBool_Check(value):
+        code = bool_code
+        integer = value
+        _put(packed, &integer, 1)
+    elif type(value) is int:
+        code = _put_integer(packed, value, kernel, position)
+    elif type(value) is complex:
+        code = complex128_code
+        number[0] = PyComplex_RealAsDouble(value)
+        number[1] = PyComplex_ImagAsDouble(value)
+        _put(packed, number, 2)
+    else:
+        if _numpy_scalar is None:
+            import numpy
+
+            _numpy_scalar = numpy.generic
+        if not isinstance(value, _numpy_scalar):
+            return _put_other(packed, value, kernel, position)
+        try:
+            code = dtype_code(value.dtype)
+        except KeyError:
+            raise TypeError(f"{_where(kernel, position)}: kernels take no scalars of dtype {value.dtype}") from None
+        if code == complex64_code or code == complex128_code:
+            number[0] = value.real
+            number[1] = value.imag
+            _put(packed, number, 2)
+        elif value.dtype.kind == "f":
+            number[0] = value
+            _put(packed, number, 1)
+        elif code == uint64_code:
+            unsigned = int(value)
+            _put(packed, &unsigned, 1)
+        else:
+            integer = int(value)
+            _put(packed, &integer, 1)
+    packed.key[packed.key_length] = scalar_tag
+    packed.key[packed.key_length + 1] = code
+    packed.key_length += 2
+    return 0
+
+
+cdef int _put_integer(Packed* packed, object value, object kernel, Py_ssize_t position) except -1:
+    cdef int64_t integer
+    cdef uint64_t unsigned
+    if -(2**63) <= value < 2**63:
+        integer = value
+        _put(packed, &integer, 1)
+        return int64_code
+    if value < 2**64 and value > 0:
+        unsigned = value
+        _put(packed, &unsigned, 1)
+        return uint64_code
+    raise ValueError(f"{_where(kernel, position)}: {value} does not fit 64 bits")
+
+
+cdef int _put_other(Packed* packed, object value, object kernel, Py_ssize_t position) except -1:
+    # Subclasses of Python's numbers, enumerations among them, count as what they derive from.
+    for kind in (int, float, complex):
+        if isinstance(value, kind):
+            return _put_scalar(packed, kind.__call__(value), kernel, position)
+    hint = "; wrap it with anabranch.asarray" if hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__") else ""
+    raise TypeError(f"{_where(kernel, position)}: kernels take arrays and numbers, not {type(value).__name__}{hint}")
+
+
+def _where(kernel, position):
+    return f"kernel {kernel.name!r}, parameter {kernel.parameters[position].name!r}"
+
+
+cdef LaunchShape _shape_of(object dim) except *:
+    cdef LaunchShape shape
+    cdef tuple sizes = dim if isinstance(dim, tuple) else (dim,)
+    cdef int d
+    if not 1 <= len(sizes) <= 4:
+        raise ValueError(f"a launch has 1 to 4 dimensions, not {len(sizes)}")
+    shape.ndim = len(sizes)
+    total = 1
+    for d, size in enumerate(sizes):
+        if type(size) is not int:
+            if not hasattr(type(size), "__index__") or isinstance(size, bool):
+                raise TypeError(f"dim is an int or a tuple of ints, not {dim!r}")
+            size = size.__index__()
+        if size < 0:
+            raise ValueError(f"dim is {dim!r}; sizes of a launch must not be negative")
+        total *= size
+        if total >= 2**62:
+            raise ValueError(f"dim {dim!r} is too large: a launch has fewer than 2**62 indices")
+        shape.dims[d] = size
+    return shape
+
+
+cdef Ref[CKernel] _compile(KernelBase kernel, Packed* packed, int ndim) except *:
+    # Not seen before: tell the compiler what the key says.
+    cdef Ref[CKernel] compiled
+    cdef size_t position = 1
+    codes = []
+    while position < packed.key_length:
+        first, second = packed.key[position], packed.key[position + 1]
+        if first == scalar_tag:
+            codes.append(("scalar", dtype_names[second]))
+        else:
+            codes.append(("array", dtype_names[first], second & 0x1F, bool(second & 0x40), bool(second & 0x20)))
+        position += 2
+    code = kernel.compile_cpu((ndim, tuple(codes)))
+    compiled = make_kernel(<void*><size_t>code.address, kernel.name.encode(), code)
+    kernel.plans.add(packed.key, packed.key_length, compiled)
+    return compiled
+
+
+def launch(KernelBase kernel not None, dim, *args, stream=None, device=None, block=None):
+    """Run a kernel once per index. Returns at once; the kernel runs in the order of its stream.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Made by `anabranch.kernel`.
+    dim : int or tuple of int
+        The sizes of the index space, 1 to 4 of them. 0 checks the arguments and runs nothing.
+    *args
+        One array or number per parameter after the index. An array may be passed twice.
+    stream : Stream, optional
+        None: the current stream of the device.
+    device : Device or str, optional
+        None: the stream's, else that of the arrays, else the current one.
+    block : int, optional
+        Threads per block where a device has blocks; ignored on the CPU.
+
+    Raises
+    ------
+    TypeError
+        For a wrong number of arguments, or one of a kind or dtype that the parameter, which is named, does not take.
+    DeviceError
+        For an array of another device.
+    ValueError
+        For dimensions that make no sense, a stream and a device that differ, or read-only memory for a parameter that writes.
+    CompileError
+        If the kernel cannot be compiled for these kinds of arguments. Nothing is enqueued in any of these cases.
+    """
+    cdef Packed packed
+    cdef Py_ssize_t count = len(args)
+    cdef Py_ssize_t i
+    cdef Array array
+    cdef DeviceBase where = None
+    cdef Stream target = None
+    cdef LaunchShape shape = _shape_of(dim)
+    if stream is not None:
+        target = as_stream(stream, None)
+        where = target.device
+        if device is not None and as_device(device) is not where:
+            raise ValueError(f"{target!r} is not a stream of {as_device(device).alias}")
+    elif device is not None:
+        where = as_device(device)
+    if block is not None and (type(block) is not int or not 1 <= block <= 1024):
+        raise ValueError(f"block is a number of threads from 1 to 1024, not {block!r}")
+    if count != <Py_ssize_t>kernel.access_codes.size():
+        _wrong_count(kernel, count)
+    packed.key[0] = shape.ndim
+    packed.key_length = 1
+    packed.slot_count = 0
+    for i in range(count):
+        arg = args[i]
+        if type(arg) is not Array:
+            _put_scalar(&packed, arg, kernel, i)
+            continue
+        array = <Array>arg
+        array.check()
+        if where is None:
+            where = array._device
+        elif array._device is not where:
+            raise DeviceError(
+                f"{_where(kernel, i)}: {array!r} is on {array._device.alias}, but the launch is on {where.alias}; copy it there first")
+        if kernel.access_codes[i] != 1 and array.storage.get().read_only():
+            raise ValueError(f"{_where(kernel, i)} may write, but {array!r} is read-only memory; declare the parameter ab.In")
+        _put_array(&packed, array)
+    if target is None:
+        target = current_stream_of(-1 if where is None else where.ordinal)
+    cdef CStream* queue = target.get()
+    cdef Ref[CKernel] fresh
+    cdef CKernel* compiled = kernel.plans.find(packed.key, packed.key_length)
+    if compiled == NULL:
+        fresh = _compile(kernel, &packed, shape.ndim)
+        compiled = fresh.get()
+        queue = target.get()
+    if shape.size() == 0:
+        return
+    cdef Point point = target.device.backend.launch(
+        deref(queue), deref(compiled), shape, Slots(packed.slots, packed.slot_count))
+    cdef int access
+    for i in range(count):
+        if type(args[i]) is Array:
+            access = kernel.access_codes[i]
+            (<Array>args[i]).note(
+                queue, point,
+                MemoryAccess.read if access == 1 else MemoryAccess.write if access == 2 else MemoryAccess.read_write)
+
+
+cdef int _wrong_count(KernelBase kernel, Py_ssize_t count) except -1:
+    names = [parameter.name for parameter in kernel.parameters]
+    detail = f"missing {', '.join(names[count:])}" if count < len(names) else f"{count - len(names)} too many"
+    raise TypeError(f"kernel {kernel.name!r} takes {len(names)} arguments after the index ({', '.join(names)}), not {count}: {detail}")
