@@ -63,6 +63,21 @@ def current_unchanged(first_device):
     assert [ab.current_stream(device) for device in ab.devices()] == before
 
 
+@pytest.fixture(autouse=True)
+def gates_opened(monkeypatch):
+    """A test that fails leaves no gate closed, which would hold the tests after it."""
+    gates, gate_class = [], ab.testing.Gate
+
+    def make(stream):
+        gates.append(gate_class(stream))
+        return gates[-1]
+
+    monkeypatch.setattr(ab.testing, "Gate", make)
+    yield
+    for gate in gates:
+        gate.open()
+
+
 @pytest.fixture
 def in_thread():
     """Call a function in a new thread; gives a future."""

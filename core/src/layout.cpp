@@ -12,7 +12,7 @@ namespace {
 // Walks the elements of a range in row-major order, one run along the innermost dimension after the other.
 class Walk {
  public:
-  explicit Walk(const Elements& elements) : layout_(elements.layout), pointer_(elements.pointer) {
+  explicit Walk(const Elements& elements) : layout_(elements.layout.merged()), pointer_(elements.pointer) {
     std::int64_t rest = elements.offset;
     for (int d = layout_.ndim - 1; d >= 0; --d) {
       index_[d] = rest % layout_.shape[d];
@@ -39,7 +39,7 @@ class Walk {
   }
 
  private:
-  const Layout& layout_;
+  const Layout layout_;
   std::byte* pointer_;
   std::int64_t index_[max_dimensions] = {};
 };
@@ -158,7 +158,11 @@ Layout row_major(int ndim, const std::int64_t* shape, std::int64_t itemsize) {
     layout.strides[d] = stride;
     overflow |= __builtin_mul_overflow(stride, std::max<std::int64_t>(shape[d], 1), &stride);
   }
-  if (overflow) throw Error(ErrorKind::value, "the size of the array in bytes is over 2**63 - 1");
+  if (overflow) {
+    std::string sizes;
+    for (int d = 0; d < ndim; ++d) sizes += (d ? ", " : "") + std::to_string(shape[d]);
+    throw Error(ErrorKind::value, "an array of shape (" + sizes + ") has over 2**63 - 1 bytes");
+  }
   return layout;
 }
 

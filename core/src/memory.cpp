@@ -9,7 +9,10 @@
 namespace anabranch {
 namespace {
 
-bool finished(const Use& use) noexcept {
+// More entries than this are merged into one per stream.
+constexpr std::size_t most_uses = 32;
+
+bool is_over(const Use& use) noexcept {
   try {
     return use.stream->backend().query(*use.stream, use.used);
   } catch (const Error&) {
@@ -59,7 +62,7 @@ Ref<Storage> Storage::allocate(Backend& backend, Stream* stream, std::size_t byt
   const Allocation allocation = bytes == 0 ? Allocation{} : backend.allocate(stream, bytes, kind);
   auto storage = Ref<Storage>::take(new Storage(backend, kind, allocation.pointer, bytes));
   // What the stream did with the memory before comes before anything that others do with it now.
-  if (allocation.ready != 0) storage->uses_.push_back({Ref<Stream>::share(stream), allocation.ready, allocation.ready});
+  if (allocation.ready != 0) storage->uses_.push_back({Ref<Stream>::share(stream), allocation.ready, allocation.ready, {0, bytes}});
   return storage;
 }
 
@@ -71,38 +74,61 @@ Ref<Storage> Storage::adopt(Backend& backend, void* pointer, std::size_t bytes, 
   return storage;
 }
 
-void Storage::note(Stream& stream, Point point, Access access) {
+void Storage::note(Stream& stream, Point point, Access access, ByteRange bytes) {
   const bool writes = access != Access::read;
-  std::vector<Use> over;  // let go outside the lock, since that may recycle a stream
+  std::vector<Use> finished;  // let go outside the lock, since that may recycle a stream
   std::lock_guard lock(mutex_);
   for (Use& use : uses_) {
-    if (use.stream.get() != &stream) continue;
+    if (use.stream.get() != &stream || use.bytes != bytes) continue;
     use.used = std::max(use.used, point);
     if (writes) use.wrote = std::max(use.wrote, point);
     return;
   }
-  // A new stream is the time to forget those that are through, so that the list stays as short as the streams in flight.
-  auto through = std::partition(uses_.begin(), uses_.end(), [](const Use& use) { return !finished(use); });
-  over.assign(std::make_move_iterator(through), std::make_move_iterator(uses_.end()));
-  uses_.erase(through, uses_.end());
-  uses_.push_back({Ref<Stream>::share(&stream), writes ? point : 0, point});
+  // A new entry is the time to forget those that are through, so that the list stays as short as what is in flight.
+  forget_finished(finished);
+  if (uses_.size() >= most_uses) merge_ranges();
+  uses_.push_back({Ref<Stream>::share(&stream), writes ? point : 0, point, bytes});
 }
 
-std::vector<Use> Storage::uses(Access access) const {
+void Storage::forget_finished(std::vector<Use>& finished) {
+  auto through = std::partition(uses_.begin(), uses_.end(), [](const Use& use) { return !is_over(use); });
+  finished.assign(std::make_move_iterator(through), std::make_move_iterator(uses_.end()));
+  uses_.erase(through, uses_.end());
+}
+
+// One entry per stream: later accesses wait for more than they must, but the list stays short.
+void Storage::merge_ranges() {
+  std::vector<Use> merged;
+  for (Use& use : uses_) {
+    auto same = std::find_if(merged.begin(), merged.end(), [&](const Use& other) { return other.stream == use.stream; });
+    if (same == merged.end()) {
+      merged.push_back(std::move(use));
+    } else {
+      same->wrote = std::max(same->wrote, use.wrote);
+      same->used = std::max(same->used, use.used);
+      same->bytes = {std::min(same->bytes.low, use.bytes.low), std::max(same->bytes.high, use.bytes.high)};
+    }
+  }
+  uses_ = std::move(merged);
+}
+
+std::vector<Use> Storage::uses(Access access, ByteRange bytes) const {
   std::lock_guard lock(mutex_);
   std::vector<Use> found;
   for (const Use& use : uses_) {
+    if (!use.bytes.overlaps(bytes)) continue;
     if (access != Access::read) {
       found.push_back(use);
     } else if (use.wrote != 0) {
-      found.push_back({use.stream, use.wrote, use.wrote});
+      found.push_back({use.stream, use.wrote, use.wrote, use.bytes});
     }
   }
   return found;
 }
 
 void Storage::dispose() noexcept {
-  std::erase_if(uses_, finished);
+  std::erase_if(uses_, is_over);
+  merge_ranges();
   if (kind_ != MemoryKind::foreign) {
     if (pointer_) backend_.free(pointer_, bytes_, kind_, std::move(uses_));
   } else if (release_) {
@@ -123,10 +149,6 @@ void Storage::dispose() noexcept {
     }
   }
   delete this;
-}
-
-void note(Stream& stream, Point point, std::span<const StorageAccess> accesses) {
-  for (const StorageAccess& access : accesses) access.storage->note(stream, point, access.access);
 }
 
 void after(std::vector<Use> uses, void (*done)(void* context) noexcept, void* context) {

@@ -33,8 +33,8 @@ Outcome outcome(const Test& test) {
   } catch (const Skipped& skipped) {
     report("skipped", skipped.reason);
     return Outcome::skipped;
-  } catch (const Failure& failure) {
-    report("FAILED", failure.what);
+  } catch (const Failed& failed) {
+    report("FAILED", failed.what);
   } catch (const std::exception& error) {
     report("FAILED", error.what());
   }
@@ -59,7 +59,7 @@ bool add(std::string name, std::function<void()> body) {
 }
 
 void fail(const char* file, int line, const std::string& what) {
-  throw Failure{std::string(file) + ":" + std::to_string(line) + ": " + what};
+  throw Failed{std::string(file) + ":" + std::to_string(line) + ": " + what};
 }
 
 void skip(const std::string& reason) { throw Skipped{reason}; }

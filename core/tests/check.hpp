@@ -9,7 +9,7 @@ namespace anabranch::check {
 
 // Thrown by a check that does not hold; no std::exception, so that CHECK_THROWS does not take it for one that is
 // expected. It ends the test, so check on the test's own thread only.
-struct Failure {
+struct Failed {
   std::string what;
 };
 
@@ -25,7 +25,8 @@ bool add(std::string name, std::function<void()> body);
 // Ends the test, which is reported with the reason and does not count as passed.
 [[noreturn]] void skip(const std::string& reason);
 
-// Waits for something that another thread is about to bring about and that has no wait of its own; false if a minute passes.
+// Waits for something that another thread is about to bring about and that has no wait of its own; false if a minute
+// passes.
 bool eventually(const std::function<bool()>& condition);
 
 template <class A, class B>
@@ -44,16 +45,18 @@ void equal(const A& a, const B& b, const char* file, int line, const char* what)
   static const bool name##_added [[maybe_unused]] = anabranch::check::add(#name, name); \
   static void name()
 
-#define CHECK(condition) \
-  if (condition) {       \
-  } else                 \
-    anabranch::check::fail(__FILE__, __LINE__, #condition)
+#define CHECK(condition)                                                      \
+  do {                                                                        \
+    if (!(condition)) anabranch::check::fail(__FILE__, __LINE__, #condition); \
+  } while (false)
 
 #define CHECK_EQUAL(a, b) anabranch::check::equal((a), (b), __FILE__, __LINE__, #a " == " #b)
 
-#define CHECK_THROWS(type, expression)                                           \
-  try {                                                                          \
-    (void)(expression);                                                          \
-    anabranch::check::fail(__FILE__, __LINE__, #expression " throws no " #type); \
-  } catch (const type&) {                                                        \
-  }
+#define CHECK_THROWS(type, expression)                                             \
+  do {                                                                             \
+    try {                                                                          \
+      (void)(expression);                                                          \
+      anabranch::check::fail(__FILE__, __LINE__, #expression " throws no " #type); \
+    } catch (const type&) {                                                        \
+    }                                                                              \
+  } while (false)

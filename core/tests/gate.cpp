@@ -16,7 +16,7 @@ class Function final : public Pending {
     function_();
     complete();
   }
-  void skip(const anabranch::Ref<anabranch::Failure>&) noexcept override { otherwise_(); }
+  void skip(const Ref<Failure>&) noexcept override { otherwise_(); }
 
  private:
   std::function<void()> function_;
@@ -25,28 +25,28 @@ class Function final : public Pending {
 
 }  // namespace
 
-void Log::add(const std::string& line) {
-  std::lock_guard lock(mutex_);
-  lines_.push_back(line);
+void Log::add(const std::string& line) const {
+  std::lock_guard lock(state_->mutex);
+  state_->lines.push_back(line);
 }
 
 Lines Log::lines() const {
-  std::lock_guard lock(mutex_);
-  return lines_;
+  std::lock_guard lock(state_->mutex);
+  return state_->lines;
 }
 
 Point call(Stream& stream, std::function<void()> function) {
   return stream.backend().suspend(stream, make_ref<Function>(std::move(function), [] {}));
 }
 
-Point log(Stream& stream, Log& log, const std::string& line) {
-  auto pending = make_ref<Function>([&log, line] { log.add(line); }, [&log, line] { log.add("no " + line); });
+Point log(Stream& stream, const Log& log, const std::string& line) {
+  auto pending = make_ref<Function>([log, line] { log.add(line); }, [log, line] { log.add("no " + line); });
   return stream.backend().suspend(stream, std::move(pending));
 }
 
 Point fail(Stream& stream, const std::string& message) {
   auto pending = make_ref<Pending>();
-  pending->complete(make_ref<anabranch::Failure>(message));
+  pending->complete(make_ref<Failure>(message));
   return stream.backend().suspend(stream, std::move(pending));
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -26,23 +27,26 @@ class Gate {
   Point point_;
 };
 
-// Lines that operations leave, in the order in which they ran.
+using Lines = std::vector<std::string>;
+
+// Lines that operations leave, in the order in which they ran. Copies are one log, which outlives a test that fails.
 class Log {
  public:
-  void add(const std::string& line);
-  std::vector<std::string> lines() const;
+  void add(const std::string& line) const;
+  Lines lines() const;
 
  private:
-  mutable std::mutex mutex_;
-  std::vector<std::string> lines_;
+  struct State {
+    std::mutex mutex;
+    Lines lines;
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
 };
-
-using Lines = std::vector<std::string>;
 
 // Enqueues a function, which must not throw; it is not called in a stream that failed before.
 Point call(Stream& stream, std::function<void()> function);
 // Enqueues a line for the log; in a stream that failed before, "no " and the line.
-Point log(Stream& stream, Log& log, const std::string& line);
+Point log(Stream& stream, const Log& log, const std::string& line);
 // Enqueues an operation that fails.
 Point fail(Stream& stream, const std::string& message);
 

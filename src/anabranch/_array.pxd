@@ -1,6 +1,6 @@
 from libc.stdint cimport int64_t
 
-from anabranch._core cimport Elements, Layout, MemoryKind, Point, Ref, Storage
+from anabranch._core cimport ByteRange, Elements, Layout, MemoryKind, Point, Ref, Storage
 from anabranch._core cimport Access as MemoryAccess
 from anabranch._core cimport CStream
 from anabranch._device cimport DeviceBase
@@ -21,6 +21,8 @@ cdef class Array:
     # Where `offset` elements into the flattened array are.
     cdef Elements elements(self, int64_t offset) noexcept
     cdef int note(self, CStream* stream, Point point, MemoryAccess access) except -1
+    # Where in the storage the elements lie.
+    cdef ByteRange bytes(self) noexcept
     # Blocks until the host may access the memory.
     cdef int synchronize(self, MemoryAccess access) except -1
 

@@ -11,7 +11,7 @@ from anabranch import _host_view, _protocol
 from anabranch cimport _core
 from anabranch._core cimport Access as MemoryAccess
 from anabranch._core cimport (
-    CStream, Elements, Layout, MemoryKind, Point, Ref, Storage, Use, byte_t, copy_elements, discard_reference, forked,
+    ByteRange, CStream, Elements, Layout, MemoryKind, Point, Ref, Storage, Use, byte_t, copy_elements, discard_reference, forked,
     max_dimensions, row_major, synchronize_uses,
 )
 from anabranch._device cimport DeviceBase
@@ -50,11 +50,24 @@ cdef class Array:
         return elements
 
     cdef int note(self, CStream* stream, Point point, MemoryAccess access) except -1:
-        self.storage.get().note(deref(stream), point, access)
+        self.storage.get().note(deref(stream), point, access, self.bytes())
         return 0
 
+    cdef ByteRange bytes(self) noexcept:
+        cdef int64_t low = 0
+        cdef int64_t high = 0
+        cdef int64_t start = self.data - <char*>self.storage.get().pointer()
+        cdef ByteRange range
+        if self.contiguous:
+            high = self.layout.size() * self.layout.itemsize
+        else:
+            self.layout.extent(low, high)
+        range.low = start + low
+        range.high = start + high
+        return range
+
     cdef int synchronize(self, MemoryAccess access) except -1:
-        cdef vector[Use] uses = self.storage.get().uses(access)
+        cdef vector[Use] uses = self.storage.get().uses(access, self.bytes())
         return synchronize_uses(uses)
 
     @property

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Generator
+
     from anabranch._host import Notification
 
 
-def until(notification: Notification) -> Generator[Any, None, None]:
-    """Wait until the point is reached, without holding up the event loop.
+def until(notifications: list[Notification]) -> Generator[Any, None, None]:
+    """Wait until every point is reached, without holding up the event loop.
 
-    Cancelling the wait leaves the work alone. A loop that closes before the point is reached is left alone too.
+    Cancelling the wait leaves the work alone. A loop that closes before a point is reached is left alone too.
     """
-    if notification.reached():
-        return
+    for notification in notifications:
+        if not notification.reached():
+            yield from _one(notification)
+
+
+def _one(notification: Notification) -> Generator[Any, None, None]:
+    import asyncio
+
     loop = asyncio.get_running_loop()
     future: asyncio.Future[None] = loop.create_future()
 
@@ -41,9 +48,3 @@ def until(notification: Notification) -> Generator[Any, None, None]:
         yield from future
     else:
         notification.reached()
-
-
-def nothing() -> Generator[Any, None, None]:
-    """Wait for nothing."""
-    return
-    yield

@@ -50,6 +50,15 @@ cdef int64_t _position(object value, str name) except -1:
     return value
 
 
+cdef int _check_range(str name, int64_t offset, int64_t size, int64_t elements, bint counted, str role) except -1:
+    if offset > size:
+        raise ValueError(f"{name} is {offset}, but the {role} has {size} elements")
+    if offset + elements > size:
+        what = f"count is {elements}" if counted else f"the source has {elements} elements from its offset on"
+        raise ValueError(f"{what}, but the {role} has {size - offset} elements from {name} {offset} on")
+    return 0
+
+
 def fill(Array dst not None, value, *, stream=None):
     """Set every element of an array. Asynchronous on the stream.
 
@@ -122,9 +131,8 @@ def copy(Array dst not None, Array src not None, *, stream=None, dst_offset=0, s
         elements = src.layout.size() - start
     else:
         elements = _position(count, "count")
-    for role, array, offset in (("source", src, start), ("destination", dst, to)):
-        if elements < 0 or offset + elements > array.size:
-            raise ValueError(f"{max(elements, 0)} elements from offset {offset} on do not fit the {role} of {array.size} elements")
+    _check_range("src_offset", start, src.layout.size(), elements, count is not None, "source")
+    _check_range("dst_offset", to, dst.layout.size(), elements, count is not None, "destination")
     cdef Array through
     if _overlap(dst, src) and elements != 0:
         if dst.data == src.data and to == start and dst.shape == src.shape and dst.strides == src.strides:

@@ -123,6 +123,9 @@ cdef extern from "anabranch/memory.hpp" namespace "anabranch" nogil:
         device
         pinned
         foreign
+    cdef cppclass ByteRange:
+        size_t low
+        size_t high
     cdef cppclass Use:
         Ref[CStream] stream
         Point wrote
@@ -137,8 +140,8 @@ cdef extern from "anabranch/memory.hpp" namespace "anabranch" nogil:
         size_t bytes() const
         MemoryKind kind() const
         cbool read_only() const
-        void note(CStream&, Point, Access) except +translate
-        vector[Use] uses(Access) except +translate
+        void note(CStream&, Point, Access, ByteRange) except +translate
+        vector[Use] uses(Access, ByteRange) except +translate
 
 cdef extern from "<chrono>" namespace "std::chrono" nogil:
     cdef cppclass nanoseconds:
@@ -172,6 +175,7 @@ cdef extern from "anabranch/backend.hpp" namespace "anabranch" nogil:
         Ref[CStream] default_stream(StreamRole) except +translate
         Ref[CStream] find_stream(uintptr_t) except +translate
         vector[Ref[CStream]] streams() except +translate
+        vector[Record] frontier(CStream&) except +translate
         Point record(CStream&, Timestamp*) except +translate
         Point wait(CStream&, CStream&, Point) except +translate
         cbool query(CStream&, Point) except +translate

@@ -22,7 +22,7 @@ cdef Stream _stream_for(object device, object stream):
         return current_stream_of(-1 if device is None else as_device(device).ordinal)
     chosen = as_stream(stream, None)
     if device is not None and as_device(device) is not chosen.device:
-        raise ValueError(f"{chosen!r} is not a stream of {as_device(device).alias}")
+        raise ValueError(f"{chosen!r} is not a stream of the device {as_device(device).alias}")
     return chosen
 
 
@@ -109,13 +109,17 @@ def element_bytes(value, dtype):
     """Return the bytes of one element with that value."""
     import numpy
 
-    try:
-        item = numpy.asarray(value).astype(dtype) if isinstance(value, numpy.generic) else numpy.asarray(value, dtype)
-    except OverflowError as error:
-        raise ValueError(f"{value!r} does not fit dtype {dtype}: {error}") from None
+    if isinstance(value, (int, float, complex)):
+        try:
+            return numpy.asarray(value, dtype).tobytes()
+        except OverflowError as error:
+            raise ValueError(f"{value!r} does not fit dtype {dtype}: {error}") from None
+    item = numpy.asarray(value)
     if item.ndim != 0:
         raise ValueError(f"the value must be a scalar, not of shape {item.shape}")
-    return item.tobytes()
+    if item.dtype.kind not in "biufc":
+        raise TypeError(f"the value must be a number, not {value!r}")
+    return item.astype(dtype).tobytes()
 
 
 def array(data, dtype=None, *, device=None, stream=None, bint pinned=False):
@@ -151,6 +155,7 @@ def array(data, dtype=None, *, device=None, stream=None, bint pinned=False):
         return made
     if isinstance(data, Array):
         data = (<Array>data).numpy()
+    target.get()
     values = numpy.asarray(data)
     if values.dtype.hasobject or values.dtype.kind in "USmMV":
         as_dtype(values.dtype)

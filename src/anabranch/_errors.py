@@ -68,7 +68,11 @@ class DriverError(Error):
         Its name, such as ``"CUDA_ERROR_ILLEGAL_ADDRESS"``.
     """
 
-    def __init__(self, message: str, code: int = 0, name: str = "") -> None:
-        super().__init__(message)
+    def __init__(self, code: int, name: str, message: str = "") -> None:
+        super().__init__(code, name, message)
         self.code = code
         self.name = name
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.code})" + (f": {self.message}" if self.message else "")

@@ -155,9 +155,7 @@ cdef class Event:
     def __await__(self):
         """Wait, without blocking the event loop, until the last record, as of this call, is complete."""
         cdef Record record = self.get().last()
-        if record.stream.get() == NULL:
-            return _await.nothing()
-        return _await.until(notification(record.stream, record.point))
+        return _await.until([] if record.stream.get() == NULL else [notification(record.stream, record.point)])
 
     def elapsed_time(self, Event end not None):
         """Return the milliseconds from this event's last record to another's. Waits for both.

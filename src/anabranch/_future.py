@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextvars import Context
 from typing import Any
 
 Outcome = tuple[bool, Any]  # whether it succeeded; the result or the exception
@@ -49,7 +50,8 @@ def evaluate(
     if not future.set_running_or_notify_cancel():
         return None
     try:
-        return True, fn(*args, **kwargs)
+        # In a context of its own: what it makes current is not there for the next function on this thread.
+        return True, Context().run(fn, *args, **kwargs)
     except BaseException as error:
         return failed(error)
 

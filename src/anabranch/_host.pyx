@@ -11,7 +11,6 @@ cimport cython
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cython.operator cimport dereference as deref
 
-from anabranch import _future
 from anabranch._core import finalizing
 
 from anabranch._core cimport (
@@ -49,6 +48,10 @@ cdef long most_waiting = 8
 _numbers = iter(range(2**62))
 _started = threading.Event()
 _starting = threading.Lock()
+
+
+# Imported when first needed: concurrent.futures takes longer to import than all of this package.
+cdef object _future = None
 
 
 cdef int ensure_host_thread() except -1:
@@ -128,6 +131,9 @@ cdef class Call:
 
 
 cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs):
+    global _future
+    if _future is None:
+        from anabranch import _future
     ensure_host_thread()
     cdef Call call = Call.__new__(Call)
     call.future = _future.StreamFuture()

@@ -228,7 +228,7 @@ def launch(KernelBase kernel not None, dim, *args, stream=None, device=None, blo
         target = as_stream(stream, None)
         where = target.device
         if device is not None and as_device(device) is not where:
-            raise ValueError(f"{target!r} is not a stream of {as_device(device).alias}")
+            raise ValueError(f"{target!r} is not a stream of the device {as_device(device).alias}")
     elif device is not None:
         where = as_device(device)
     if block is not None and (type(block) is not int or not 1 <= block <= 1024):

@@ -241,8 +241,8 @@ cdef Array _adopt(Layout layout, object dtype, char* data, bint read_only, objec
 def asarray(obj):
     """Return an array over the memory of an object, without a copy.
 
-    Takes what owns memory and speaks DLPack or the array interface: NumPy arrays, PyTorch and JAX tensors on the CPU, and the like. An `Array` is
-    returned as it is. The object is kept alive until the last use of the array is over. Host memory becomes ``cpu:0``'s.
+    Takes what owns memory and speaks DLPack or the array interface: NumPy arrays, PyTorch and JAX tensors on the CPU, and the like. Of an `Array`
+    a view is returned. The object is kept alive until the last use of the array is over. Host memory becomes ``cpu:0``'s.
 
     Raises
     ------
@@ -252,8 +252,7 @@ def asarray(obj):
         For memory that is not aligned for its dtype.
     """
     if isinstance(obj, Array):
-        (<Array>obj).check()
-        return obj
+        return obj[...]
     import numpy
 
     if isinstance(obj, (numpy.generic, int, float, complex, bool, list, tuple, str, bytes)):

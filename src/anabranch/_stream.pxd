@@ -17,7 +17,7 @@ cdef class Stream:
 
     # The core's stream for this thread. Raises ClosedError, ForkError.
     cdef CStream* get(self) except NULL
-    # Where the stream is now, as a host that observes it means it.
+    # A point that covers everything put into the stream by now.
     cdef Point now(self, CStream* stream) except? 0
 
 

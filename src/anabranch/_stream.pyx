@@ -2,13 +2,14 @@
 
 cimport cython
 from cython.operator cimport dereference as deref
+from libcpp.vector cimport vector
 
 from anabranch import _await
 
 from anabranch cimport _core
 from anabranch._context cimport TaskState, current_state, enter_stream, leave_scope, stream_in, use_stream
 from anabranch._core cimport (
-    CStream, Point, Ref, StreamOptions, StreamRole, forked, per_thread_is_default, synchronize_point,
+    CStream, Point, Record, Ref, StreamOptions, StreamRole, forked, per_thread_is_default, synchronize_point,
 )
 from anabranch._device cimport DeviceBase, as_device, device_at
 from anabranch._event cimport Event
@@ -190,7 +191,15 @@ cdef class Stream:
             If the work failed.
         """
         cdef CStream* stream = self.get()
-        return self.device.backend.query(deref(stream), self.now(stream))
+        cdef vector[Record] records
+        cdef size_t i
+        if stream.role() != StreamRole.legacy:
+            return self.device.backend.query(deref(stream), stream.issued())
+        records = self.device.backend.frontier(deref(stream))
+        for i in range(records.size()):
+            if not records[i].stream.get().backend().query(deref(records[i].stream.get()), records[i].point):
+                return False
+        return True
 
     def synchronize(self):
         """Block the host until everything enqueued by now is complete. Releases the interpreter lock; Ctrl-C interrupts it.
@@ -201,17 +210,18 @@ cdef class Stream:
             If the work failed.
         """
         cdef CStream* stream = self.get()
-        cdef Point point = self.now(stream)
-        if self.device.backend.query(deref(stream), point):
+        if stream.role() != StreamRole.legacy and self.device.backend.query(deref(stream), stream.issued()):
             return
-        cdef Ref[CStream] kept = Ref[CStream].share(stream)
-        synchronize_point(kept.get(), point)
+        cdef vector[Record] records = self.device.backend.frontier(deref(stream))
+        cdef size_t i
+        for i in range(records.size()):
+            synchronize_point(records[i].stream.get(), records[i].point)
 
     def __await__(self):
         """Wait, without blocking the event loop, until everything enqueued by now is complete."""
-        cdef CStream* stream = self.get()
-        cdef Ref[CStream] kept = Ref[CStream].share(stream)
-        return _await.until(notification(kept, self.now(stream)))
+        cdef vector[Record] records = self.device.backend.frontier(deref(self.get()))
+        cdef size_t i
+        return _await.until([notification(records[i].stream, records[i].point) for i in range(records.size())])
 
     def record_event(self, Event event=None):
         """Put a marker into the stream.
@@ -313,7 +323,10 @@ def _handle_of(obj):
         protocol = getattr(type(obj), "__cuda_stream__", None)
         if protocol is None:
             raise TypeError(f"{type(obj).__name__} is no stream: it is neither an int handle nor has it __cuda_stream__")
-        answer = obj.__cuda_stream__()
+        try:
+            answer = obj.__cuda_stream__()
+        except Exception as error:
+            raise TypeError(f"{type(obj).__name__}.__cuda_stream__() failed: {error}") from error
         if (not isinstance(answer, tuple) or len(answer) != 2
                 or not all(isinstance(part, int) and not isinstance(part, bool) for part in answer)):
             raise TypeError(f"{type(obj).__name__}.__cuda_stream__() must return (version, handle), not {answer!r}")
@@ -359,7 +372,7 @@ cdef Stream current_stream_of(int ordinal):
     if ordinal < 0:
         ordinal = state.device
     cdef object stream = stream_in(state, ordinal)
-    if stream is not None and not (<Stream>stream)._closed:
+    if stream is not None:
         return <Stream>stream
     if ordinal < len(_defaults):
         return <Stream>_defaults[ordinal]

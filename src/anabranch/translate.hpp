@@ -20,15 +20,31 @@ inline void set_error(const char* name, const char* message) {
   Py_DECREF(type);
 }
 
+// Raises an exception like `cause`. Everyone who observes a failure gets one of his own: a shared one would collect the tracebacks, and so keep
+// alive the frames, of all.
+inline void raise_copy(PyObject* cause) {
+  PyObject* module = PyImport_ImportModule("copy");
+  PyObject* copy = module ? PyObject_CallMethod(module, "copy", "O", cause) : nullptr;
+  Py_XDECREF(module);
+  if (!copy || !PyExceptionInstance_Check(copy)) {
+    // A class that cannot be copied: its constructor takes other arguments than it stores.
+    PyErr_Clear();
+    Py_XDECREF(copy);
+    copy = cause;
+    Py_INCREF(copy);
+    PyException_SetTraceback(copy, Py_None);
+  }
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(copy)), copy);
+  Py_DECREF(copy);
+}
+
 // What `except +` calls: turns the C++ exception in flight into a Python one. Runs with the interpreter lock.
 inline void translate() noexcept {
   try {
     throw;
   } catch (const AsyncError& error) {
     if (auto* cause = static_cast<PyObject*>(error.failure()->payload())) {
-      // The same exception is raised to everyone who looks; the traceback of the last one to look is not his.
-      PyException_SetTraceback(cause, Py_None);
-      PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(cause)), cause);
+      raise_copy(cause);
     } else {
       set_error("KernelError", error.what());
     }

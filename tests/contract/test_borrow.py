@@ -230,5 +230,5 @@ def test_arrays_of_our_own_are_taken_without_a_copy(device, take):
     array = ab.array(values(4), device=device)
     again = take(array)
     assert again.ptr == array.ptr
-    array.close()
+    del array
     np.testing.assert_array_equal(again.numpy(), values(4))

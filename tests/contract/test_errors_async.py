@@ -76,6 +76,24 @@ def test_a_failure_is_raised_every_time_and_is_the_same(lost):
     assert len(messages) == 1
 
 
+class Thing:
+    """A Python object to which there are weak references."""
+
+
+def test_a_failure_that_was_caught_keeps_nothing_alive(device):
+    def catch():
+        thing, stream = Thing(), ab.Stream(device)
+        ab.testing.fail(stream)
+        with pytest.raises(FAILURES):
+            stream.synchronize()
+        return weakref.ref(thing)
+
+    caught = catch()
+    gc.collect()
+    assert caught() is None
+    device.synchronize()
+
+
 def test_a_failure_is_raised_on_every_thread(lost, in_thread):
     for reading in [in_thread(lost.numpy) for _ in range(4)]:
         with pytest.raises(FAILURES):

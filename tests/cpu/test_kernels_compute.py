@@ -255,6 +255,22 @@ def test_helpers_and_constants():
     assert np.allclose(y, 2 * (x + 3) ** 2 + 2.5 + x**3 + np.sqrt(x) + np.exp(x) + np.pi)
 
 
+@pytest.mark.parametrize("size", [10, 200_000, 10**6 // 8 + 1000])
+def test_arrays_as_constants(size):
+    def make(table):
+        @ab.kernel
+        def kernel(i, y: ab.Out):
+            y[i] = table[-1 - i]
+
+        return kernel
+
+    for _ in range(2):  # the second is from the disk cache, if that is right
+        y = np.zeros(3)
+        part = prepare(make(np.arange(float(size))), 3, y)
+        part()
+        assert y.tolist() == [size - 1, size - 2, size - 3]
+
+
 def test_helper_behind_a_module():
     module = type(math)("geometry")
     exec("def norm(a, b):\n    return a * a + b * b", module.__dict__)

@@ -62,6 +62,9 @@ class Backend {
   virtual std::vector<Ref<Stream>> streams() = 0;
 
   // -- order --
+  // What a host that observes the stream has to see reached: for the legacy stream also what blocking streams have to do by now. Enqueues
+  // nothing and orders nothing.
+  virtual std::vector<Record> frontier(Stream& stream) = 0;
   // A point that covers everything the stream has to do by now. With `stamp`, an operation that stores the time when it is reached.
   virtual Point record(Stream& stream, Timestamp* stamp) = 0;
   // What `stream` does from now on starts after `point` of `target`, a stream of any device of this kind. A failure there is passed on.

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <mutex>
-#include <span>
 #include <vector>
 
 #include "anabranch/stream.hpp"
@@ -23,11 +22,20 @@ struct Allocation {
   Point ready = 0;
 };
 
-// The newest use of some memory by one stream.
+// Bytes [low, high) of a block.
+struct ByteRange {
+  std::size_t low = 0;
+  std::size_t high = 0;
+  bool overlaps(const ByteRange& other) const noexcept { return low < other.high && other.low < high; }
+  bool operator==(const ByteRange&) const = default;
+};
+
+// The newest use of some bytes by one stream.
 struct Use {
   Ref<Stream> stream;
   Point wrote = 0;  // the newest write; 0: none
   Point used = 0;   // the newest access of any kind
+  ByteRange bytes = {};
 };
 
 // A block of memory that arrays share. Dropping the last reference gives it back in stream order: after every use of it, by whichever
@@ -48,10 +56,11 @@ class Storage final : public RefCounted {
   MemoryKind kind() const noexcept { return kind_; }
   bool read_only() const noexcept { return read_only_; }
 
-  // The operation at `point` of `stream` accesses this memory.
-  void note(Stream& stream, Point point, Access access);
-  // What a host access of that kind has to come after: for a read every stream's newest write, for a write also the reads.
-  std::vector<Use> uses(Access access) const;
+  // The operation at `point` of `stream` accesses these bytes.
+  void note(Stream& stream, Point point, Access access, ByteRange bytes);
+  // What an access of that kind has to come after: for a read every stream's newest write to those bytes, for a write also the
+  // reads. `used` of each is the point to wait for.
+  std::vector<Use> uses(Access access, ByteRange bytes) const;
 
  private:
   Storage(Backend& backend, MemoryKind kind, std::byte* pointer, std::size_t bytes)
@@ -65,19 +74,12 @@ class Storage final : public RefCounted {
   bool read_only_ = false;
   void* owner_ = nullptr;
   Release release_ = nullptr;
+  void forget_finished(std::vector<Use>& finished);
+  void merge_ranges();
+
   mutable std::mutex mutex_;
   std::vector<Use> uses_;
 };
-
-// One access of an operation about to be enqueued.
-struct StorageAccess {
-  Storage* storage;
-  Access access;
-};
-
-// Every operation on memory goes through this pair. `order` puts `stream` in order after what the accesses depend on (nothing yet: order
-// between streams is the caller's), `note` remembers where the operation went.
-void note(Stream& stream, Point point, std::span<const StorageAccess> accesses);
 
 // Calls `done(context)` once every use is complete or failed: at once if it is already, else on the thread that completes the
 // last. Uses nothing of the caller's after it returns.

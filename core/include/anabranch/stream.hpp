@@ -49,8 +49,7 @@ class Stream : public RefCounted {
   StreamRole role() const noexcept { return options_.role; }
   const std::string& name() const noexcept { return options_.name; }
 
-  // The newest point: covers everything enqueued by now. Enqueues nothing, and so leaves out what the legacy stream's order
-  // would add before the next operation; `Backend::record` includes it.
+  // The newest point: covers everything enqueued by now, though not what the legacy stream's order would add before the next operation.
   Point issued() const noexcept { return issued_.load(std::memory_order_acquire); }
 
   // What `cudaStream_t` is to CUDA: 1 and 2 for the default streams, unique among the living for the others.

@@ -23,7 +23,9 @@ class HostWaiter final : public Waiter {
   }
   bool wait(std::chrono::nanoseconds timeout) {
     std::unique_lock lock(mutex_);
-    return signal_.wait_for(lock, timeout, [this] { return woken_; });
+    // A time-out that means for ever must not overflow the clock.
+    const auto limit = std::min<std::chrono::nanoseconds>(timeout, std::chrono::years(1));
+    return signal_.wait_for(lock, limit, [this] { return woken_; });
   }
   void wait() {
     std::unique_lock lock(mutex_);
@@ -109,6 +111,8 @@ std::vector<Ref<Stream>> CpuBackend::streams() {
   return living;
 }
 
+std::vector<Record> CpuBackend::frontier(Stream& stream) { return as_cpu(stream).frontier(); }
+
 Point CpuBackend::record(Stream& stream, Timestamp* stamp) {
   return stamp ? as_cpu(stream).push(std::make_unique<StampTask>(stamp)) : as_cpu(stream).mark();
 }
@@ -116,7 +120,7 @@ Point CpuBackend::record(Stream& stream, Timestamp* stamp) {
 Point CpuBackend::wait(Stream& stream, Stream& target, Point point) {
   if (&stream == &target) return stream.issued();
   Ref<Failure> failure;
-  if (as_cpu(target).reached(point, &failure) && !failure) return stream.issued();
+  if (as_cpu(target).reached(point, &failure) && !failure) return as_cpu(stream).mark();
   return as_cpu(stream).push(std::make_unique<WaitTask>(as_cpu(target), point));
 }
 

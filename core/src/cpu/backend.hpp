@@ -21,6 +21,7 @@ class CpuBackend final : public Backend {
   Ref<Stream> find_stream(std::uintptr_t handle) override;
   std::vector<Ref<Stream>> streams() override;
 
+  std::vector<Record> frontier(Stream& stream) override;
   Point record(Stream& stream, Timestamp* stamp) override;
   Point wait(Stream& stream, Stream& target, Point point) override;
   bool query(Stream& stream, Point point) override;

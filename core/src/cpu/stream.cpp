@@ -1,5 +1,6 @@
 #include "stream.hpp"
 
+#include <algorithm>
 #include <chrono>
 
 #include "backend.hpp"
@@ -123,13 +124,27 @@ Point CpuStream::mark() {
   bool owed = false;
   if (options_.role == StreamRole::legacy) {
     std::lock_guard lock(order_.mutex);
-    owed = !order_.fresh.empty();
+    // Work that is over is owed nothing: looking at the stream must not enqueue an operation only to find it not yet run.
+    owed = std::any_of(order_.fresh.begin(), order_.fresh.end(), [](const CpuStream* stream) { return !stream->reached(stream->issued()); });
   } else if (!options_.non_blocking) {
     std::lock_guard lock(mutex_);
     std::lock_guard order_lock(order_.mutex);
-    owed = !fresh_ && order_.reserved > legacy_seen_;
+    owed = !fresh_ && order_.reserved > legacy_seen_ && !order_.legacy->reached(order_.reserved);
   }
   return owed ? push(std::make_unique<MarkTask>()) : issued();
+}
+
+std::vector<Record> CpuStream::frontier() {
+  std::vector<Record> records{{Ref<Stream>::share(this), issued(), nullptr}};
+  if (options_.role == StreamRole::legacy) {
+    std::lock_guard lock(order_.mutex);
+    for (CpuStream* stream : order_.fresh) {
+      if (!stream->reached(stream->issued()) && stream->try_retain()) {
+        records.push_back({Ref<Stream>::take(stream), stream->issued(), nullptr});
+      }
+    }
+  }
+  return records;
 }
 
 bool CpuStream::reached(Point point, Ref<Failure>* failure) const {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "../waiter_list.hpp"
-#include "anabranch/stream.hpp"
+#include "anabranch/event.hpp"
 #include "pool.hpp"
 
 namespace anabranch::cpu {
@@ -56,8 +56,9 @@ class CpuStream final : public Stream, private Job {
 
   // Enqueues a task. Any thread.
   Point push(std::unique_ptr<Task> task);
-  // A point that covers all work enqueued by now, the legacy stream's order included.
+  // A point that covers all work enqueued by now, the legacy stream's order included, as if an operation had been enqueued.
   Point mark();
+  std::vector<Record> frontier();
 
   // Whether the point is reached; then `failure` is set if the stream failed at or before it.
   bool reached(Point point, Ref<Failure>* failure = nullptr) const;

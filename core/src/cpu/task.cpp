@@ -205,12 +205,6 @@ class MemoryTask final : public RangeTask {
   Arguments arguments_;
 };
 
-Elements merged(const Elements& elements) {
-  Elements same = elements;
-  same.layout = elements.layout.merged();
-  return same;
-}
-
 }  // namespace
 
 std::unique_ptr<Task> make_kernel_task(Kernel& kernel, const LaunchShape& shape, std::span<const std::uint64_t> arguments) {
@@ -219,13 +213,13 @@ std::unique_ptr<Task> make_kernel_task(Kernel& kernel, const LaunchShape& shape,
 
 std::unique_ptr<Task> make_copy_task(const Elements& dst, const Elements& src, std::int64_t count) {
   const std::int64_t itemsize = dst.layout.itemsize;
-  const CopyArguments arguments{merged(dst), merged(src), count, std::max<std::int64_t>(1, block_bytes / itemsize)};
+  const CopyArguments arguments{dst, src, count, std::max<std::int64_t>(1, block_bytes / itemsize)};
   return std::make_unique<MemoryTask<CopyArguments>>(arguments, itemsize);
 }
 
 std::unique_ptr<Task> make_fill_task(const Elements& dst, const void* value, std::int64_t count) {
   const std::int64_t itemsize = dst.layout.itemsize;
-  FillArguments arguments{merged(dst), {}, count, std::max<std::int64_t>(1, block_bytes / itemsize)};
+  FillArguments arguments{dst, {}, count, std::max<std::int64_t>(1, block_bytes / itemsize)};
   std::memcpy(arguments.value, value, static_cast<std::size_t>(itemsize));
   return std::make_unique<MemoryTask<FillArguments>>(arguments, itemsize);
 }

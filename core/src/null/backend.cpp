@@ -85,6 +85,10 @@ std::vector<Ref<Stream>> NullBackend::streams() {
   return {std::make_move_iterator(living.begin()), std::make_move_iterator(living.end())};
 }
 
+std::vector<Record> NullBackend::frontier(Stream& stream) {
+  return {{Ref<Stream>::share(&stream), stream.issued(), nullptr}};
+}
+
 Point NullBackend::record(Stream& stream, Timestamp* stamp) {
   if (stamp) return enqueue({"record", stream.name()}, stream, {.stamp = Ref<Timestamp>::share(stamp)});
   note({"record", stream.name(), {}, stream.issued()});

@@ -18,6 +18,7 @@ from anabranch.kernels import _cache
 from anabranch.kernels._compile_error import compile_error, definition, find_place, from_compiler
 from anabranch.kernels._fingerprint import UncacheableError, fingerprint
 from anabranch.kernels._parameter import Parameter
+from anabranch.kernels._reference import constants
 from anabranch.kernels._restriction import check_restrictions
 from anabranch.kernels._signature import Signature, describe
 
@@ -58,17 +59,21 @@ def compile_kernel(function: FunctionType, parameters: tuple[Parameter, ...], si
             return _cpu_object.load(code, symbol)
         except _cpu_object.MissingSymbolError:
             pass  # an optional library that it used is gone
-    code = _compile(function, parameters, signature, symbol)
+    code, has_addresses = _compile(function, parameters, signature, symbol)
     try:
         compiled = _cpu_object.load(code, symbol)
     except _cpu_object.MissingSymbolError as error:
         raise _missing_symbols(function, parameters, signature, error.names) from None
+    if has_addresses:
+        return compiled._replace(keepalive=(compiled.keepalive, constants(function)))
     if key:
         _cache.write("cpu", key, code)
     return compiled
 
 
-def _compile(function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature, symbol: str) -> bytes:
+def _compile(
+    function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature, symbol: str
+) -> tuple[bytes, bool]:
     global compilations
     check_restrictions(function)
     from anabranch.kernels import _cpu_numba
@@ -77,7 +82,7 @@ def _compile(function: FunctionType, parameters: tuple[Parameter, ...], signatur
     with _counting:
         compilations += 1
     try:
-        code: bytes = _cpu_numba.build(function, parameters, signature, symbol)
+        code, has_addresses = _cpu_numba.build(function, parameters, signature, symbol)
     except _cpu_numba.ReturnsValueError as error:
         reason = f"a kernel returns nothing; this one returns {error.kind}"
         arguments = describe(parameters, signature)
@@ -89,7 +94,7 @@ def _compile(function: FunctionType, parameters: tuple[Parameter, ...], signatur
     unwanted = [name for name in undefined_symbols(code) if _ALLOCATION.match(name) or _PYTHON.match(name)]
     if unwanted:
         raise _missing_symbols(function, parameters, signature, unwanted)
-    return code
+    return code, has_addresses
 
 
 def _missing_symbols(

@@ -54,7 +54,8 @@ def add_entry(context: Any, library: Any, kernel: Any, symbol: str, launch_ndim:
 
     def call(index: Sequence[Any]) -> None:
         first = index[0] if launch_ndim == 1 else context.make_tuple(builder, kernel.argtypes[0], index)
-        # The status says whether the function raised: it cannot (see _restriction).
+        # Nothing looks at the status. A kernel contains no raise (see _restriction); where Numba itself raises,
+        # as for a range with a step of 0, this one call ends there.
         context.call_conv.call_function(builder, callee, kernel.restype, kernel.argtypes, [first, *arguments])
 
     begin = _at_least_zero(builder, begin)

@@ -71,6 +71,7 @@ class _ObjectLibrary(codegen.CPUCodeLibrary):  # type: ignore[misc]  # Numba has
         self._final_module.link_in(parsed)
 
     def emit_object(self, entry: str) -> bytes:
+        """Optimize the whole library and return it as an object file with one public function."""
         self.entry = entry
         self.finalize()
         return bytes(self._codegen._tm.emit_object(self._final_module))
@@ -125,8 +126,17 @@ def _compile(
 
 
 @global_compiler_lock  # type: ignore[untyped-decorator]
-def build(function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature, symbol: str) -> bytes:
-    """Compile `function` for `signature` and return an object file that defines `symbol`.
+def build(
+    function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature, symbol: str
+) -> tuple[bytes, bool]:
+    """Compile `function` for `signature` into an object file that defines `symbol`.
+
+    Returns
+    -------
+    code : bytes
+        The object file.
+    has_addresses : bool
+        Whether it holds addresses of this process: those of large arrays that are globals.
 
     Raises
     ------
@@ -141,7 +151,8 @@ def build(function: FunctionType, parameters: tuple[Parameter, ...], signature: 
         raise ReturnsValueError(str(result.signature.return_type))
     with context.push_code_library(result.library):  # where casts put the code they need
         add_entry(context, result.library, result.fndesc, symbol, signature[0], sources)
-    return bytes(result.library.emit_object(symbol))
+    code = result.library.emit_object(symbol)
+    return code, result.library.has_dynamic_globals
 
 
 @global_compiler_lock  # type: ignore[untyped-decorator]

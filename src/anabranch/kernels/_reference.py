@@ -13,12 +13,14 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final, NamedTuple
 
+from anabranch.kernels._atomic import atomic_add
+
 _GLOBAL: Final = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 _CLOSURE: Final = frozenset({"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
 _ATTRIBUTE: Final = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 
 # Packages whose functions Numba knows, or whose behaviour is fixed by their version.
-_LIBRARIES: Final = frozenset({"anabranch", "builtins", "cmath", "llvmlite", "math", "numba", "numpy", "operator"})
+_LIBRARIES: Final = frozenset({"builtins", "cmath", "llvmlite", "math", "numba", "numpy", "operator"})
 
 
 class Reference(NamedTuple):
@@ -82,9 +84,9 @@ def _look_up(function: FunctionType, closure: dict[str, Any], opname: str, name:
 
 
 def is_library(value: Any) -> bool:
-    """Whether `value` was defined by NumPy, Numba, the standard mathematics or Anabranch itself."""
+    """Whether `value` was defined by NumPy, Numba, the standard mathematics or, the atomics, here."""
     module = getattr(value, "__module__", None)
-    return isinstance(module, str) and module.partition(".")[0] in _LIBRARIES
+    return isinstance(module, str) and (module.partition(".")[0] in _LIBRARIES or module == atomic_add.__module__)
 
 
 def python_function(value: Any) -> FunctionType | None:
@@ -107,3 +109,8 @@ def helpers(function: FunctionType) -> list[FunctionType]:
                 found[helper] = None
                 waiting.append(helper)
     return list(found)
+
+
+def constants(function: FunctionType) -> list[Any]:
+    """List the values that `function` and its helpers read from outside themselves."""
+    return [reference.value for part in (function, *helpers(function)) for reference in references(part)]

@@ -1,0 +1,220 @@
+"""Measure the benchmarks and their twins in one run, and say which targets are met.
+
+    python benchmarks/compare.py                    # all; `make bench` does this with the package as users install it
+    python benchmarks/compare.py 'launch.*' import  # some
+    python benchmarks/compare.py --save             # and keep the result in benchmarks/results/
+
+Every value is the median of many batches, taken in turn from all implementations of the ID. Times hold only within one
+run: what counts is the ratio, ours divided by the twin's. Lower is better everywhere. A twin whose package is not
+installed is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import fnmatch
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import sys
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness import FOLDER, OURS, Result, load, measure
+
+# How many times the twin's value ours may be.
+RATIOS: dict[str, dict[str, float]] = {
+    "launch.enqueue_empty": {"warp": 0.15, "futures": 0.5},
+    "launch.4args": {"warp": 0.15, "futures": 0.5},
+    "launch.chain1000": {"futures": 0.1},
+    "kernel.saxpy_memory_bound": {"numba": 1 / 0.95},
+    "import": {"numpy": 0.5},
+}
+
+# What ours may be at most, in its unit.
+LIMITS: dict[str, float] = {
+    "object.stream_bytes": 1024,
+    "object.event_bytes": 1024,
+    "object.array_bytes": 1024,
+    "object.view_bytes": 1024,
+    "event.million_growth": 256 * 1024,  # a quarter of a byte per event: the allocator's own coming and going
+}
+
+TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
+SIZES = ((2**20, "MiB"), (2**10, "KiB"), (1, "B"))
+
+
+@dataclass(frozen=True)
+class Row:
+    """Ours beside one twin, or beside a limit."""
+
+    benchmark: str
+    ours: str
+    twin: str = ""
+    theirs: str = ""
+    ratio: float | None = None
+    target: float | None = None
+    target_text: str = ""
+    verdict: str = ""
+
+    def cells(self) -> tuple[str, ...]:
+        ratio = "" if self.ratio is None else f"{self.ratio:.3f}"
+        return self.benchmark, self.ours, self.twin, self.theirs, ratio, self.target_text, self.verdict
+
+
+HEADINGS = ("benchmark", "ours", "twin", "twin's", "ratio", "target", "verdict")
+
+
+def in_words(value: float, unit: str) -> str:
+    """Write a value with three digits and the unit that suits it."""
+    scales = {"ns": TIMES, "B": SIZES}[unit]
+    factor, name = next((scale for scale in scales if abs(value) >= scale[0]), scales[-1])
+    return f"{value / factor:.3g} {name}" if abs(value / factor) < 1000 else f"{value / factor:.0f} {name}"
+
+
+def rows_of(benchmark: str, results: dict[str, Result], *, judge: bool = True) -> list[Row]:
+    """Put the results of one benchmark into rows, one for each limit and each twin; without any, a row of its own."""
+    ours = results.get(OURS, Result(absent="not written"))
+    if not ours.samples:
+        return [Row(benchmark, "-", verdict=_without_value(ours))]
+    value = in_words(ours.value, ours.unit)
+
+    def verdict(reached: float, target: float | None) -> str:
+        return "" if target is None or not judge else "met" if reached <= target else "missed"
+
+    rows = []
+    if benchmark in LIMITS:
+        limit = LIMITS[benchmark]
+        text = f"≤ {in_words(limit, ours.unit)}"
+        rows.append(Row(benchmark, value, target=limit, target_text=text, verdict=verdict(ours.value, limit)))
+    for twin, result in results.items():
+        if twin == OURS:
+            continue
+        target = RATIOS.get(benchmark, {}).get(twin)
+        text = "" if target is None else f"≤ {target:.3g}"
+        if result.samples:
+            ratio = ours.value / result.value
+            theirs = in_words(result.value, result.unit)
+            rows.append(Row(benchmark, value, twin, theirs, ratio, target, text, verdict(ratio, target)))
+        else:
+            why = _without_value(result)
+            rows.append(Row(benchmark, value, twin, "-", target=target, target_text=text, verdict=why))
+    return rows or [Row(benchmark, value)]
+
+
+def _without_value(result: Result) -> str:
+    return "failed" if result.failure else f"absent: {result.absent}"
+
+
+def table(rows: list[tuple[str, ...]], markdown: bool = False) -> str:
+    """Set rows of text in columns."""
+    widths = [max(len(row[column]) for row in (HEADINGS, *rows)) for column in range(len(HEADINGS))]
+    lines = [HEADINGS, *rows]
+    if markdown:
+        lines.insert(1, ("---",) * len(HEADINGS))
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    columns = [zip(line, widths, strict=True) for line in lines]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in line).rstrip() for line in columns)
+
+
+def machine() -> dict[str, Any]:
+    """Describe what the values depend on."""
+    name = platform.processor() or platform.machine()
+    information = Path("/proc/cpuinfo")
+    if information.is_file():
+        found = re.search(r"^model name\s*:\s*(.+)$", information.read_text(), re.MULTILINE)
+        name = found[1] if found else name
+    versions = {}
+    for package in (OURS, "numpy", "numba", "warp-lang"):
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return {
+        "cpu": name,
+        "cores": os.cpu_count(),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "free_threaded": bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+        "packages": versions,
+    }
+
+
+def save(folder: Path, all_results: dict[str, dict[str, Result]], rows: list[Row]) -> list[Path]:
+    """Write what was measured, for people and for programs."""
+    about = {"date": datetime.date.today().isoformat(), **machine()}
+    values: dict[str, dict[str, Any]] = {}
+    absent: dict[str, dict[str, str]] = {}
+    for benchmark, results in all_results.items():
+        for name, result in results.items():
+            if result.samples:
+                first, third = result.quartiles
+                value = {"median": result.value, "first_quartile": first, "third_quartile": third, "unit": result.unit}
+                values.setdefault(benchmark, {})[name] = {**value, "samples": len(result.samples)}
+            elif result.absent:
+                absent.setdefault(benchmark, {})[name] = result.absent
+    judged = [
+        {"benchmark": row.benchmark, "twin": row.twin, "ratio": row.ratio, "target": row.target, "verdict": row.verdict}
+        for row in rows
+    ]
+    packages = ", ".join(f"{name} {version}" for name, version in about["packages"].items())
+    heading = f"{about['date']}, {about['cores']} cores of {about['cpu']}, {about['python']}; {packages}"
+    folder.mkdir(parents=True, exist_ok=True)
+    build = "t" if about["free_threaded"] else ""
+    stem = f"{about['date']}-python{sys.version_info[0]}.{sys.version_info[1]}{build}"
+    files = [folder / f"{stem}.json", folder / f"{stem}.md"]
+    data = {**about, "values": values, "absent": absent, "rows": judged}
+    files[0].write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+    files[1].write_text(f"{heading}\n\n{table([row.cells() for row in rows], markdown=True)}\n")
+    return files
+
+
+def _show_progress(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("benchmarks", nargs="*", default=["*"], help="IDs, or patterns such as 'launch.*'; none: all")
+    parser.add_argument("--list", action="store_true", help="print the IDs and who implements them")
+    parser.add_argument("--quick", action="store_true", help="run each a few times: shows that it works, no more")
+    parser.add_argument(
+        "--save", nargs="?", type=Path, const=FOLDER / "results", metavar="FOLDER", help="keep the result, in results/"
+    )
+    options = parser.parse_args()
+    known = load()
+    chosen = [name for name in known if any(fnmatch.fnmatchcase(name, pattern) for pattern in options.benchmarks)]
+    if not chosen:
+        parser.error(f"no benchmark matches; there are {', '.join(known)}")
+    if options.list:
+        for name in chosen:
+            print(f"{name}: {', '.join(known[name])}")
+        return 0
+
+    all_results: dict[str, dict[str, Result]] = {}
+    for number, name in enumerate(chosen, 1):
+        _show_progress(f"{number}/{len(chosen)} {name}")
+        all_results[name] = measure(known[name], quick=options.quick)
+    _show_progress("")
+    rows = [row for name, results in all_results.items() for row in rows_of(name, results, judge=not options.quick)]
+    print(table([row.cells() for row in rows]))
+    failures = [
+        f"\n{name} of {by} failed:\n{result.failure}"
+        for name, results in all_results.items()
+        for by, result in results.items()
+        if result.failure
+    ]
+    print(*failures, sep="\n", end="", file=sys.stderr)
+    if options.save:
+        for file in save(options.save, all_results, rows):
+            print(f"saved {os.path.relpath(file)}")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,195 @@
+"""How a benchmark is written, and how its value is taken.
+
+A benchmark has one ID. Each implementation of it, ours and every twin, is a generator function that sets up, yields a
+`Case` and tears down. All implementations of an ID are measured in turn, one batch each, so that what disturbs one
+disturbs all; what is compared is the ratio of their medians.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import itertools
+import resource
+import statistics
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+OURS = "anabranch"
+ROUNDS = 51
+QUICK_ROUNDS = 2
+QUICK_CALLS = 3
+
+
+class AbsentError(Exception):
+    """What the implementation needs is not there; the message says what."""
+
+
+def nothing() -> None:
+    pass
+
+
+class Case:
+    """One implementation of a benchmark, set up. `rounds` is how many samples make its median."""
+
+    unit: str
+    rounds: int
+
+    def sample(self, quick: bool) -> float:
+        """Measure once."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Timed(Case):
+    """The time of one call, in nanoseconds: that of a batch, divided by its number of calls.
+
+    `batch(calls)` is timed and `drain()` is not; it leaves nothing queued.
+    """
+
+    batch: Callable[[int], object]
+    drain: Callable[[], object] = nothing
+    calls: int = 200
+    rounds: int = ROUNDS
+    unit: str = "ns"
+
+    def sample(self, quick: bool) -> float:
+        calls = min(self.calls, QUICK_CALLS) if quick else self.calls
+        begin = time.perf_counter_ns()
+        self.batch(calls)
+        elapsed = time.perf_counter_ns() - begin
+        self.drain()
+        return elapsed / calls
+
+
+@dataclass(frozen=True)
+class Counted(Case):
+    """Whatever `measure(count)` returns, in a unit of its own."""
+
+    measure: Callable[[int], float]
+    count: int
+    unit: str
+    rounds: int = 3
+
+    def sample(self, quick: bool) -> float:
+        return self.measure(min(self.count, QUICK_CALLS) if quick else self.count)
+
+
+SetUp = Callable[[], Iterator[Case]]
+registry: dict[str, dict[str, SetUp]] = {}
+
+
+def implementation(name: str) -> Callable[[str], Callable[[SetUp], SetUp]]:
+    """Return a decorator factory: `implementation("numpy")("import")` registers NumPy's twin of `import`."""
+
+    def benchmark(identifier: str) -> Callable[[SetUp], SetUp]:
+        def register(set_up: SetUp) -> SetUp:
+            known = registry.setdefault(identifier, {})
+            if name in known:
+                raise ValueError(f"{identifier} has two implementations called {name}")
+            known[name] = set_up
+            return set_up
+
+        return register
+
+    return benchmark
+
+
+def load() -> dict[str, dict[str, SetUp]]:
+    """Import every benchmark and every twin; the registry, ours first."""
+    for file in sorted(FOLDER.glob("bench_*.py")):
+        importlib.import_module(file.stem)
+    for file in sorted(FOLDER.glob("twins/[a-z]*.py")):
+        importlib.import_module(f"twins.{file.stem}")
+    return registry
+
+
+@dataclass
+class Result:
+    """What an implementation measured, or why it did not."""
+
+    unit: str = ""
+    samples: list[float] = field(default_factory=list)
+    absent: str = ""
+    failure: str = ""
+
+    @property
+    def value(self) -> float:
+        return statistics.median(self.samples)
+
+    @property
+    def quartiles(self) -> tuple[float, float]:
+        if len(self.samples) < 2:
+            return self.value, self.value
+        first, _, third = statistics.quantiles(self.samples, n=4, method="inclusive")
+        return first, third
+
+
+def measure(set_ups: dict[str, SetUp], *, quick: bool = False) -> dict[str, Result]:
+    """Measure all implementations of one benchmark, interleaved."""
+    results = {name: Result() for name in set_ups}
+    with contextlib.ExitStack() as stack:
+        cases: dict[str, Case] = {}
+        for name, set_up in set_ups.items():
+            with _noted(results[name]):
+                context = contextlib.contextmanager(set_up)()
+                case = context.__enter__()
+                stack.callback(_leave, context, results[name])
+                case.sample(quick=True)  # compiles, imports, fills caches, and shows what cannot run
+                results[name].unit = case.unit
+                cases[name] = case
+        rounds = QUICK_ROUNDS if quick else max((case.rounds for case in cases.values()), default=0)
+        gc.collect()
+        gc.disable()
+        stack.callback(gc.enable)
+        # The first round does not count: it warms up what only a whole batch reaches.
+        for turn in range(rounds + 1):
+            names = [name for name in cases if not results[name].failure]
+            shift = turn % max(len(names), 1)
+            for name in names[shift:] + names[:shift]:
+                with _noted(results[name]):
+                    value = cases[name].sample(quick)
+                    if turn > 0:
+                        results[name].samples.append(value)
+    return results
+
+
+def _leave(context: contextlib.AbstractContextManager[Case], result: Result) -> None:
+    with _noted(result):
+        context.__exit__(None, None, None)
+
+
+@contextlib.contextmanager
+def _noted(result: Result) -> Iterator[None]:
+    try:
+        yield
+    except (AbsentError, ModuleNotFoundError) as missing:
+        result.absent = str(missing)
+    except Exception:
+        result.failure = traceback.format_exc()
+
+
+def repeat(count: int) -> itertools.repeat[None]:
+    """The cheapest thing to loop over."""
+    return itertools.repeat(None, count)
+
+
+def in_fresh_process(code: str, *arguments: object, options: tuple[str, ...] = ()) -> str:
+    """Run Python code in a new interpreter and return what it printed; an error shows what it wrote to stderr."""
+    command = [sys.executable, *options, "-c", code, *map(str, arguments)]
+    done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"a process ended with {done.returncode}:\n{done.stderr}")
+    return done.stdout
+
+
+def resident_bytes() -> int:
+    """The memory of this process that is in use."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()

@@ -1,0 +1,59 @@
+"""NumPy, which does at once what a stream does in its turn."""
+
+from collections.abc import Iterator
+
+from harness import Case, Timed, implementation, repeat
+
+twin = implementation("numpy")
+
+
+@twin("memory.alloc_free_4k")
+def alloc_free() -> Iterator[Case]:
+    import numpy
+
+    def batch(calls: int) -> None:
+        make, dtype = numpy.empty, numpy.float32
+        for _ in repeat(calls):
+            make(1024, dtype)
+
+    yield Timed(batch)
+
+
+@twin("memory.zeros_free_4k")
+def zeros_free() -> Iterator[Case]:
+    import numpy
+
+    def batch(calls: int) -> None:
+        make, dtype = numpy.zeros, numpy.float32
+        for _ in repeat(calls):
+            make(1024, dtype)
+
+    yield Timed(batch)
+
+
+@twin("copy.4k")
+def copy() -> Iterator[Case]:
+    import numpy
+
+    dst, src = (numpy.zeros(1024, "float32") for _ in range(2))
+
+    def batch(calls: int) -> None:
+        copy = numpy.copyto
+        for _ in repeat(calls):
+            copy(dst, src)
+
+    yield Timed(batch)
+
+
+@twin("copy.fill_4k")
+def fill() -> Iterator[Case]:
+    import numpy
+
+    dst = numpy.zeros(1024, "float32")
+
+    def batch(calls: int) -> None:
+        fill = dst.fill
+        for _ in repeat(calls):
+            fill(1)
+
+    yield Timed(batch)

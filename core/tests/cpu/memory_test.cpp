@@ -1,0 +1,109 @@
+// The cache of blocks behind the memory of a CPU device.
+#include "cpu/memory.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <random>
+
+#include "device.hpp"
+
+namespace anabranch::cpu {
+namespace {
+
+using namespace check;
+
+constexpr std::size_t limit = std::size_t{1} << 24;
+
+Ref<Storage> allocate(const Ref<Stream>& stream, std::size_t bytes) {
+  return Storage::allocate(stream->backend(), stream.get(), bytes, MemoryKind::device);
+}
+
+TEST(a_block_comes_back_to_its_stream_at_once) {
+  CpuBackend& device = make_device(1, limit);
+  const auto a = stream(device);
+  const auto b = stream(device);
+  auto storage = allocate(a, 5000);
+  std::byte* const block = storage->pointer();
+  Gate gate(*a);
+  const Point point = call(*a, [] {});
+  storage->note(*a, point, Access::write, {0, 5000});
+  storage.reset();
+  // Everyone else gets other memory; the stream gets the block, with the point up to which it is still in use.
+  CHECK(allocate(b, 5000)->pointer() != block);
+  CHECK(Storage::allocate(device, nullptr, 5000, MemoryKind::device)->pointer() != block);
+  storage = allocate(a, 5000);
+  CHECK(storage->pointer() == block);
+  const std::vector<Use> uses = storage->uses(Access::read, {0, 5000});
+  CHECK_EQUAL(uses.size(), std::size_t{1});
+  CHECK(uses[0].stream == a);
+  CHECK_EQUAL(uses[0].used, point);
+  gate.open();
+}
+
+TEST(a_block_is_for_everyone_once_its_use_is_over) {
+  CpuBackend& device = make_device(1, limit);
+  const auto a = stream(device);
+  const auto b = stream(device);
+  auto storage = allocate(a, 5000);
+  std::byte* const block = storage->pointer();
+  storage->note(*a, call(*a, [] {}), Access::write, {0, 5000});
+  finish(*a);
+  storage.reset();
+  storage = allocate(b, 5000);
+  CHECK(storage->pointer() == block);
+  CHECK(storage->uses(Access::write, {0, 5000}).empty());
+}
+
+TEST(cached_blocks_make_room_for_other_sizes) {
+  CpuBackend& device = make_device(1, limit);
+  const auto a = stream(device);
+  for (std::size_t bytes = 1024; bytes <= limit; bytes *= 2) allocate(a, bytes);
+  CHECK_EQUAL(device.free_memory(), limit);
+  allocate(a, limit);
+  allocate(a, 1);
+  CHECK_EQUAL(device.free_memory(), limit);
+}
+
+TEST(all_memory_may_be_allocated) {
+  // No power of two, nor a size to which others are rounded.
+  for (const std::size_t odd : {std::size_t{1000}, std::size_t{1'000'001}}) {
+    CpuBackend& device = make_device(1, odd);
+    const auto a = stream(device);
+    const auto storage = allocate(a, odd);
+    std::memset(storage->pointer(), 1, odd);
+    CHECK_THROWS(Error, allocate(a, 1));
+  }
+}
+
+TEST(blocks_in_use_never_overlap) {
+  CpuBackend& device = make_device(2, limit);
+  std::mt19937 random(8);
+  std::vector<Ref<Stream>> streams;
+  for (int i = 0; i < 4; ++i) streams.push_back(stream(device));
+  std::map<std::byte*, Ref<Storage>> living;
+  for (int round = 0; round < 5000; ++round) {
+    const auto& stream = streams[random() % streams.size()];
+    if (random() % 2 && !living.empty()) {
+      auto victim = living.begin();
+      std::advance(victim, static_cast<std::ptrdiff_t>(random() % living.size()));
+      living.erase(victim);
+      continue;
+    }
+    const std::size_t bytes = 1 + random() % (random() % 8 ? 3000 : 100'000);
+    auto storage = allocate(stream, bytes);
+    const auto next = living.upper_bound(storage->pointer());
+    if (next != living.end()) CHECK(storage->pointer() + bytes <= next->first);
+    if (next != living.begin()) {
+      CHECK(std::prev(next)->first + std::prev(next)->second->bytes() <= storage->pointer());
+    }
+    std::memset(storage->pointer(), 0, bytes);
+    storage->note(*stream, call(*stream, [] {}), Access::write, {0, bytes});
+    living.emplace(storage->pointer(), std::move(storage));
+  }
+  living.clear();
+  CHECK(eventually([&] { return device.free_memory() == limit; }));
+}
+
+}  // namespace
+}  // namespace anabranch::cpu

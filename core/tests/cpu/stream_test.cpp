@@ -1,0 +1,205 @@
+// Streams as chains of tasks on a pool of workers.
+#include <filesystem>
+#include <latch>
+#include <thread>
+
+#include "device.hpp"
+
+namespace anabranch::cpu {
+namespace {
+
+using namespace check;
+
+std::ptrdiff_t threads() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return std::distance(begin(tasks), end(tasks));
+}
+
+TEST(waiting_streams_take_no_thread) {
+  const auto before = threads();
+  CpuBackend& device = make_device(2);
+  const auto first = stream(device);
+  Gate gate(*first);
+  Event event(device, {});
+  event.record(*first);
+  std::atomic<int> run{0};
+  std::vector<Ref<Stream>> waiting;
+  for (int i = 0; i < 10'000; ++i) {
+    waiting.push_back(stream(device));
+    event.wait(*waiting.back());
+    call(*waiting.back(), [&run] { ++run; });
+  }
+  const auto last = stream(device);
+  finish(*last, call(*last, [] {}));
+  CHECK_EQUAL(run.load(), 0);
+  CHECK_EQUAL(threads(), before + 2);
+  gate.open();
+  for (const auto& each : waiting) finish(*each);
+  CHECK_EQUAL(run.load(), 10'000);
+  CHECK_EQUAL(threads(), before + 2);
+}
+
+TEST(long_chains_of_streams_run) {
+  CpuBackend& device = make_device(2);
+  std::vector<int> order;  // the waits keep the operations apart
+  std::vector<Ref<Stream>> chain{stream(device)};
+  Gate gate(*chain[0]);
+  for (int i = 0; i < 10'000; ++i) {
+    chain.push_back(stream(device));
+    device.wait(*chain.back(), *chain[chain.size() - 2], chain[chain.size() - 2]->issued());
+    call(*chain.back(), [&order, i] { order.push_back(i); });
+  }
+  const auto last = chain.back();
+  chain.clear();
+  gate.open();
+  finish(*last);
+  CHECK_EQUAL(order.size(), std::size_t{10'000});
+  for (int i = 0; i < 10'000; ++i) CHECK_EQUAL(order[static_cast<std::size_t>(i)], i);
+}
+
+TEST(failures_pass_down_long_chains) {
+  CpuBackend& device = make_device(2);
+  std::vector<Ref<Stream>> chain{stream(device)};
+  Gate gate(*chain[0]);
+  fail(*chain[0], "broken");
+  for (int i = 0; i < 10'000; ++i) {
+    chain.push_back(stream(device));
+    device.wait(*chain.back(), *chain[chain.size() - 2], chain[chain.size() - 2]->issued());
+  }
+  gate.open();
+  CHECK_EQUAL(failure_at(*chain.back(), chain.back()->issued()), "broken");
+}
+
+TEST(a_million_operations_may_be_queued) {
+  CpuBackend& device = make_device(2);
+  const auto a = stream(device);
+  Gate gate(*a);
+  std::int64_t count = 0;
+  for (int i = 0; i < 1'000'000; ++i) {
+    launch<std::int64_t>(*a, 1, [](std::int64_t, std::int64_t, std::int64_t& count) { ++count; }, count);
+  }
+  CHECK(!device.query(*a, gate.point()));
+  gate.open();
+  finish(*a);
+  CHECK_EQUAL(count, 1'000'000);
+  CHECK_EQUAL(a->activity().operations, std::uint64_t{1'000'001});
+}
+
+TEST(urgent_streams_run_before_others) {
+  CpuBackend& device = make_device(1);
+  const Log log;
+  const auto holder = stream(device);
+  std::latch held(1);
+  std::latch released(1);
+  call(*holder, [&] {
+    held.count_down();
+    released.wait();
+  });
+  held.wait();
+  std::vector<Ref<Stream>> streams;
+  for (const int priority : {0, 0, -1, 0, -1}) {
+    streams.push_back(device.create_stream({.priority = priority}));
+    const std::string line = std::to_string(priority) + ":" + std::to_string(streams.size());
+    check::log(*streams.back(), log, line);
+    check::log(*streams.back(), log, line);
+  }
+  released.count_down();
+  for (const auto& each : streams) finish(*each);
+  CHECK(log.lines() == (Lines{"-1:3", "-1:3", "-1:5", "-1:5", "0:1", "0:1", "0:2", "0:2", "0:4", "0:4"}));
+}
+
+TEST(an_urgent_stream_goes_between_the_operations_of_others) {
+  CpuBackend& device = make_device(1);
+  const Log log;
+  const auto normal = stream(device);
+  std::latch held(1);
+  std::latch released(1);
+  call(*normal, [&] {
+    held.count_down();
+    released.wait();
+  });
+  for (int i = 0; i < 3; ++i) check::log(*normal, log, "normal");
+  held.wait();
+  const auto urgent = device.create_stream({.priority = -1});
+  check::log(*urgent, log, "urgent");
+  released.count_down();
+  finish(*normal);
+  CHECK(log.lines() == (Lines{"urgent", "normal", "normal", "normal"}));
+}
+
+TEST(a_stream_that_never_ends_lets_others_run) {
+  CpuBackend& device = make_device(1);
+  const auto endless = stream(device);
+  const auto other = stream(device);
+  std::atomic<bool> enough{false};
+  std::atomic<int> rounds{0};
+  // An operation that enqueues the next.
+  struct Again {
+    Stream& stream;
+    std::atomic<bool>& enough;
+    std::atomic<int>& rounds;
+    void operator()() const {
+      ++rounds;
+      if (!enough) call(stream, Again{stream, enough, rounds});
+    }
+  };
+  call(*endless, Again{*endless, enough, rounds});
+  finish(*other, call(*other, [] {}));
+  const int seen = rounds;
+  CHECK(eventually([&] { return rounds > seen; }));
+  enough = true;
+  finish(*other);
+  CHECK(eventually([&] { return device.query(*endless, endless->issued()); }));
+}
+
+TEST(a_dropped_stream_is_used_again) {
+  CpuBackend& device = make_device(1);
+  auto a = stream(device);
+  const std::uintptr_t handle = a->handle();
+  fail(*a, "broken");
+  CHECK_EQUAL(failure_at(*a, a->issued()), "broken");
+  Gate gate(*device.default_stream(StreamRole::legacy));
+  a.reset();
+  CHECK(eventually([&] {
+    a = device.create_stream({.priority = -1, .non_blocking = false, .name = "again"});
+    return a->handle() == handle;
+  }));
+  CHECK_EQUAL(a->name(), "again");
+  CHECK_EQUAL(a->priority(), -1);
+  CHECK_EQUAL(a->activity().operations, std::uint64_t{0});
+  const Log log;
+  check::log(*a, log, "a");
+  gate.open();
+  finish(*a);
+  CHECK(log.lines() == Lines{"a"});
+}
+
+TEST(activity_counts_operations_and_leaves_waiting_out) {
+  CpuBackend& device = make_device(2);
+  const auto a = stream(device);
+  const auto b = stream(device);
+  Gate gate(*a);
+  device.wait(*b, *a, gate.point());
+  call(*b, [] {});
+  const auto begin = std::chrono::steady_clock::now();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  gate.open();
+  finish(*b);
+  CHECK(std::chrono::steady_clock::now() - begin > std::chrono::milliseconds(100));
+  CHECK_EQUAL(b->activity().operations, std::uint64_t{2});
+  CHECK(b->activity().busy_nanoseconds < 50'000'000);
+}
+
+TEST(device_of_many_workers_runs_streams_side_by_side) {
+  CpuBackend& device = make_device(4);
+  std::latch all_there(4);
+  std::vector<Ref<Stream>> streams;
+  for (int i = 0; i < 4; ++i) {
+    streams.push_back(stream(device));
+    call(*streams.back(), [&all_there] { all_there.arrive_and_wait(); });
+  }
+  for (const auto& each : streams) finish(*each);
+}
+
+}  // namespace
+}  // namespace anabranch::cpu

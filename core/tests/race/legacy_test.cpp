@@ -1,0 +1,110 @@
+// The legacy stream's order under traffic from several threads. To be run under ThreadSanitizer.
+#include <thread>
+
+#include "cpu/device.hpp"
+
+namespace anabranch::cpu {
+namespace {
+
+using namespace check;
+
+// What runs now. A legacy operation runs alone; blocking streams' operations may run side by side.
+class Crossing {
+ public:
+  void legacy() {
+    if (legacy_.exchange(true) || blocking_ != 0) broken_ = true;
+    value_ = value_ + 1;  // a race for ThreadSanitizer if this is not alone
+    for (volatile int i = 0; i < 50;) i = i + 1;
+    if (blocking_ != 0) broken_ = true;
+    legacy_ = false;
+  }
+  void blocking() {
+    ++blocking_;
+    if (legacy_) broken_ = true;
+    seen_ += value_;
+    for (volatile int i = 0; i < 50;) i = i + 1;
+    if (legacy_) broken_ = true;
+    --blocking_;
+  }
+  bool broken() const { return broken_; }
+  long legacy_operations() const { return value_; }
+
+ private:
+  std::atomic<bool> legacy_{false};
+  std::atomic<int> blocking_{0};
+  std::atomic<bool> broken_{false};
+  std::atomic<long> seen_{0};
+  long value_ = 0;
+};
+
+TEST(legacy_operations_run_alone_among_blocking_ones) {
+  CpuBackend& device = make_device(3);
+  const auto legacy = device.default_stream(StreamRole::legacy);
+  Crossing crossing;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      auto own = t % 2 ? device.default_stream(StreamRole::per_thread) : stream(device, "blocking", false);
+      const auto free = stream(device);
+      for (int round = 0; round < 250; ++round) {
+        call(*own, [&crossing] { crossing.blocking(); });
+        if (round % 3 == t % 3) call(*legacy, [&crossing] { crossing.legacy(); });
+        if (round % 5 == 0) call(*free, [] {});
+        if (round % 40 == 0) device.wait(*own, *legacy, device.record(*legacy, nullptr));
+        if (round % 70 == 0) finish(*own);
+        if (round % 50 == 0 && t % 2 == 0) own = stream(device, "another", false);
+      }
+      finish(*own);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  finish(*legacy);
+  CHECK(!crossing.broken());
+  CHECK(crossing.legacy_operations() >= 4 * 250 / 3);
+}
+
+TEST(an_event_on_the_legacy_stream_covers_work_put_in_before_it) {
+  CpuBackend& device = make_device(2);
+  const auto legacy = device.default_stream(StreamRole::legacy);
+  std::vector<Ref<Stream>> streams;
+  for (int i = 0; i < 16; ++i) streams.push_back(stream(device, "blocking", false));
+  std::atomic<bool> enough{false};
+  // Another thread's legacy work takes over what this thread's records have to cover.
+  std::thread other([&] {
+    while (!enough) finish(*legacy, call(*legacy, [] {}));
+  });
+  std::atomic<int> run{0};
+  int missing = 0;
+  for (int round = 1; round <= 500; ++round) {
+    for (const auto& each : streams) call(*each, [&run] { ++run; });
+    finish(*legacy, device.record(*legacy, nullptr));
+    missing += run != round * 16;
+  }
+  enough = true;
+  other.join();
+  for (const auto& each : streams) finish(*each);
+  CHECK_EQUAL(missing, 0);
+}
+
+TEST(blocking_streams_end_while_the_legacy_stream_works) {
+  CpuBackend& device = make_device(2);
+  const auto legacy = device.default_stream(StreamRole::legacy);
+  std::vector<std::thread> threads;
+  std::atomic<int> run{0};
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 300; ++round) {
+        const auto own = stream(device, "blocking", false);
+        call(*own, [&run] { ++run; });
+        call(*legacy, [&run] { ++run; });
+        call(*own, [&run] { ++run; });
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  finish(*legacy);
+  CHECK(eventually([&] { return run == 3 * 300 * 3; }));
+}
+
+}  // namespace
+}  // namespace anabranch::cpu

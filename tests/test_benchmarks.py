@@ -1,0 +1,160 @@
+"""The benchmarks run, and judge as they say. What they measure is not looked at here."""
+
+import importlib
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+NEEDS_NUMBA = {
+    "launch.enqueue_empty",
+    "launch.4args",
+    "launch.4args_held",
+    "launch.chain1000",
+    "kernel.saxpy_memory_bound",
+}
+
+pytestmark = pytest.mark.timeout(120)  # Warp compiles the kernels of its twins
+
+
+@pytest.fixture(scope="module")
+def modules():
+    """Import modules of the benchmarks by name, as their programs do."""
+    sys.path.insert(0, str(FOLDER))
+    yield importlib.import_module
+    sys.path.remove(str(FOLDER))
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """Run every benchmark and every twin a few times; what the run put on record."""
+    folder = tmp_path_factory.mktemp("results")
+    command = [sys.executable, str(FOLDER / "compare.py"), "--quick", "--save", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    assert done.returncode == 0, done.stderr
+    (text,) = folder.glob("*.md")
+    (data,) = folder.glob("*.json")
+    return {**json.loads(data.read_text()), "text": text.read_text()}
+
+
+def test_every_benchmark_of_ours_runs(saved, modules):
+    absent = {"import"} if importlib.util.find_spec("numba") else {"import", *NEEDS_NUMBA}
+    known = modules("harness").load()
+    assert {name for name in known if "anabranch" not in saved["values"].get(name, {})} <= absent
+    timed = [result for results in saved["values"].values() for result in results.values() if result["unit"] == "ns"]
+    assert all(result["median"] > 0 for result in timed)
+
+
+def test_only_what_is_not_installed_is_absent(saved):
+    absent = {name for twins in saved["absent"].values() for name in twins} - {"anabranch", "numpy"}
+    assert absent == {name for name in ("warp", "numba") if importlib.util.find_spec(name) is None}
+
+
+def test_a_record_names_the_machine_and_no_place(saved):
+    assert saved["cpu"] in saved["text"]
+    assert "kernel.saxpy_memory_bound" in saved["text"]
+    assert str(FOLDER.parent) not in str(saved)
+
+
+def test_targets_are_of_benchmarks_that_exist(modules):
+    compare, known = modules("compare"), modules("harness").load()
+    assert set(compare.LIMITS) <= set(known)
+    targets = {(name, twin) for name, twins in compare.RATIOS.items() for twin in twins}
+    assert targets <= {(name, twin) for name, twins in known.items() for twin in twins}
+
+
+def test_twins_have_the_ids_of_ours(modules):
+    assert {name for name, twins in modules("harness").load().items() if "anabranch" not in twins} == set()
+
+
+@pytest.mark.parametrize(("ours", "verdict"), [(14, "met"), (15, "met"), (16, "missed")])
+def test_a_ratio_is_judged(modules, ours, verdict):
+    compare, result = modules("compare"), modules("harness").Result
+    results = {"anabranch": result("ns", [ours] * 3), "warp": result("ns", [100.0, 1.0, 900.0])}
+    rows = compare.rows_of("launch.4args", results)
+    assert [(row.twin, row.ratio, row.verdict) for row in rows] == [("warp", ours / 100, verdict)]
+
+
+def test_a_limit_is_judged(modules):
+    compare, result = modules("compare"), modules("harness").Result
+    rows = [compare.rows_of("object.event_bytes", {"anabranch": result("B", [size])}) for size in (1024, 1025)]
+    assert [row.verdict for (row,) in rows] == ["met", "missed"]
+
+
+def test_a_failure_is_told_from_an_absence(modules):
+    harness, compare = modules("harness"), modules("compare")
+
+    def missing():
+        import package_that_nobody_has  # noqa: F401
+
+        yield
+
+    def broken():
+        yield harness.Timed(lambda calls: 1 / 0)
+
+    def broken_at_the_end():
+        yield harness.Timed(lambda calls: None)
+        raise ValueError
+
+    results = harness.measure({"warp": missing, "futures": broken, "anabranch": broken_at_the_end}, quick=True)
+    assert "package_that_nobody_has" in results["warp"].absent
+    assert "ZeroDivisionError" in results["futures"].failure
+    assert "ValueError" in results["anabranch"].failure
+    verdicts = {row.twin: row.verdict.split(":")[0] for row in compare.rows_of("launch.4args", results)}
+    assert verdicts == {"warp": "absent", "futures": "failed"}
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (0.0, "ns", "0 ns"),
+        (41.26, "ns", "41.3 ns"),
+        (1234.0, "ns", "1.23 µs"),
+        (2e9, "ns", "2 s"),
+        (1000.0, "B", "1000 B"),
+        (1536.0, "B", "1.5 KiB"),
+    ],
+)
+def test_values_are_written_in_a_unit_that_suits(modules, value, unit, text):
+    assert modules("compare").in_words(value, unit) == text
+
+
+def test_counts_are_judged(modules):
+    counts = modules("counts")
+    limit = counts.limit(1000)
+    counted = {"same": 1000, "edge": limit, "more": limit + 1, "fewer": 500, "new": 7}
+    verdicts = counts.judge(counted, {"same": 1000, "edge": 1000, "more": 1000, "fewer": 1000})
+    assert verdicts == {
+        "same": "",
+        "edge": "",
+        "more": f"MORE than {limit}",
+        "fewer": "fewer: put it on record with --update",
+        "new": "not on record",
+    }
+
+
+@pytest.mark.parametrize("missing", ["valgrind", "gcc"])
+def test_counting_says_which_tool_is_missing(modules, monkeypatch, missing):
+    counts = modules("counts")
+    found = {} if missing == "valgrind" else {"valgrind": "valgrind"}
+    monkeypatch.setattr(counts.shutil, "which", found.get)
+    with pytest.raises(counts.UnavailableError, match=f"apt-get install {missing}"):
+        counts.count(("stream.current",))
+
+
+def test_counts_repeat(modules):
+    if shutil.which("valgrind") is None:
+        pytest.skip("valgrind is not installed")
+    counts = modules("counts")
+    first, second = (counts.count(("launch.4args_held", "stream.current")) for _ in range(2))
+    assert all(count > 100 for count in first.values())
+    assert set(counts.judge(second, first).values()) == {""}
+
+
+def test_counted_paths_are_benchmarks(modules):
+    assert set(modules("counts").PATHS) <= set(modules("harness").load())
