@@ -132,7 +132,6 @@ def test_numpy_waits_for_no_stream_of_another_device(device, other_device, in_th
         np.testing.assert_array_equal(in_thread(array.numpy).result(TIMEOUT), np.full(4, 3))
 
 
-@pytest.mark.xfail(reason="arrays do not know yet which of their bytes are used")
 def test_numpy_waits_for_no_write_beside_its_view(device, in_thread):
     array, other = ab.array(values(8), device=device), ab.Stream(device)
     with ab.testing.Gate(other):

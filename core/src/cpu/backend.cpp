@@ -41,7 +41,7 @@ class HostWaiter final : public Waiter {
 }  // namespace
 
 CpuBackend::CpuBackend(int index, int workers, std::size_t memory)
-    : pool_("anabranch-cpu" + std::to_string(index), workers), memory_(memory) {
+    : pool_("anabranch-cpu" + std::to_string(index), workers), memory_("cpu:" + std::to_string(index), memory) {
   capabilities_.kind = "cpu";
   capabilities_.index = index;
   capabilities_.name = "CPU " + std::to_string(index) + " (" + std::to_string(workers) + (workers == 1 ? " worker)" : " workers)");

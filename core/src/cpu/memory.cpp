@@ -41,7 +41,7 @@ std::size_t MemoryPool::rounded(std::size_t bytes) noexcept {
 
 Allocation MemoryPool::allocate(const Stream* stream, std::size_t bytes) {
   if (bytes > limit_) {
-    throw Error(ErrorKind::memory, "cannot allocate " + std::to_string(bytes) + " bytes: the device has " + std::to_string(limit_));
+    throw Error(ErrorKind::memory, "cannot allocate " + std::to_string(bytes) + " bytes: " + device_ + " has " + std::to_string(limit_));
   }
   const std::size_t size = rounded(bytes);
   Ref<Stream> over;  // let go outside the lock
@@ -78,7 +78,7 @@ Allocation MemoryPool::allocate(const Stream* stream, std::size_t bytes) {
   }
   if (!pointer) {
     throw Error(ErrorKind::memory, "cannot allocate " + std::to_string(bytes) + " bytes: " + std::to_string(limit_ - used_) +
-                                       " of " + std::to_string(limit_) + " are free");
+                                       " of the " + std::to_string(limit_) + " bytes of " + device_ + " are free");
   }
   used_ += size;
   return {static_cast<std::byte*>(pointer), 0};

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <map>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "anabranch/memory.hpp"
@@ -15,7 +16,7 @@ namespace anabranch::cpu {
 // Sizes are rounded up to a quarter of a power of two, so at most a fifth of a block is unused.
 class MemoryPool {
  public:
-  explicit MemoryPool(std::size_t limit) : limit_(limit) {}
+  MemoryPool(std::string device, std::size_t limit) : device_(std::move(device)), limit_(limit) {}
 
   // Throws Error(memory) if `limit` would be passed, or the system has no more.
   Allocation allocate(const Stream* stream, std::size_t bytes);
@@ -35,6 +36,7 @@ class MemoryPool {
   void trim(std::size_t keep) noexcept;
   void put(Block block, std::size_t size) noexcept;
 
+  const std::string device_;  // for messages
   const std::size_t limit_;
   std::mutex mutex_;
   std::map<std::size_t, std::vector<Block>> blocks_;

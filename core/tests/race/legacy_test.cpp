@@ -63,7 +63,7 @@ TEST(legacy_operations_run_alone_among_blocking_ones) {
   CHECK(crossing.legacy_operations() >= 4 * 250 / 3);
 }
 
-TEST(an_event_on_the_legacy_stream_covers_work_put_in_before_it) {
+TEST(looking_at_the_legacy_stream_covers_work_put_in_before) {
   CpuBackend& device = make_device(2);
   const auto legacy = device.default_stream(StreamRole::legacy);
   std::vector<Ref<Stream>> streams;
@@ -71,13 +71,21 @@ TEST(an_event_on_the_legacy_stream_covers_work_put_in_before_it) {
   std::atomic<bool> enough{false};
   // Another thread's legacy work takes over what this thread's records have to cover.
   std::thread other([&] {
-    while (!enough) finish(*legacy, call(*legacy, [] {}));
+    while (!enough) {
+      Point point = 0;
+      for (int i = 0; i < 20; ++i) point = call(*legacy, [] {});
+      finish(*legacy, point);
+    }
   });
   std::atomic<int> run{0};
   int missing = 0;
-  for (int round = 1; round <= 500; ++round) {
+  for (int round = 1; round <= 3000; ++round) {
     for (const auto& each : streams) call(*each, [&run] { ++run; });
-    finish(*legacy, device.record(*legacy, nullptr));
+    if (round % 2) {
+      finish(*legacy, device.record(*legacy, nullptr));
+    } else {
+      for (const Record& record : device.frontier(*legacy)) finish(*record.stream, record.point);
+    }
     missing += run != round * 16;
   }
   enough = true;
