@@ -98,9 +98,9 @@ std::int64_t Layout::size() const noexcept {
 }
 
 bool Layout::contiguous() const noexcept {
+  if (size() == 0) return true;
   std::int64_t expected = itemsize;
   for (int d = ndim - 1; d >= 0; --d) {
-    if (shape[d] == 0) return true;
     if (shape[d] != 1 && strides[d] != expected) return false;
     expected *= shape[d];
   }

@@ -33,10 +33,11 @@ struct MemoryPool::Late {
   std::size_t size;
 };
 
-std::size_t MemoryPool::rounded(std::size_t bytes) noexcept {
-  if (bytes <= 4 * alignment) return (bytes + alignment - 1) / alignment * alignment;
-  const std::size_t step = std::bit_floor(bytes - 1) / 4;
-  return (bytes + step - 1) / step * step;
+std::size_t MemoryPool::rounded(std::size_t bytes) const noexcept {
+  const auto up = [bytes](std::size_t step) { return (bytes + step - 1) / step * step; };
+  if (bytes <= 4 * alignment) return up(alignment);
+  const std::size_t size = up(std::bit_floor(bytes - 1) / 4);
+  return size <= limit_ ? size : up(alignment);  // what fits must not fail for being rounded
 }
 
 Allocation MemoryPool::allocate(const Stream* stream, std::size_t bytes) {

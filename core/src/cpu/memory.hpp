@@ -31,7 +31,7 @@ class MemoryPool {
   };
   struct Late;
 
-  static std::size_t rounded(std::size_t bytes) noexcept;
+  std::size_t rounded(std::size_t bytes) const noexcept;
   void settle() noexcept;
   void trim(std::size_t keep) noexcept;
   void put(Block block, std::size_t size) noexcept;

@@ -67,12 +67,16 @@ void Pool::start_threads() noexcept {
 }
 
 void Pool::work() noexcept {
-  while (Job* job = take()) job->run();
+  Job* job = take(false);
+  while (job) {
+    job->run();
+    job = take(true);
+  }
 }
 
-Job* Pool::take() noexcept {
+Job* Pool::take(bool after_a_job) noexcept {
   std::unique_lock lock(mutex_);
-  if (running_ > 0) --running_;
+  if (after_a_job) --running_;
   bool watch_first = true;
   while (true) {
     if (stopping_) {

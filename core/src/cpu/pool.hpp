@@ -58,7 +58,7 @@ class Pool {
 
   void start_threads() noexcept;
   void work() noexcept;
-  Job* take() noexcept;
+  Job* take(bool after_a_job) noexcept;
   void watch() noexcept;
 
   const std::string name_;

@@ -46,8 +46,7 @@ void CpuStream::append(Task* task) noexcept {
 }
 
 void CpuStream::append_wait(CpuStream& target, Point point, Point before) {
-  Ref<Failure> failure;
-  if (target.reached(point, &failure) && !failure) return;
+  if (target.passed(point)) return;
   Task* wait = new WaitTask(target, point);
   wait->point_ = before;
   wait->counts_ = false;
@@ -120,31 +119,38 @@ Point CpuStream::push(std::unique_ptr<Task> task) {
   return point;
 }
 
+// The stream's own mutex is held too, so that no operation is half enqueued: its waits have taken streams out of `fresh` before its point is
+// issued. Work that is over is owed nothing, unless it failed: looking at the stream must not enqueue an operation only to find it not yet run.
 Point CpuStream::mark() {
   bool owed = false;
-  if (options_.role == StreamRole::legacy) {
-    std::lock_guard lock(order_.mutex);
-    // Work that is over is owed nothing: looking at the stream must not enqueue an operation only to find it not yet run.
-    owed = std::any_of(order_.fresh.begin(), order_.fresh.end(), [](const CpuStream* stream) { return !stream->reached(stream->issued()); });
-  } else if (!options_.non_blocking) {
+  if (!options_.non_blocking) {
     std::lock_guard lock(mutex_);
     std::lock_guard order_lock(order_.mutex);
-    owed = !fresh_ && order_.reserved > legacy_seen_ && !order_.legacy->reached(order_.reserved);
+    if (options_.role == StreamRole::legacy) {
+      owed = std::any_of(order_.fresh.begin(), order_.fresh.end(), [](const CpuStream* stream) { return !stream->passed(stream->issued()); });
+    } else {
+      owed = !fresh_ && order_.reserved > legacy_seen_ && !order_.legacy->passed(order_.reserved);
+    }
   }
   return owed ? push(std::make_unique<MarkTask>()) : issued();
 }
 
 std::vector<Record> CpuStream::frontier() {
+  if (options_.role != StreamRole::legacy) return {{Ref<Stream>::share(this), issued(), nullptr}};
+  std::lock_guard lock(mutex_);  // as in `mark`
+  std::lock_guard order_lock(order_.mutex);
   std::vector<Record> records{{Ref<Stream>::share(this), issued(), nullptr}};
-  if (options_.role == StreamRole::legacy) {
-    std::lock_guard lock(order_.mutex);
-    for (CpuStream* stream : order_.fresh) {
-      if (!stream->reached(stream->issued()) && stream->try_retain()) {
-        records.push_back({Ref<Stream>::take(stream), stream->issued(), nullptr});
-      }
+  for (CpuStream* stream : order_.fresh) {
+    if (!stream->passed(stream->issued()) && stream->try_retain()) {
+      records.push_back({Ref<Stream>::take(stream), stream->issued(), nullptr});
     }
   }
   return records;
+}
+
+bool CpuStream::passed(Point point) const {
+  Ref<Failure> failure;
+  return reached(point, &failure) && !failure;
 }
 
 bool CpuStream::reached(Point point, Ref<Failure>* failure) const {
@@ -185,9 +191,9 @@ void CpuStream::complete(Ref<Failure> failure) noexcept {
 void CpuStream::run() noexcept {
   if (busy_since_.load(std::memory_order_relaxed) == 0) busy_since_.store(now_nanoseconds(), std::memory_order_relaxed);
   if (current_) finish(std::move(resumed_));
-  for (int left = turn;; --left) {
+  for (int left = turn;; left = std::max(left - 1, 0)) {
     if (pool_.stopping()) return;
-    if (pool_.contended(urgent()) || (left <= 0 && pool_.waiting())) return pool_.ready(*this);
+    if (pool_.contended(urgent()) || (left == 0 && pool_.waiting())) return pool_.ready(*this);
     Task* task = next();
     if (!task) return;
     current_ = task;

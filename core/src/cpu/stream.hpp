@@ -62,6 +62,8 @@ class CpuStream final : public Stream, private Job {
 
   // Whether the point is reached; then `failure` is set if the stream failed at or before it.
   bool reached(Point point, Ref<Failure>* failure = nullptr) const;
+  // Whether the point is reached and the stream had not failed by then.
+  bool passed(Point point) const;
   // False, and no wake will come, if the point is reached already.
   bool add_waiter(Waiter& waiter, Point point);
   // False if the waiter has been or is being woken.
