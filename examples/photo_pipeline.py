@@ -221,6 +221,8 @@ def run(photos, streams, advance):
     for future in as_completed(futures):
         future.result()
         advance()
+    for lane in lanes:
+        lane.stream.synchronize()  # the last events, too
     return Run(lanes, time.perf_counter() - begin)
 
 

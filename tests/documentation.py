@@ -1,7 +1,8 @@
 """The code blocks of a page of the documentation, and running them.
 
-As a program, ``documentation.py PAGE`` runs a page: its ``python`` blocks in order in one namespace, its ``pycon`` blocks through doctest in the
-same one. A ``text`` block right after a ``python`` block is what that prints. Line numbers in tracebacks are those of the page.
+As a program, ``documentation.py PAGE`` runs a page: its ``python`` blocks in order in one namespace, its ``pycon``
+blocks through doctest in the same one. A ``text`` block right after a ``python`` block is what that prints. Line
+numbers in tracebacks are those of the page.
 """
 
 from __future__ import annotations
@@ -82,7 +83,9 @@ def _check_session(page: Path, block: Block, namespace: dict[str, Any]) -> None:
 def _compare(page: Path, block: Block, printed: str) -> None:
     checker = doctest.OutputChecker()
     if not checker.check_output(block.code, printed, OPTIONS):
-        raise AssertionError(f"{page}:{block.line}: the page says\n{block.code}\nbut the block above it printed\n{printed}")
+        raise AssertionError(
+            f"{page}:{block.line}: the page says\n{block.code}\nbut the block above it printed\n{printed}"
+        )
 
 
 if __name__ == "__main__":

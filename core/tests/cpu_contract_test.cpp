@@ -7,9 +7,9 @@ namespace anabranch::contract {
 namespace {
 
 Backend& make(std::size_t memory) {
-  static std::vector<cpu::CpuBackend*> all;
-  all.push_back(new cpu::CpuBackend(static_cast<int>(all.size()), 2, memory));
-  return *all.back();
+  static auto* const all = new std::vector<cpu::CpuBackend*>;
+  all->push_back(new cpu::CpuBackend(static_cast<int>(all->size()), 2, memory));
+  return *all->back();
 }
 
 }  // namespace

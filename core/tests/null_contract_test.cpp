@@ -7,9 +7,9 @@ namespace anabranch::contract {
 namespace {
 
 Backend& make(std::size_t memory) {
-  static std::vector<null::NullBackend*> all;
-  all.push_back(new null::NullBackend(static_cast<int>(all.size()), memory));
-  return *all.back();
+  static auto* const all = new std::vector<null::NullBackend*>;
+  all->push_back(new null::NullBackend(static_cast<int>(all->size()), memory));
+  return *all->back();
 }
 
 }  // namespace

@@ -4,6 +4,7 @@ from anabranch import testing
 from anabranch._array import Array
 from anabranch._copy import copy, fill
 from anabranch._create import array, empty, full, ones, zeros
+from anabranch._current import ScopedStream, current_stream, default_stream, legacy_stream, per_thread_stream
 from anabranch._device import Device, ScopedDevice, current_device, devices, synchronize
 from anabranch._errors import (
     CaptureError,
@@ -22,14 +23,7 @@ from anabranch._event import Event
 from anabranch._fork import fork
 from anabranch._launch import launch
 from anabranch._protocol import asarray, from_dlpack
-from anabranch._stream import (
-    ScopedStream,
-    Stream,
-    current_stream,
-    default_stream,
-    legacy_stream,
-    per_thread_stream,
-)
+from anabranch._stream import Stream
 from anabranch.kernels import In, InOut, Kernel, Out, atomic_add, atomic_max, atomic_min, kernel
 
 __all__ = [

@@ -7,7 +7,8 @@ from anabranch._array cimport Array, new_array
 from anabranch._core cimport Access as MemoryAccess
 from anabranch._core cimport CStream, MemoryKind, Point, row_major
 from anabranch._device cimport DeviceBase
-from anabranch._stream cimport Stream, as_stream
+from anabranch._current cimport as_stream
+from anabranch._stream cimport Stream
 
 from anabranch._errors import DeviceError
 

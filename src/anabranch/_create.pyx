@@ -10,7 +10,8 @@ from anabranch._core cimport CStream, Elements, Layout, MemoryKind, Point, byte_
 from anabranch._copy cimport enqueue_copy, enqueue_fill
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._dtype cimport as_dtype
-from anabranch._stream cimport Stream, as_stream, current_stream_of
+from anabranch._current cimport as_stream, current_stream_of
+from anabranch._stream cimport Stream
 
 
 cdef Stream _stream_for(object device, object stream):

@@ -11,7 +11,8 @@ from anabranch._core cimport (
 )
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._host cimport notification
-from anabranch._stream cimport Stream, as_stream
+from anabranch._current cimport as_stream
+from anabranch._stream cimport Stream
 
 from anabranch._errors import ClosedError, EventError
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from anabranch._device import Device
-from anabranch._stream import Stream, current_stream
+from anabranch._current import current_stream
+from anabranch._stream import Stream
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -12,7 +12,8 @@ from anabranch._core cimport Access as MemoryAccess
 from anabranch._core cimport CKernel, CStream, LaunchShape, Point, Ref, Slots, make_kernel
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._dtype cimport dtype_code
-from anabranch._stream cimport Stream, as_stream, current_stream_of
+from anabranch._current cimport as_stream, current_stream_of
+from anabranch._stream cimport Stream
 
 from anabranch._dtype import names as dtype_names
 from anabranch._errors import DeviceError

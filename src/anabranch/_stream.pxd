@@ -19,9 +19,3 @@ cdef class Stream:
     cdef CStream* get(self) except NULL
     # A point that covers everything put into the stream by now.
     cdef Point now(self, CStream* stream) except? 0
-
-
-# The stream for what a user may pass as one, a Stream or None for the current one of `device` (NULL of None: the current device).
-cdef Stream as_stream(object stream, DeviceBase device)
-cdef Stream current_stream_of(int ordinal)
-cdef Stream default_stream_of(DeviceBase device)

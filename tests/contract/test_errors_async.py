@@ -15,8 +15,8 @@ from .arrays import TIMEOUT, held, values
 FAILURES = (ab.KernelError, ab.DriverError)
 
 
-@pytest.fixture(autouse=True)
-def _failed_streams_end_with_their_test():
+@pytest.fixture(autouse=True, scope="module")
+def _failed_streams_end_with_their_tests():
     """A traceback keeps the stream that failed, and a device that has one cannot be synchronized."""
     yield
     gc.collect()

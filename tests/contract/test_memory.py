@@ -13,10 +13,10 @@ from .arrays import values
 BLOCK = 64 << 20  # bytes; large beside everything else that a test holds
 
 
-@pytest.fixture(autouse=True)
-def _nothing_left_of_earlier_tests(device):
+@pytest.fixture(autouse=True, scope="module")
+def _nothing_left_of_earlier_tests():
     gc.collect()
-    device.synchronize()
+    ab.synchronize()
 
 
 def block(device, **where):
@@ -251,7 +251,6 @@ def test_streams_events_arrays_and_views_may_go_in_any_order(device, order):
         del stream, source
         for name in order:
             held.pop(name)
-            gc.collect()
         allocate_over(device)
     np.testing.assert_array_equal(result.numpy(), np.full(100, 3))
 

@@ -136,7 +136,7 @@ def test_numpy_waits_for_no_write_beside_its_view(device, in_thread):
     array, other = ab.array(values(8), device=device), ab.Stream(device)
     with ab.testing.Gate(other):
         ab.fill(array[4:], 0, stream=other)
-        np.testing.assert_array_equal(in_thread(array[:4].numpy).result(timeout=1), values(8)[:4])
+        np.testing.assert_array_equal(in_thread(array[:4].numpy).result(TIMEOUT), values(8)[:4])
 
 
 def test_numpy_waits_for_no_later_work_of_the_same_stream(device, in_thread):

@@ -139,7 +139,7 @@ class KernelTask final : public RangeTask {
  public:
   KernelTask(Kernel& kernel, const LaunchShape& shape, std::span<const std::uint64_t> arguments)
       : RangeTask(reinterpret_cast<RangeFunction>(kernel.code), shape), kernel_(Ref<Kernel>::share(&kernel)) {
-    std::memcpy(slots(), arguments.data(), arguments.size_bytes());
+    std::copy(arguments.begin(), arguments.end(), slots());  // of none too, whose address may be null
   }
   static void* operator new(std::size_t size, std::size_t slots) { return ::operator new(size + slots * sizeof(std::uint64_t)); }
   static void operator delete(void* pointer) { ::operator delete(pointer); }

@@ -11,9 +11,9 @@ namespace anabranch::cpu {
 
 // A device of its own for a test. Never destroyed, since its threads are never joined.
 inline CpuBackend& make_device(int workers, std::size_t memory = std::size_t{1} << 30) {
-  static std::vector<CpuBackend*> all;
-  all.push_back(new CpuBackend(static_cast<int>(all.size()), workers, memory));
-  return *all.back();
+  static auto* const all = new std::vector<CpuBackend*>;
+  all->push_back(new CpuBackend(static_cast<int>(all->size()), workers, memory));
+  return *all->back();
 }
 
 // Launches a function of the indices [begin, end) and of one argument, which it gets as a pointer.

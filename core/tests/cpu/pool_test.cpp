@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <ctime>
-#include <filesystem>
 #include <functional>
 #include <latch>
 #include <memory>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "threads.hpp"
 
 namespace anabranch::cpu {
 namespace {
@@ -20,9 +20,9 @@ using namespace check;
 
 // Pools are never destroyed, since their threads are never joined.
 Pool& make_pool(int workers) {
-  static std::vector<Pool*> all;
-  all.push_back(new Pool("test", workers));
-  return *all.back();
+  static auto* const all = new std::vector<Pool*>;
+  all->push_back(new Pool("test", workers));
+  return *all->back();
 }
 
 class Call final : public Job {
@@ -63,19 +63,14 @@ class Hold {
   Call job_;
 };
 
-std::ptrdiff_t threads() {
-  const std::filesystem::directory_iterator tasks("/proc/self/task");
-  return std::distance(begin(tasks), end(tasks));
-}
-
 TEST(no_thread_starts_before_the_first_job) {
-  const auto before = threads();
+  const auto before = count_threads();
   Pool& pool = make_pool(3);
-  CHECK_EQUAL(threads(), before);
+  CHECK_EQUAL(count_threads(), before);
   Call job([] {});
   pool.ready(job);
   CHECK(eventually([&] { return job.over(); }));
-  CHECK_EQUAL(threads(), before + 3);
+  CHECK_EQUAL(count_threads(), before + 3);
 }
 
 TEST(jobs_run_oldest_first_and_urgent_ones_before_all) {

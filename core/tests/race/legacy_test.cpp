@@ -2,34 +2,38 @@
 #include <thread>
 
 #include "cpu/device.hpp"
+#include "threads.hpp"
 
 namespace anabranch::cpu {
 namespace {
 
 using namespace check;
 
-// What runs now. A legacy operation runs alone; blocking streams' operations may run side by side.
+// What runs now. A legacy operation runs alone; blocking streams' operations may run side by side. All but `value_` is
+// relaxed, so that only the streams' order can keep ThreadSanitizer from calling the accesses to that a race.
 class Crossing {
  public:
   void legacy() {
-    if (legacy_.exchange(true) || blocking_ != 0) broken_ = true;
-    value_ = value_ + 1;  // a race for ThreadSanitizer if this is not alone
-    for (volatile int i = 0; i < 50;) i = i + 1;
-    if (blocking_ != 0) broken_ = true;
-    legacy_ = false;
+    check(!legacy_.exchange(true, relaxed));
+    value_ = value_ + 1;
+    for (int i = 0; i < 50; ++i) check(blocking_.load(relaxed) == 0);
+    legacy_.store(false, relaxed);
   }
   void blocking() {
-    ++blocking_;
-    if (legacy_) broken_ = true;
-    seen_ += value_;
-    for (volatile int i = 0; i < 50;) i = i + 1;
-    if (legacy_) broken_ = true;
-    --blocking_;
+    blocking_.fetch_add(1, relaxed);
+    seen_.fetch_add(value_, relaxed);
+    for (int i = 0; i < 50; ++i) check(!legacy_.load(relaxed));
+    blocking_.fetch_sub(1, relaxed);
   }
   bool broken() const { return broken_; }
   long legacy_operations() const { return value_; }
 
  private:
+  static constexpr auto relaxed = std::memory_order_relaxed;
+  void check(bool holds) {
+    if (!holds) broken_.store(true, relaxed);
+  }
+
   std::atomic<bool> legacy_{false};
   std::atomic<int> blocking_{0};
   std::atomic<bool> broken_{false};
@@ -41,23 +45,19 @@ TEST(legacy_operations_run_alone_among_blocking_ones) {
   CpuBackend& device = make_device(3);
   const auto legacy = device.default_stream(StreamRole::legacy);
   Crossing crossing;
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([&, t] {
-      auto own = t % 2 ? device.default_stream(StreamRole::per_thread) : stream(device, "blocking", false);
-      const auto free = stream(device);
-      for (int round = 0; round < 250; ++round) {
-        call(*own, [&crossing] { crossing.blocking(); });
-        if (round % 3 == t % 3) call(*legacy, [&crossing] { crossing.legacy(); });
-        if (round % 5 == 0) call(*free, [] {});
-        if (round % 40 == 0) device.wait(*own, *legacy, device.record(*legacy, nullptr));
-        if (round % 70 == 0) finish(*own);
-        if (round % 50 == 0 && t % 2 == 0) own = stream(device, "another", false);
-      }
-      finish(*own);
-    });
-  }
-  for (auto& thread : threads) thread.join();
+  in_threads(4, [&](int t) {
+    auto own = t % 2 ? device.default_stream(StreamRole::per_thread) : stream(device, "blocking", false);
+    const auto free = stream(device);
+    for (int round = 0; round < 250; ++round) {
+      call(*own, [&crossing] { crossing.blocking(); });
+      if (round % 3 == t % 3) call(*legacy, [&crossing] { crossing.legacy(); });
+      if (round % 5 == 0) call(*free, [] {});
+      if (round % 40 == 0) device.wait(*own, *legacy, device.record(*legacy, nullptr));
+      if (round % 70 == 0) finish(*own);
+      if (round % 50 == 0 && t % 2 == 0) own = stream(device, "another", false);
+    }
+    finish(*own);
+  });
   finish(*legacy);
   CHECK(!crossing.broken());
   CHECK(crossing.legacy_operations() >= 4 * 250 / 3);
@@ -97,19 +97,15 @@ TEST(looking_at_the_legacy_stream_covers_work_put_in_before) {
 TEST(blocking_streams_end_while_the_legacy_stream_works) {
   CpuBackend& device = make_device(2);
   const auto legacy = device.default_stream(StreamRole::legacy);
-  std::vector<std::thread> threads;
   std::atomic<int> run{0};
-  for (int t = 0; t < 3; ++t) {
-    threads.emplace_back([&] {
-      for (int round = 0; round < 300; ++round) {
-        const auto own = stream(device, "blocking", false);
-        call(*own, [&run] { ++run; });
-        call(*legacy, [&run] { ++run; });
-        call(*own, [&run] { ++run; });
-      }
-    });
-  }
-  for (auto& thread : threads) thread.join();
+  in_threads(3, [&](int) {
+    for (int round = 0; round < 300; ++round) {
+      const auto own = stream(device, "blocking", false);
+      call(*own, [&run] { ++run; });
+      call(*legacy, [&run] { ++run; });
+      call(*own, [&run] { ++run; });
+    }
+  });
   finish(*legacy);
   CHECK(eventually([&] { return run == 3 * 300 * 3; }));
 }

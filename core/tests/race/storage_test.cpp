@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "cpu/device.hpp"
+#include "threads.hpp"
 
 namespace anabranch::cpu {
 namespace {
@@ -12,12 +13,6 @@ namespace {
 using namespace check;
 
 constexpr std::size_t limit = std::size_t{1} << 26;
-
-void in_threads(int count, const std::function<void(int)>& body) {
-  std::vector<std::thread> threads;
-  for (int i = 0; i < count; ++i) threads.emplace_back(body, i);
-  for (auto& thread : threads) thread.join();
-}
 
 TEST(storage_is_allocated_used_and_dropped) {
   CpuBackend& device = make_device(2, limit);

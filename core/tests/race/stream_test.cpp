@@ -3,17 +3,12 @@
 #include <thread>
 
 #include "cpu/device.hpp"
+#include "threads.hpp"
 
 namespace anabranch::cpu {
 namespace {
 
 using namespace check;
-
-void in_threads(int count, const std::function<void(int)>& body) {
-  std::vector<std::thread> threads;
-  for (int i = 0; i < count; ++i) threads.emplace_back(body, i);
-  for (auto& thread : threads) thread.join();
-}
 
 TEST(streams_are_created_used_and_dropped) {
   CpuBackend* const devices[] = {&make_device(2), &make_device(2)};

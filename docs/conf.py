@@ -1,0 +1,86 @@
+"""Sphinx's settings, and the signatures of what is written in Cython, which stand in the stubs."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+
+import anabranch
+
+project = "Anabranch"
+author = "The Anabranch developers"
+language = "en"
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["_build"]
+
+# Single backticks in docstrings name objects.
+default_role = "py:obj"
+myst_enable_extensions = ["deflist"]
+myst_heading_anchors = 3
+autodoc_member_order = "bysource"
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+
+html_theme = "furo"
+html_title = "Anabranch"
+html_copy_source = False
+html_show_copyright = False
+
+PACKAGE = Path(anabranch.__file__).parent
+
+
+def read_stubs() -> dict[str, str]:
+    """Return the signatures of public functions, classes and methods, by their name below the package."""
+    signatures: dict[str, str] = {}
+    for stub in PACKAGE.glob("_*.pyi"):
+        for node in ast.parse(stub.read_text()).body:
+            if isinstance(node, ast.FunctionDef):
+                signatures[node.name] = signature(node, bound=False)
+            elif isinstance(node, ast.ClassDef):
+                for member in node.body:
+                    if isinstance(member, ast.FunctionDef):
+                        static = any(ast.unparse(each) == "staticmethod" for each in member.decorator_list)
+                        signatures[f"{node.name}.{member.name}"] = signature(member, bound=not static)
+    return signatures
+
+
+def signature(node: ast.FunctionDef, *, bound: bool) -> str:
+    """Return the parameters and the result, as Sphinx wants them; a method's without ``self``."""
+    if bound:
+        positional = node.args.posonlyargs or node.args.args
+        positional.pop(0)
+    result = "" if node.returns is None or node.name in ("__init__", "__new__") else f" -> {ast.unparse(node.returns)}"
+    return f"({ast.unparse(node.args)}){result}"
+
+
+STUBS = read_stubs()
+
+
+def take_from_stub(
+    app: Sphinx, what: str, name: str, obj: Any, options: Any, given: str | None, returned: str | None
+) -> tuple[str, None] | None:
+    """Give Sphinx the signature that the stub has of a function or method, annotations included."""
+    found = STUBS.get(name.removeprefix("anabranch.").removeprefix("testing."))
+    return (found, None) if found and given else None
+
+
+def add_constructors(app: Sphinx, page: str, source: list[str]) -> None:
+    """Give each class on a page its parameters: Sphinx finds none in an extension type."""
+
+    def with_parameters(entry: re.Match[str]) -> str:
+        name = entry["name"].removeprefix("testing.")
+        return entry[0] + STUBS.get(f"{name}.__init__", STUBS.get(f"{name}.__new__", ""))
+
+    source[0] = re.sub(
+        r"^\.\. autoclass:: anabranch\.(?P<name>[\w.]+)$", with_parameters, source[0], flags=re.MULTILINE
+    )
+
+
+def setup(app: Sphinx) -> None:
+    """Connect the signatures."""
+    app.connect("autodoc-process-signature", take_from_stub)
+    app.connect("source-read", add_constructors)

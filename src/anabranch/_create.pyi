@@ -1,0 +1,51 @@
+import numpy.typing as npt
+
+from anabranch._array import Array
+from anabranch._device import DeviceLike
+from anabranch._stream import Stream
+
+_Shape = int | tuple[int, ...]
+_Scalar = bool | int | float | complex
+
+def empty(
+    shape: _Shape,
+    dtype: npt.DTypeLike = "float32",
+    *,
+    device: DeviceLike = None,
+    stream: Stream | None = None,
+    pinned: bool = False,
+) -> Array: ...
+def zeros(
+    shape: _Shape,
+    dtype: npt.DTypeLike = "float32",
+    *,
+    device: DeviceLike = None,
+    stream: Stream | None = None,
+    pinned: bool = False,
+) -> Array: ...
+def ones(
+    shape: _Shape,
+    dtype: npt.DTypeLike = "float32",
+    *,
+    device: DeviceLike = None,
+    stream: Stream | None = None,
+    pinned: bool = False,
+) -> Array: ...
+def full(
+    shape: _Shape,
+    value: _Scalar,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    device: DeviceLike = None,
+    stream: Stream | None = None,
+    pinned: bool = False,
+) -> Array: ...
+def array(
+    data: npt.ArrayLike | Array,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    device: DeviceLike = None,
+    stream: Stream | None = None,
+    pinned: bool = False,
+) -> Array: ...
+def element_bytes(value: object, dtype: object) -> bytes: ...

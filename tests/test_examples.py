@@ -1,0 +1,247 @@
+"""The programs in `examples`, as a reader would start them."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytestmark = [pytest.mark.numba, pytest.mark.timeout(300)]
+for package in ("numba", "PIL", "rich", "scipy", "skimage", "typer"):
+    pytest.importorskip(package, reason=f"{package} is not installed, and the examples need it")
+
+from PIL import Image  # noqa: E402
+from scipy import ndimage  # noqa: E402
+
+FOLDER = Path(__file__).parents[1] / "examples"
+PROGRAMS = sorted(FOLDER.glob("*.py"))
+PHOTO_PIPELINE = FOLDER / "photo_pipeline.py"
+
+ORIENTATION = 0x0112
+LIES_ON_ITS_SIDE = 6
+
+
+def start(*command, env=()):
+    return subprocess.run(
+        [sys.executable, "-W", "error", *map(str, command)],
+        env={**os.environ, "COLUMNS": "120", **dict(env)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def demo(*arguments, **options):
+    return start("-m", "anabranch", "demo", *arguments, **options)
+
+
+def random_photo(height, width, channels=3, seed=0):
+    """Return something with edges, slopes and noise, in which no pixel is like its neighbours."""
+    random = np.random.default_rng(seed)
+    coarse = random.normal(size=(height // 8 + 2, width // 8 + 2, channels))
+    smooth = ndimage.zoom(coarse, (8, 8, 1), order=1)[:height, :width]
+    return (128 + 60 * smooth + 8 * random.normal(size=smooth.shape)).clip(0, 255).astype("uint8")
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    """A folder with a photograph of every kind, and things that are none."""
+    folder = tmp_path_factory.mktemp("photos")
+    exif = Image.Exif()
+    exif[ORIENTATION] = LIES_ON_ITS_SIDE
+    Image.fromarray(random_photo(120, 200)).save(folder / "wide.jpg", quality=95, exif=exif)
+    Image.fromarray(random_photo(301, 77, seed=1)).save(folder / "TALL.PNG")
+    Image.fromarray(random_photo(64, 64, 1, seed=2)[..., 0]).save(folder / "grey.png")
+    Image.fromarray(random_photo(50, 90, 4, seed=3)).save(folder / "transparent.png")
+    Image.fromarray(random_photo(1, 9, seed=4)).save(folder / "line.png")
+    Image.fromarray(random_photo(1, 1, seed=5)).save(folder / "dot.png")
+    Image.fromarray(random_photo(40, 30, seed=6)).save(folder / "twice.png")
+    Image.fromarray(random_photo(30, 40, seed=7)).save(folder / "twice.jpeg")
+    (folder / "notes.txt").write_text("not a photograph")
+    (folder / "more").mkdir()
+    return folder
+
+
+NAMES = {
+    "wide.jpg": "wide",
+    "TALL.PNG": "TALL",
+    "grey.png": "grey",
+    "transparent.png": "transparent",
+    "line.png": "line",
+    "dot.png": "dot",
+    "twice.png": "twice.png",
+    "twice.jpeg": "twice.jpeg",
+}
+
+
+@pytest.fixture(scope="module")
+def done(photos, tmp_path_factory):
+    """The output folder of a demo of all photographs, and what it printed."""
+    output = tmp_path_factory.mktemp("demo") / "a" / "new" / "folder"
+    result = demo(photos, "--output", output, "--streams", 3, "--rounds", 1)
+    assert (result.returncode, result.stderr) == (0, "")
+    return output, result.stdout
+
+
+# -- all --
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
+def test_every_example_runs(program, photos, tmp_path):
+    arguments = [photos, "--output", tmp_path, "--rounds", 1] if program == PHOTO_PIPELINE else []
+    result = start(program, *arguments)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
+def test_every_example_runs_on_one_worker(program, photos, tmp_path):
+    arguments = [photos, "--output", tmp_path, "--rounds", 1] if program == PHOTO_PIPELINE else []
+    result = start(program, *arguments, env={"ANABRANCH_CPU_WORKERS": "1"})
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+# -- the demo --
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_demo_agrees_with_scipy(name, photos, done):
+    output, _ = done
+    original = np.asarray(Image.open(photos / name).convert("RGB")).astype("float64")
+    luma = np.tensordot(original, [0.2126, 0.7152, 0.0722], axes=1)
+    weights = np.exp(-np.square(np.arange(-6, 7) / 2) / 2)
+    blurred = ndimage.correlate(luma, np.outer(weights, weights) / weights.sum() ** 2, mode="nearest")
+    along_x = ndimage.correlate(blurred, [[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]], mode="nearest")
+    along_y = ndimage.correlate(blurred, [[-1, -2, -1], [0, 0, 0], [1, 2, 1]], mode="nearest")
+    expected = {
+        "edges": np.sqrt(along_x**2 + along_y**2),
+        "sharpened": original + (luma - blurred)[..., np.newaxis],
+    }
+    for kind, values in expected.items():
+        written = np.asarray(Image.open(output / f"{NAMES[name]}-{kind}.png"))
+        assert written.shape == values.shape
+        np.testing.assert_allclose(written, values.clip(0, 255), rtol=0, atol=0.51)
+
+
+def test_the_demo_writes_two_pictures_of_each_photograph(done):
+    output, _ = done
+    expected = {f"{name}-{kind}.png" for name in NAMES.values() for kind in ("edges", "sharpened")}
+    assert {path.name for path in output.iterdir()} == expected
+
+
+def test_the_demo_keeps_how_the_camera_was_held(done):
+    output, _ = done
+    for kind in "edges", "sharpened":
+        with Image.open(output / f"wide-{kind}.png") as image:
+            assert image.getexif()[ORIENTATION] == LIES_ON_ITS_SIDE
+
+
+def test_the_demo_ends_with_a_table(done):
+    _, text = done
+    table = [[cell.strip() for cell in line.split("│")[1:-1]] for line in text.splitlines() if line.startswith("│")]
+    one, its_lane, several, *lanes = table
+    assert (one[0], one[1], one[3]) == ("1 stream", "8", "1.00")
+    assert (several[0], several[1]) == ("3 streams", "8")
+    assert float(several[3]) > 0
+    assert [lane[0] for lane in (its_lane, *lanes)] == ["lane 1", "lane 1", "lane 2", "lane 3"]
+    assert sum(int(lane[1]) for lane in lanes) == 8
+    for lane in its_lane, *lanes:
+        *parts, busy = (int(cell.removesuffix("%")) for cell in lane[4:])
+        assert abs(sum(parts) - busy) <= 2
+        assert 0 < busy <= 101
+    assert "levels of SciPy's; 0.51 are tolerated" in text
+    assert "8 photographs" in text
+
+
+def test_the_demo_takes_scikit_images_photographs_by_default():
+    program = imported()
+    paths = [photo.path for photo in program.find(None, Path())]
+    assert len(paths) == 18
+    assert all("skimage" in path.parts for path in paths)
+
+
+def imported():
+    spec = spec_from_file_location("photo_pipeline", PHOTO_PIPELINE)
+    program = module_from_spec(spec)
+    spec.loader.exec_module(program)
+    return program
+
+
+def test_the_demo_finds_a_wrong_pixel(photos, done, tmp_path):
+    output, _ = done
+    program = imported()
+    photo = program.Photo(photos / "wide.jpg", "wide", tmp_path)
+    for path in photo.edges, photo.sharpened:
+        path.write_bytes((output / path.name).read_bytes())
+    assert 0 < program.check(photo) <= program.TOLERANCE
+    pixels = np.array(Image.open(photo.sharpened))
+    pixels[7, 5, 2] ^= 1
+    Image.fromarray(pixels).save(photo.sharpened)
+    with pytest.raises(SystemExit, match=r"wide-sharpened\.png differs from SciPy's by \d\.\d+ levels; 0\.51 are"):
+        program.check(photo)
+
+
+# -- the demo's errors: a line that names the file, and no traceback --
+
+
+def refused(result, *words):
+    assert result.returncode == 1
+    assert result.stderr.startswith("anabranch demo: ")
+    assert len(result.stderr.splitlines()) == 1
+    for word in words:
+        assert str(word) in result.stderr
+
+
+def broken(kind):
+    """Return the contents of a file that is not, or not wholly, a picture."""
+    if kind.startswith("text"):
+        return b"not a photograph"
+    file = io.BytesIO()
+    Image.fromarray(random_photo(200, 200)).save(file, "JPEG" if kind.endswith("jpg") else "PNG")
+    whole = file.getvalue()
+    if kind.startswith("cut"):
+        return whole[: len(whole) // 2]
+    first, second, *rest = whole.split(b"IDAT")
+    return b"IDAT".join([first, second + b"\xff\xff\xff\xff" + rest[0], *rest[1:]])
+
+
+@pytest.mark.parametrize("kind", ["cut.png", "cut.jpg", "text.png", "text.jpg", "chunk.png"])
+def test_a_corrupt_picture_is_named(kind, tmp_path):
+    Image.fromarray(random_photo(20, 20)).save(tmp_path / "sound.png")
+    (tmp_path / kind).write_bytes(broken(kind))
+    refused(demo(tmp_path, "--output", tmp_path / "output", "--rounds", 1), tmp_path / kind)
+
+
+def test_a_folder_without_photographs(tmp_path):
+    (tmp_path / "notes.txt").write_text("")
+    refused(demo(tmp_path, "--output", tmp_path / "output"), tmp_path, "no photographs", ".jpg, .jpeg or .png")
+    assert not (tmp_path / "output").exists()
+
+
+def test_a_folder_that_does_not_exist(tmp_path):
+    refused(demo(tmp_path / "missing"), tmp_path / "missing")
+
+
+def test_an_output_that_cannot_be_written(photos, tmp_path):
+    (tmp_path / "file").write_text("")
+    refused(demo(photos, "--output", tmp_path / "file"), tmp_path / "file")
+
+
+@pytest.mark.parametrize("option", ["--streams", "--rounds"])
+def test_numbers_below_one(option, photos, tmp_path):
+    result = demo(photos, option, 0, "--output", tmp_path)
+    assert result.returncode == 2
+    assert "at least 1" in result.stderr
+
+
+def test_photographs_are_not_overwritten(photos):
+    result = demo(photos, "--output", photos / "more" / "..")
+    assert result.returncode == 2
+    assert "a folder of its own" in result.stderr
