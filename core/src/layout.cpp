@@ -45,7 +45,8 @@ class Walk {
 };
 
 template <class T>
-void copy_run(std::byte* dst, std::int64_t dst_stride, const std::byte* src, std::int64_t src_stride, std::int64_t count) {
+void copy_run(std::byte* dst, std::int64_t dst_stride, const std::byte* src, std::int64_t src_stride,
+              std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) std::memcpy(dst + i * dst_stride, src + i * src_stride, sizeof(T));
 }
 
@@ -53,18 +54,23 @@ struct Wide {
   std::uint64_t low, high;
 };
 
-void copy_run(std::int64_t itemsize, std::byte* dst, std::int64_t dst_stride, const std::byte* src, std::int64_t src_stride,
-              std::int64_t count) {
+void copy_run(std::int64_t itemsize, std::byte* dst, std::int64_t dst_stride, const std::byte* src,
+              std::int64_t src_stride, std::int64_t count) {
   if (dst_stride == itemsize && src_stride == itemsize) {
     std::memcpy(dst, src, static_cast<std::size_t>(count * itemsize));
     return;
   }
   switch (itemsize) {
-    case 1: return copy_run<std::uint8_t>(dst, dst_stride, src, src_stride, count);
-    case 2: return copy_run<std::uint16_t>(dst, dst_stride, src, src_stride, count);
-    case 4: return copy_run<std::uint32_t>(dst, dst_stride, src, src_stride, count);
-    case 8: return copy_run<std::uint64_t>(dst, dst_stride, src, src_stride, count);
-    default: return copy_run<Wide>(dst, dst_stride, src, src_stride, count);
+    case 1:
+      return copy_run<std::uint8_t>(dst, dst_stride, src, src_stride, count);
+    case 2:
+      return copy_run<std::uint16_t>(dst, dst_stride, src, src_stride, count);
+    case 4:
+      return copy_run<std::uint32_t>(dst, dst_stride, src, src_stride, count);
+    case 8:
+      return copy_run<std::uint64_t>(dst, dst_stride, src, src_stride, count);
+    default:
+      return copy_run<Wide>(dst, dst_stride, src, src_stride, count);
   }
 }
 
@@ -81,11 +87,16 @@ void fill_run(std::byte* dst, std::int64_t stride, const void* value, std::int64
 
 void fill_run(std::int64_t itemsize, std::byte* dst, std::int64_t stride, const void* value, std::int64_t count) {
   switch (itemsize) {
-    case 1: return fill_run<std::uint8_t>(dst, stride, value, count);
-    case 2: return fill_run<std::uint16_t>(dst, stride, value, count);
-    case 4: return fill_run<std::uint32_t>(dst, stride, value, count);
-    case 8: return fill_run<std::uint64_t>(dst, stride, value, count);
-    default: return fill_run<Wide>(dst, stride, value, count);
+    case 1:
+      return fill_run<std::uint8_t>(dst, stride, value, count);
+    case 2:
+      return fill_run<std::uint16_t>(dst, stride, value, count);
+    case 4:
+      return fill_run<std::uint32_t>(dst, stride, value, count);
+    case 8:
+      return fill_run<std::uint64_t>(dst, stride, value, count);
+    default:
+      return fill_run<Wide>(dst, stride, value, count);
   }
 }
 

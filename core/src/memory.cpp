@@ -62,11 +62,13 @@ Ref<Storage> Storage::allocate(Backend& backend, Stream* stream, std::size_t byt
   const Allocation allocation = bytes == 0 ? Allocation{} : backend.allocate(stream, bytes, kind);
   auto storage = Ref<Storage>::take(new Storage(backend, kind, allocation.pointer, bytes));
   // What the stream did with the memory before comes before anything that others do with it now.
-  if (allocation.ready != 0) storage->uses_.push_back({Ref<Stream>::share(stream), allocation.ready, allocation.ready, {0, bytes}});
+  if (allocation.ready != 0)
+    storage->uses_.push_back({Ref<Stream>::share(stream), allocation.ready, allocation.ready, {0, bytes}});
   return storage;
 }
 
-Ref<Storage> Storage::adopt(Backend& backend, void* pointer, std::size_t bytes, bool read_only, void* owner, Release release) {
+Ref<Storage> Storage::adopt(Backend& backend, void* pointer, std::size_t bytes, bool read_only, void* owner,
+                            Release release) {
   auto storage = Ref<Storage>::take(new Storage(backend, MemoryKind::foreign, static_cast<std::byte*>(pointer), bytes));
   storage->read_only_ = read_only;
   storage->owner_ = owner;
@@ -100,7 +102,8 @@ void Storage::forget_finished(std::vector<Use>& finished) {
 void Storage::merge_ranges() {
   std::vector<Use> merged;
   for (Use& use : uses_) {
-    auto same = std::find_if(merged.begin(), merged.end(), [&](const Use& other) { return other.stream == use.stream; });
+    auto same =
+        std::find_if(merged.begin(), merged.end(), [&](const Use& other) { return other.stream == use.stream; });
     if (same == merged.end()) {
       merged.push_back(std::move(use));
     } else {

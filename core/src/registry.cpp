@@ -46,7 +46,8 @@ int usable_cores() {
 
 // The memory that this process may use: the machine's, or its control group's limit where that is lower.
 std::size_t usable_memory() {
-  std::size_t bytes = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  std::size_t bytes =
+      static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   std::size_t limit = 0;
   if (std::ifstream("/sys/fs/cgroup/memory.max") >> limit) bytes = std::min(bytes, limit);
   return bytes;
@@ -60,7 +61,8 @@ RuntimeOptions read_options(bool free_threaded) {
   const char* name = "CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM";
   if (const char* text = variable(name)) {
     const std::string value = text;
-    if (value != "0" && value != "1") throw Error(ErrorKind::value, std::string(name) + " is \"" + value + "\"; it must be 0 or 1");
+    if (value != "0" && value != "1")
+      throw Error(ErrorKind::value, std::string(name) + " is \"" + value + "\"; it must be 0 or 1");
     options.per_thread_default = value == "1";
     options.default_reason = std::string(name) + "=" + value;
   } else {
@@ -103,7 +105,8 @@ const std::vector<Backend*>& devices() {
 Backend& find_device(const std::string& name) {
   std::string existing;
   for (Backend* device : devices()) {
-    if (alias(*device) == name || (device->capabilities().index == 0 && device->capabilities().kind == name)) return *device;
+    if (alias(*device) == name || (device->capabilities().index == 0 && device->capabilities().kind == name))
+      return *device;
     existing += (existing.empty() ? "" : ", ") + alias(*device);
   }
   throw Error(ErrorKind::device, "no device \"" + name + "\"; there are " + existing);
@@ -121,9 +124,10 @@ bool forked() noexcept { return in_child.load(std::memory_order_relaxed); }
 
 void check_fork() {
   if (forked()) {
-    throw Error(ErrorKind::fork,
-                "this process was forked from one that had used a device, whose threads and driver state do not exist here; "
-                "start processes with the \"spawn\" or \"forkserver\" method, or fork before the first use");
+    throw Error(
+        ErrorKind::fork,
+        "this process was forked from one that had used a device, whose threads and driver state do not exist here; "
+        "start processes with the \"spawn\" or \"forkserver\" method, or fork before the first use");
   }
 }
 

@@ -14,7 +14,8 @@ class WaiterList {
   void add(Waiter& waiter, Point point) noexcept;
   // Takes out one; false if it is not in the list.
   bool remove(Waiter& waiter) noexcept;
-  // Takes out those whose point is at or before `reached`, as a chain in the order of their arrival; null if there are none.
+  // Takes out those whose point is at or before `reached`, as a chain in the order of their arrival; null if there are
+  // none.
   Waiter* take(Point reached) noexcept;
   // The smallest point that is waited for, or `none`.
   Point lowest() const noexcept { return lowest_; }

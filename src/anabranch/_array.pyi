@@ -1,5 +1,5 @@
 from types import EllipsisType
-from typing import Any, SupportsIndex, final
+from typing import Any, SupportsIndex, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -7,7 +7,7 @@ import numpy.typing as npt
 from anabranch._device import Device
 from anabranch._host_view import HostView
 
-_Part = SupportsIndex | slice | EllipsisType
+_Part: TypeAlias = SupportsIndex | slice | EllipsisType
 
 @final
 class Array:

@@ -11,7 +11,8 @@ from anabranch import _host_view, _protocol
 from anabranch cimport _core
 from anabranch._core cimport Access as MemoryAccess
 from anabranch._core cimport (
-    ByteRange, CStream, Elements, Layout, MemoryKind, Point, Ref, Storage, Use, byte_t, copy_elements, discard_reference, forked,
+    ByteRange, CStream, Elements, Layout, MemoryKind, Point, Storage, Use, byte_t, copy_elements, discard_reference,
+    forked,
     max_dimensions, row_major, synchronize_uses,
 )
 from anabranch._device cimport DeviceBase
@@ -25,11 +26,13 @@ from anabranch._errors import ClosedError
 @cython.final
 @cython.freelist(32)
 cdef class Array:
-    """Memory of a device, with a shape and a dtype. Made by `empty`, `zeros`, `ones`, `full`, `array`, `asarray`, `from_dlpack`.
+    """Memory of a device, with a shape and a dtype.
 
-    Operations on it are asynchronous; `numpy`, `host`, ``__array__`` and ``__dlpack__`` wait for what they need. The memory is freed in stream
-    order, after every stream that used it, whichever thread drops the last reference. Indexing with integers, slices and ``...`` gives views,
-    which keep the memory.
+    Made by `empty`, `zeros`, `ones`, `full`, `array`, `asarray`, `from_dlpack`.
+
+    Operations on it are asynchronous; `numpy`, `host`, ``__array__`` and ``__dlpack__`` wait for what they
+    need. The memory is freed in stream order, after every stream that used it, whichever thread drops the
+    last reference. Indexing with integers, slices and ``...`` gives views, which keep the memory.
     """
 
     def __init__(self):
@@ -135,14 +138,17 @@ cdef class Array:
         return self.storage.get() == NULL
 
     def close(self):
-        """Let go of the memory, in stream order: work already enqueued completes. Views keep it. Closing again does nothing."""
+        """Let go of the memory, in stream order: work already enqueued completes.
+
+        Views keep it. Closing again does nothing.
+        """
         self.storage.reset()
 
     def numpy(self):
         """Return the elements as a new `numpy.ndarray`.
 
-        Blocks until the work that this array depends on, which is what writes to it, is complete, and waits for no other stream. Releases the
-        interpreter lock; Ctrl-C interrupts it.
+        Blocks until the work that this array depends on, which is what writes to it, is complete, and waits
+        for no other stream. Releases the interpreter lock; Ctrl-C interrupts it.
 
         Raises
         ------
@@ -172,7 +178,8 @@ cdef class Array:
         Parameters
         ----------
         write : bool
-            False: the view is read-only, and the host waits for what writes to the array. True: it waits for what reads from it, too.
+            False: the view is read-only, and the host waits for what writes to the array. True: it waits for
+            what reads from it, too.
 
         Returns
         -------
@@ -210,7 +217,9 @@ cdef class Array:
         }
 
     def __array__(self, dtype=None, copy=None):
-        """Return the elements as a `numpy.ndarray`, waiting as `numpy` does; of CPU memory without a copy unless one is asked for or needed."""
+        """Return the elements as a `numpy.ndarray`, waiting as `numpy` does; of CPU memory without a copy
+        unless one is asked for or needed.
+        """
         import numpy
 
         self.check()
@@ -227,7 +236,10 @@ cdef class Array:
         return view.astype(dtype)
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        """Export as a DLPack capsule. CPU memory is exported once what writes to it is complete; `stream` must then be None."""
+        """Export as a DLPack capsule.
+
+        CPU memory is exported once what writes to it is complete; `stream` must then be None.
+        """
         self.check()
         return _protocol.export(self, stream, max_version, dl_device, copy)
 
@@ -260,7 +272,9 @@ cdef class Array:
         if ellipses > 1:
             raise IndexError("an index can only have a single ellipsis ('...')")
         if missing < 0:
-            raise IndexError(f"too many indices: the array has {self.layout.ndim} dimensions, {self.layout.ndim - missing} were indexed")
+            raise IndexError(
+                f"too many indices: the array has {self.layout.ndim} dimensions, "
+                f"{self.layout.ndim - missing} were indexed")
         if ellipses == 0:
             parts += (Ellipsis,)
         for part in parts:

@@ -1,7 +1,8 @@
 """The state of a task: its current device and, per device, its current stream.
 
-A task is a thread or, inside asyncio, an asyncio task. The state lives in a context variable, which asyncio copies for each task; it
-carries the number of the thread that set it, and counts for nothing on another thread, whatever copied the context there.
+A task is a thread or, inside asyncio, an asyncio task. The state lives in a context variable, which asyncio
+copies for each task; it carries the number of the thread that set it, and counts for nothing on another
+thread, whatever copied the context there.
 """
 
 import contextvars

@@ -1,7 +1,7 @@
 from anabranch._array import Array
 from anabranch._stream import Stream
 
-def fill(dst: Array, value: bool | int | float | complex, *, stream: Stream | None = None) -> None: ...
+def fill(dst: Array, value: bool | complex, *, stream: Stream | None = None) -> None: ...
 def copy(
     dst: Array,
     src: Array,

@@ -1,12 +1,11 @@
 """Copies and fills."""
 
 from cython.operator cimport dereference as deref
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t
 
 from anabranch._array cimport Array, new_array
 from anabranch._core cimport Access as MemoryAccess
 from anabranch._core cimport CStream, MemoryKind, Point, row_major
-from anabranch._device cimport DeviceBase
 from anabranch._current cimport as_stream
 from anabranch._stream cimport Stream
 
@@ -23,7 +22,8 @@ cdef int enqueue_fill(Array dst, const void* value, Stream stream) except -1:
     return 0
 
 
-cdef int enqueue_copy(Array dst, int64_t dst_offset, Array src, int64_t src_offset, int64_t count, Stream stream) except -1:
+cdef int enqueue_copy(
+    Array dst, int64_t dst_offset, Array src, int64_t src_offset, int64_t count, Stream stream) except -1:
     cdef CStream* target = stream.get()
     cdef Point point
     if count != 0:
@@ -128,7 +128,9 @@ def copy(Array dst not None, Array src not None, *, stream=None, dst_offset=0, s
     cdef int64_t elements
     if count is None:
         if to == 0 and start == 0 and dst.shape != src.shape:
-            raise ValueError(f"cannot copy shape {src.shape} to shape {dst.shape}; give an offset or a count to copy flattened elements")
+            raise ValueError(
+                f"cannot copy shape {src.shape} to shape {dst.shape}; "
+                "give an offset or a count to copy flattened elements")
         elements = src.layout.size() - start
     else:
         elements = _position(count, "count")

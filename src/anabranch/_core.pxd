@@ -134,7 +134,8 @@ cdef extern from "anabranch/memory.hpp" namespace "anabranch" nogil:
         @staticmethod
         Ref[Storage] allocate(CBackend&, CStream*, size_t, MemoryKind) except +translate
         @staticmethod
-        Ref[Storage] adopt(CBackend&, void*, size_t, cbool read_only, void* owner, void (*)(void*) noexcept) except +translate
+        Ref[Storage] adopt(
+            CBackend&, void*, size_t, cbool read_only, void* owner, void (*)(void*) noexcept) except +translate
         CBackend& backend() const
         byte_t* pointer() const
         size_t bytes() const

@@ -13,7 +13,8 @@ from anabranch._core cimport (
 
 from anabranch._errors import Error
 
-# How long a wait goes on before signals are looked at. Python's own handler has run by then; only the Python-level one is still due.
+# How long a wait goes on before signals are looked at. Python's own handler has run by then; only the Python-
+# level one is still due.
 cdef int signal_interval_ns = 20_000_000
 
 cdef bint _exiting = False
@@ -61,9 +62,14 @@ def keep_activity(keep):
 
 
 def activity():
-    """Return ``(device, stream, operations, busy_ms)`` for each stream that did something: those that live, and those kept."""
+    """Return ``(device, stream, operations, busy_ms)`` for each stream that did something: those that live,
+    and those kept.
+    """
     return [
-        (entry.device.decode(), entry.stream.decode(), entry.activity.operations, entry.activity.busy_nanoseconds * 1e-6)
+        (
+            entry.device.decode(), entry.stream.decode(),
+            entry.activity.operations, entry.activity.busy_nanoseconds * 1e-6,
+        )
         for entry in all_activity()
     ]
 

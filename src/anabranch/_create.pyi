@@ -1,11 +1,13 @@
+from typing import TypeAlias
+
 import numpy.typing as npt
 
 from anabranch._array import Array
 from anabranch._device import DeviceLike
 from anabranch._stream import Stream
 
-_Shape = int | tuple[int, ...]
-_Scalar = bool | int | float | complex
+_Shape: TypeAlias = int | tuple[int, ...]
+_Scalar: TypeAlias = bool | int | float | complex
 
 def empty(
     shape: _Shape,

@@ -1,12 +1,11 @@
 """Functions that make arrays."""
 
-from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uintptr_t
 
 from anabranch cimport _core
 from anabranch._array cimport Array, layout_of, new_array
 from anabranch._core cimport Access as MemoryAccess
-from anabranch._core cimport CStream, Elements, Layout, MemoryKind, Point, byte_t, copy_elements, forked
+from anabranch._core cimport Elements, MemoryKind, byte_t, copy_elements, forked
 from anabranch._copy cimport enqueue_copy, enqueue_fill
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._dtype cimport as_dtype

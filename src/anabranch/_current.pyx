@@ -77,13 +77,18 @@ def current_stream(device=None):
 
 
 def legacy_stream(device=None):
-    """Return the legacy default stream of a device, in order with every blocking stream of it. One object per device."""
+    """Return the legacy default stream of a device, in order with every blocking stream of it.
+
+    One object per device.
+    """
     _core.check_fork()
     return _default_object(_legacy, as_device(device), StreamRole.legacy)
 
 
 def per_thread_stream(device=None):
-    """Return the per-thread default stream of a device: one object, with a queue of its own in each thread; a blocking stream."""
+    """Return the per-thread default stream of a device: one object, with a queue of its own in each thread; a
+    blocking stream.
+    """
     _core.check_fork()
     return _default_object(_per_thread, as_device(device), StreamRole.per_thread)
 

@@ -1,5 +1,5 @@
 from types import TracebackType
-from typing import Literal, Self, final
+from typing import Literal, Self, TypeAlias, final
 
 @final
 class Device:
@@ -26,7 +26,7 @@ class Device:
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None: ...
 
-DeviceLike = Device | str | None
+DeviceLike: TypeAlias = Device | str | None
 
 @final
 class ScopedDevice:

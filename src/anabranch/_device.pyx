@@ -1,11 +1,10 @@
 """Devices."""
 
-from cython.operator cimport dereference as deref
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from anabranch cimport _core
-from anabranch._context cimport TaskState, current_state, enter_device, leave_scope
+from anabranch._context cimport current_state, enter_device, leave_scope
 from anabranch._core cimport CBackend, CStream, Point, Ref, find_device, synchronize_point, translate
 
 cdef extern from *:
@@ -99,8 +98,8 @@ cdef class DeviceBase:
 class Device(DeviceBase):
     """A place where work runs and memory lives: one object per device, so ``Device("cpu") is Device("cpu:0")``.
 
-    As a context manager it is the current device of this task for the block, and what was current is restored after. Safe to
-    use from any thread.
+    As a context manager it is the current device of this task for the block, and what was current is restored
+    after. Safe to use from any thread.
 
     Parameters
     ----------

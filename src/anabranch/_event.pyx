@@ -9,7 +9,7 @@ from anabranch cimport _core
 from anabranch._core cimport (
     CEvent, EventOptions, Record, Ref, elapsed_milliseconds, forked, synchronize_point,
 )
-from anabranch._device cimport DeviceBase, as_device
+from anabranch._device cimport as_device
 from anabranch._host cimport notification
 from anabranch._current cimport as_stream
 from anabranch._stream cimport Stream
@@ -18,7 +18,8 @@ from anabranch._errors import ClosedError, EventError
 
 cdef extern from *:
     """
-    static anabranch::Ref<anabranch::Event> make_event(anabranch::Backend& backend, const anabranch::EventOptions& options) {
+    static anabranch::Ref<anabranch::Event> make_event(anabranch::Backend& backend, const
+    anabranch::EventOptions& options) {
       return anabranch::make_ref<anabranch::Event>(backend, options);
     }
     """
@@ -29,8 +30,8 @@ cdef extern from *:
 cdef class Event:
     """A marker put into a stream: complete when everything enqueued in that stream before it is complete.
 
-    Recording again replaces the record; waits and awaits keep the record that they found. An event never recorded is complete. Every method
-    is atomic and may be called from any thread.
+    Recording again replaces the record; waits and awaits keep the record that they found. An event never
+    recorded is complete. Every method is atomic and may be called from any thread.
 
     Parameters
     ----------
@@ -142,7 +143,9 @@ cdef class Event:
         return self.get().query()
 
     def synchronize(self):
-        """Block the host until the last record, as of this call, is complete. Releases the interpreter lock; Ctrl-C interrupts it.
+        """Block the host until the last record, as of this call, is complete.
+
+        Releases the interpreter lock; Ctrl-C interrupts it.
 
         Raises
         ------
@@ -178,7 +181,8 @@ cdef class Event:
         options = self.core.get().options()
         flags = "".join(
             f", {name}"
-            for name, on in [("timing", options.timing), ("blocking", options.blocking), ("interprocess", options.interprocess)]
+            for name, on in (
+                ("timing", options.timing), ("blocking", options.blocking), ("interprocess", options.interprocess))
             if on
         )
         return f"<Event of {self.device.alias}{flags}>"

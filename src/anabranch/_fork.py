@@ -6,8 +6,8 @@ import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from anabranch._device import Device
 from anabranch._current import current_stream
+from anabranch._device import Device
 from anabranch._stream import Stream
 
 if TYPE_CHECKING:
@@ -67,8 +67,9 @@ def fork(n: int | None = None, stream: Stream | None = None, devices: Sequence[D
     Returns
     -------
     context manager of tuple of Stream
-        The branches: new streams, of the parent's priority. Each starts after what the parent had to do by then. At the end, also on error, the
-        parent waits for all of them, and they are closed. The current stream stays as it is.
+        The branches: new streams, of the parent's priority. Each starts after what the parent had to do by
+        then. At the end, also on error, the parent waits for all of them, and they are closed. The current
+        stream stays as it is.
 
     Raises
     ------

@@ -13,8 +13,9 @@ Outcome = tuple[bool, Any]  # whether it succeeded; the result or the exception
 class StreamFuture(Future[Any]):
     """A future whose result becomes visible together with the stream's progress, before its callbacks run.
 
-    `settle` is called under the future's own condition, so that no other thread sees it done before the stream has gone on; callbacks are
-    somebody else's code and must not run under it, so `announce` calls them after.
+    `settle` is called under the future's own condition, so that no other thread sees it done before the
+    stream has gone on; callbacks are somebody else's code and must not run under it, so `announce` calls them
+    after.
     """
 
     _silent = False

@@ -6,7 +6,7 @@ cimport cython
 from cython.operator cimport dereference as deref
 from libcpp.string cimport string
 
-from anabranch._core cimport CStream, Failure, Pending, Ref, make_failure, make_gate
+from anabranch._core cimport CStream, Pending, Ref, make_failure, make_gate
 from anabranch._stream cimport Stream
 
 from anabranch._errors import KernelError
@@ -16,8 +16,8 @@ from anabranch._errors import KernelError
 cdef class Gate:
     """Holds a stream from now until it is opened.
 
-    What was enqueued before runs, what is enqueued after waits. Nothing else is held: not other streams, not allocations, not host
-    functions. As a context manager it opens at the end of the block.
+    What was enqueued before runs, what is enqueued after waits. Nothing else is held: not other streams, not
+    allocations, not host functions. As a context manager it opens at the end of the block.
 
     Parameters
     ----------
@@ -67,7 +67,8 @@ cdef class Gate:
 def fail(Stream stream not None, error=None):
     """Enqueue an operation that fails, as a kernel would.
 
-    From then on every call that observes the stream, or one that waited for it, raises; the stream's later work does not run.
+    From then on every call that observes the stream, or one that waited for it, raises; the stream's later
+    work does not run.
 
     Parameters
     ----------

@@ -1,8 +1,9 @@
 """Host threads: host functions in stream order, notifications for `await`, and references dropped by streams.
 
-Streams leave errands in the core's inbox; Python threads of ours wait there, without the interpreter lock, and do them. One thread always
-waits: whoever takes an errand and leaves nobody waiting starts another thread first. So there are as many threads as host
-functions running, and one more, and functions of different streams run at the same time however many there are.
+Streams leave errands in the core's inbox; Python threads of ours wait there, without the interpreter lock,
+and do them. One thread always waits: whoever takes an errand and leaves nobody waiting starts another thread
+first. So there are as many threads as host functions running, and one more, and functions of different
+streams run at the same time however many there are.
 """
 
 import threading
@@ -64,7 +65,8 @@ cdef int ensure_host_thread() except -1:
 
 
 def _start_thread():
-    # Not named after its work, which changes; a daemon, so that a function behind a gate never opened does not hold up the exit.
+    # Not named after its work, which changes; a daemon, so that a function behind a gate never opened does
+    # not hold up the exit.
     threading.Thread(target=_serve, name=f"anabranch-host-{next(_numbers)}", daemon=True).start()
 
 
@@ -154,7 +156,9 @@ cdef class Notification:
         return self.stream.get().backend().query(deref(self.stream.get()), self.point)
 
     def subscribe(self, callback):
-        """Have ``callback(error)`` called once by a host thread, `error` being None or the failure; False if there is nothing to wait for."""
+        """Have ``callback(error)`` called once by a host thread, `error` being None or the failure; False if
+        there is nothing to wait for.
+        """
         ensure_host_thread()
         cdef Notice* notice = make_notice(callback)
         Py_INCREF(callback)

@@ -141,7 +141,8 @@ cdef int _put_other(Packed* packed, object value, object kernel, Py_ssize_t posi
     for kind in (int, float, complex):
         if isinstance(value, kind):
             return _put_scalar(packed, kind.__call__(value), kernel, position)
-    hint = "; wrap it with anabranch.asarray" if hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__") else ""
+    shares = hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")
+    hint = "; wrap it with anabranch.asarray" if shares else ""
     raise TypeError(f"{_where(kernel, position)}: kernels take arrays and numbers, not {type(value).__name__}{hint}")
 
 
@@ -214,7 +215,8 @@ def launch(KernelBase kernel not None, dim, *args, stream=None, device=None, blo
     DeviceError
         For an array of another device.
     ValueError
-        For dimensions that make no sense, a stream and a device that differ, or read-only memory for a parameter that writes.
+        For dimensions that make no sense, a stream and a device that differ, or read-only memory for a
+        parameter that writes.
     CompileError
         If the kernel cannot be compiled for these kinds of arguments. Nothing is enqueued in any of these cases.
     """
@@ -250,9 +252,11 @@ def launch(KernelBase kernel not None, dim, *args, stream=None, device=None, blo
             where = array._device
         elif array._device is not where:
             raise DeviceError(
-                f"{_where(kernel, i)}: {array!r} is on {array._device.alias}, but the launch is on {where.alias}; copy it there first")
+                f"{_where(kernel, i)}: {array!r} is on {array._device.alias}, but the launch is on {where.alias}; "
+                "copy it there first")
         if kernel.access_codes[i] != 1 and array.storage.get().read_only():
-            raise ValueError(f"{_where(kernel, i)} may write, but {array!r} is read-only memory; declare the parameter ab.In")
+            raise ValueError(
+                f"{_where(kernel, i)} may write, but {array!r} is read-only memory; declare the parameter ab.In")
         _put_array(&packed, array)
     if target is None:
         target = current_stream_of(-1 if where is None else where.ordinal)
@@ -279,4 +283,6 @@ def launch(KernelBase kernel not None, dim, *args, stream=None, device=None, blo
 cdef int _wrong_count(KernelBase kernel, Py_ssize_t count) except -1:
     names = [parameter.name for parameter in kernel.parameters]
     detail = f"missing {', '.join(names[count:])}" if count < len(names) else f"{count - len(names)} too many"
-    raise TypeError(f"kernel {kernel.name!r} takes {len(names)} arguments after the index ({', '.join(names)}), not {count}: {detail}")
+    raise TypeError(
+        f"kernel {kernel.name!r} takes {len(names)} arguments after the index ({', '.join(names)}), "
+        f"not {count}: {detail}")

@@ -1,16 +1,17 @@
 """Arrays to and from other libraries: DLPack and the array interfaces, without copies."""
 
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName
-from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc
 
 from anabranch._array cimport Array, adopt_array
 from anabranch._core cimport Layout, max_dimensions, row_major
-from anabranch._device cimport DeviceBase, as_device
+from anabranch._device cimport as_device
 from anabranch._dtype cimport as_dtype
 
-# The structures of DLPack 1.x (dmlc.github.io/dlpack): its binary interface, which does not change within a major version.
+# The structures of DLPack 1.x (dmlc.github.io/dlpack): its binary interface, which does not change within a
+# major version.
 cdef extern from *:
     """
     #include <cstdint>
@@ -18,12 +19,14 @@ cdef extern from *:
     struct DLDevice { int32_t device_type; int32_t device_id; };
     struct DLDataType { uint8_t code; uint8_t bits; uint16_t lanes; };
     struct DLTensor {
-      void* data; DLDevice device; int32_t ndim; DLDataType dtype; int64_t* shape; int64_t* strides; uint64_t byte_offset;
+      void* data; DLDevice device; int32_t ndim; DLDataType dtype; int64_t* shape; int64_t* strides; uint64_t
+      byte_offset;
     };
     struct DLManagedTensor { DLTensor dl_tensor; void* manager_ctx; void (*deleter)(DLManagedTensor*); };
     struct DLPackVersion { uint32_t major; uint32_t minor; };
     struct DLManagedTensorVersioned {
-      DLPackVersion version; void* manager_ctx; void (*deleter)(DLManagedTensorVersioned*); uint64_t flags; DLTensor dl_tensor;
+      DLPackVersion version; void* manager_ctx; void (*deleter)(DLManagedTensorVersioned*); uint64_t flags;
+      DLTensor dl_tensor;
     };
     }
     // A capsule consumer may delete on any thread, with or without the interpreter lock.
@@ -241,8 +244,9 @@ cdef Array _adopt(Layout layout, object dtype, char* data, bint read_only, objec
 def asarray(obj):
     """Return an array over the memory of an object, without a copy.
 
-    Takes what owns memory and speaks DLPack or the array interface: NumPy arrays, PyTorch and JAX tensors on the CPU, and the like. Of an `Array`
-    a view is returned. The object is kept alive until the last use of the array is over. Host memory becomes ``cpu:0``'s.
+    Takes what owns memory and speaks DLPack or the array interface: NumPy arrays, PyTorch and JAX tensors on
+    the CPU, and the like. Of an `Array` a view is returned. The object is kept alive until the last use of
+    the array is over. Host memory becomes ``cpu:0``'s.
 
     Raises
     ------
@@ -260,7 +264,8 @@ def asarray(obj):
     if not hasattr(obj, "__array_interface__"):
         if hasattr(obj, "__dlpack__"):
             return from_dlpack(obj)
-        raise TypeError(f"{type(obj).__name__} speaks neither DLPack nor an array interface; copy it with anabranch.array")
+        raise TypeError(
+            f"{type(obj).__name__} speaks neither DLPack nor an array interface; copy it with anabranch.array")
     view = numpy.asarray(obj)
     if not isinstance(view, numpy.ndarray) or not view.dtype.isnative:
         raise TypeError(f"arrays cannot hold dtype {view.dtype}, which is not in this machine's byte order")

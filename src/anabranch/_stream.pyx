@@ -22,9 +22,10 @@ from anabranch._errors import ClosedError
 cdef class Stream:
     """A queue of operations that run in the order in which they were put in; those of two streams run in any order.
 
-    Operations are enqueued and run later: kernels, copies, fills, host functions. As a context manager the stream is its device's current
-    stream, and its device the current one, for the block and this task; what was there is restored after, also on error. Safe to use from
-    any thread; what one thread enqueues stays in its order.
+    Operations are enqueued and run later: kernels, copies, fills, host functions. As a context manager the
+    stream is its device's current stream, and its device the current one, for the block and this task; what
+    was there is restored after, also on error. Safe to use from any thread; what one thread enqueues stays in
+    its order.
 
     Parameters
     ----------
@@ -144,7 +145,10 @@ cdef class Stream:
 
     @property
     def handle(self):
-        """What identifies the stream to its driver; 1 is the legacy and 2 the per-thread default stream. Means nothing across devices."""
+        """What identifies the stream to its driver; 1 is the legacy and 2 the per-thread default stream.
+
+        Means nothing across devices.
+        """
         self.get()
         return self.key
 
@@ -160,11 +164,16 @@ cdef class Stream:
         return self._closed
 
     def __cuda_stream__(self):
-        """Return ``(0, handle)``, as the protocol of the CUDA libraries asks. A CPU stream's handle means something to this library alone."""
+        """Return ``(0, handle)``, as the protocol of the CUDA libraries asks.
+
+        A CPU stream's handle means something to this library alone.
+        """
         return 0, self.handle
 
     def close(self):
-        """Let go of the stream. Waits for nothing and loses nothing: work already enqueued completes. Closing again does nothing.
+        """Let go of the stream, which waits for nothing and loses nothing: work already enqueued completes.
+
+        Closing again does nothing.
 
         Raises
         ------
@@ -197,7 +206,9 @@ cdef class Stream:
         return True
 
     def synchronize(self):
-        """Block the host until everything enqueued by now is complete. Releases the interpreter lock; Ctrl-C interrupts it.
+        """Block the host until everything enqueued by now is complete.
+
+        Releases the interpreter lock; Ctrl-C interrupts it.
 
         Raises
         ------
@@ -256,8 +267,9 @@ cdef class Stream:
     def submit(self, fn, /, *args, **kwargs):
         """Call a host function in stream order: after what was enqueued before, and before what is enqueued after.
 
-        It runs on a thread of its own, which starts with the default stream and device, so functions of several streams run at the same
-        time, and it may enqueue work and wait for other streams. If it raises, its future fails and nothing else.
+        It runs on a thread of its own, which starts with the default stream and device, so functions of
+        several streams run at the same time, and it may enqueue work and wait for other streams. If it
+        raises, its future fails and nothing else.
 
         Parameters
         ----------
@@ -268,8 +280,8 @@ cdef class Stream:
         Returns
         -------
         concurrent.futures.Future
-            With the result. Cancelled before the stream comes to it, the function is not called. If the stream has failed by then, so has
-            the future.
+            With the result. Cancelled before the stream comes to it, the function is not called. If the
+            stream has failed by then, so has the future.
         """
         if not callable(fn):
             raise TypeError(f"fn must be callable, not {type(fn).__name__}")
@@ -317,7 +329,8 @@ def _handle_of(obj):
     else:
         protocol = getattr(type(obj), "__cuda_stream__", None)
         if protocol is None:
-            raise TypeError(f"{type(obj).__name__} is no stream: it is neither an int handle nor has it __cuda_stream__")
+            raise TypeError(
+                f"{type(obj).__name__} is no stream: it is neither an int handle nor has it __cuda_stream__")
         try:
             answer = obj.__cuda_stream__()
         except Exception as error:
@@ -327,7 +340,8 @@ def _handle_of(obj):
             raise TypeError(f"{type(obj).__name__}.__cuda_stream__() must return (version, handle), not {answer!r}")
         version, handle = answer
         if version != 0:
-            raise TypeError(f"{type(obj).__name__} speaks version {version} of __cuda_stream__; this library knows version 0")
+            raise TypeError(
+                f"{type(obj).__name__} speaks version {version} of __cuda_stream__; this library knows version 0")
     if not 0 <= handle < 2**64:
         raise ValueError(f"{handle} is not a stream handle")
     return handle

@@ -39,8 +39,8 @@ struct Notice final : Waiter, PythonErrand {
   }
 };
 
-// Drops a reference that was kept while a stream used the object's memory. On a thread of Python's at once, on a worker, which must not
-// take the interpreter lock, through a host thread.
+// Drops a reference that was kept while a stream used the object's memory. On a thread of Python's at once, on a
+// worker, which must not take the interpreter lock, through a host thread.
 inline void discard(void* object) noexcept {
   if (PyGILState_Check()) {
     Py_DECREF(static_cast<PyObject*>(object));
@@ -57,7 +57,9 @@ inline Ref<Failure> make_failure(const std::string& message, PyObject* payload) 
 // A compiled kernel that keeps alive what owns its code.
 class PythonKernel final : public Kernel {
  public:
-  PythonKernel(void* code, std::string name, PyObject* keep) : Kernel(code, std::move(name)), keep_(keep) { Py_INCREF(keep); }
+  PythonKernel(void* code, std::string name, PyObject* keep) : Kernel(code, std::move(name)), keep_(keep) {
+    Py_INCREF(keep);
+  }
   ~PythonKernel() override { discard(keep_); }
 
  private:
@@ -70,7 +72,9 @@ inline Ref<Kernel> make_kernel(void* code, const std::string& name, PyObject* ke
 
 inline Ref<Pending> make_gate() { return make_ref<Pending>(); }
 inline Ref<Pending> as_pending(HostCall* call) { return Ref<Pending>::share(call); }
-inline PyObject* payload_of(const Ref<Failure>& failure) { return failure ? static_cast<PyObject*>(failure->payload()) : nullptr; }
+inline PyObject* payload_of(const Ref<Failure>& failure) {
+  return failure ? static_cast<PyObject*>(failure->payload()) : nullptr;
+}
 [[noreturn]] inline void throw_failure(const Ref<Failure>& failure) { throw AsyncError(failure); }
 
 }  // namespace anabranch::python

@@ -9,8 +9,8 @@
 
 namespace anabranch::python {
 
-// The compiled forms of one Python kernel, by the kinds of their arguments. Reading takes no lock and no reference: an entry lives as long
-// as the table.
+// The compiled forms of one Python kernel, by the kinds of their arguments. Reading takes no lock and no reference: an
+// entry lives as long as the table.
 class PlanTable {
  public:
   PlanTable() = default;

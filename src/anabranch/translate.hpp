@@ -8,8 +8,8 @@
 
 namespace anabranch::python {
 
-// Sets the Python exception for a core error. The class is looked up each time: this is not a hot path, and a static would exist once per
-// extension module.
+// Sets the Python exception for a core error. The class is looked up each time: this is not a hot path, and a static
+// would exist once per extension module.
 inline void set_error(const char* name, const char* message) {
   PyObject* module = PyImport_ImportModule("anabranch._errors");
   if (!module) return;
@@ -20,8 +20,8 @@ inline void set_error(const char* name, const char* message) {
   Py_DECREF(type);
 }
 
-// Raises an exception like `cause`. Everyone who observes a failure gets one of his own: a shared one would collect the tracebacks, and so keep
-// alive the frames, of all.
+// Raises an exception like `cause`. Everyone who observes a failure gets one of his own: a shared one would collect the
+// tracebacks, and so keep alive the frames, of all.
 inline void raise_copy(PyObject* cause) {
   PyObject* module = PyImport_ImportModule("copy");
   PyObject* copy = module ? PyObject_CallMethod(module, "copy", "O", cause) : nullptr;
@@ -50,12 +50,24 @@ inline void translate() noexcept {
     }
   } catch (const Error& error) {
     switch (error.kind()) {
-      case ErrorKind::value: PyErr_SetString(PyExc_ValueError, error.what()); break;
-      case ErrorKind::memory: set_error("OutOfMemoryError", error.what()); break;
-      case ErrorKind::device: set_error("DeviceError", error.what()); break;
-      case ErrorKind::event: set_error("EventError", error.what()); break;
-      case ErrorKind::kernel: set_error("KernelError", error.what()); break;
-      case ErrorKind::fork: set_error("ForkError", error.what()); break;
+      case ErrorKind::value:
+        PyErr_SetString(PyExc_ValueError, error.what());
+        break;
+      case ErrorKind::memory:
+        set_error("OutOfMemoryError", error.what());
+        break;
+      case ErrorKind::device:
+        set_error("DeviceError", error.what());
+        break;
+      case ErrorKind::event:
+        set_error("EventError", error.what());
+        break;
+      case ErrorKind::kernel:
+        set_error("KernelError", error.what());
+        break;
+      case ErrorKind::fork:
+        set_error("ForkError", error.what());
+        break;
     }
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();

@@ -10,7 +10,7 @@ import anabranch as ab
 
 
 @pytest.fixture(autouse=True)
-def on_device(device, current_unchanged):  # noqa: ARG001  (checks last)
+def on_device(device, current_unchanged):
     """Every test, also one that does not name it, runs on each device."""
     with device:
         yield

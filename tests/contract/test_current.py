@@ -100,9 +100,8 @@ def test_a_current_stream_that_was_closed_is_left_quietly(device):
 
 def test_a_closed_stream_is_restored_and_left_quietly(device):
     before = current(device)
-    with ab.Stream() as outer:
-        with ab.Stream():
-            outer.close()
+    with ab.Stream() as outer, ab.Stream():
+        outer.close()
     assert current(device) == before
 
 

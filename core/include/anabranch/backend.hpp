@@ -43,9 +43,9 @@ struct LaunchShape {
   std::int64_t size() const noexcept { return dims[0] * dims[1] * dims[2] * dims[3]; }
 };
 
-// One device. Everything that enqueues returns at once, whatever is queued, with the point of what it enqueued; operations of one stream
-// run in the order of their points. All may be called from any thread. Errors in arguments have been found before: what throws here has
-// enqueued nothing.
+// One device. Everything that enqueues returns at once, whatever is queued, with the point of what it enqueued;
+// operations of one stream run in the order of their points. All may be called from any thread. Errors in arguments
+// have been found before: what throws here has enqueued nothing.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -62,12 +62,14 @@ class Backend {
   virtual std::vector<Ref<Stream>> streams() = 0;
 
   // -- order --
-  // What a host that observes the stream has to see reached: for the legacy stream also what blocking streams have to do by now. Enqueues
-  // nothing and orders nothing.
+  // What a host that observes the stream has to see reached: for the legacy stream also what blocking streams have to
+  // do by now. Enqueues nothing and orders nothing.
   virtual std::vector<Record> frontier(Stream& stream) = 0;
-  // A point that covers everything the stream has to do by now. With `stamp`, an operation that stores the time when it is reached.
+  // A point that covers everything the stream has to do by now. With `stamp`, an operation that stores the time when it
+  // is reached.
   virtual Point record(Stream& stream, Timestamp* stamp) = 0;
-  // What `stream` does from now on starts after `point` of `target`, a stream of any device of this kind. A failure there is passed on.
+  // What `stream` does from now on starts after `point` of `target`, a stream of any device of this kind. A failure
+  // there is passed on.
   virtual Point wait(Stream& stream, Stream& target, Point point) = 0;
   // Whether the point is reached. Throws AsyncError if the stream failed at or before it.
   virtual bool query(Stream& stream, Point point) = 0;
@@ -77,8 +79,8 @@ class Backend {
   virtual bool notify(Stream& stream, Point point, Waiter& waiter) = 0;
 
   // -- memory --
-  // Memory for work that `stream` does from now on; for all streams and the host once `ready` is reached there. Without a stream, for
-  // everybody at once. Throws Error(memory).
+  // Memory for work that `stream` does from now on; for all streams and the host once `ready` is reached there. Without
+  // a stream, for everybody at once. Throws Error(memory).
   virtual Allocation allocate(Stream* stream, std::size_t bytes, MemoryKind kind) = 0;
   // Gives the block back after all `uses`.
   virtual void free(std::byte* pointer, std::size_t bytes, MemoryKind kind, std::vector<Use> uses) noexcept = 0;
@@ -90,7 +92,8 @@ class Backend {
   // `value` points to one element.
   virtual Point fill(Stream& stream, const Elements& dst, const void* value, std::int64_t count) = 0;
   // `arguments` are copied: 8-byte slots as the kernel's entry expects them.
-  virtual Point launch(Stream& stream, Kernel& kernel, const LaunchShape& shape, std::span<const std::uint64_t> arguments) = 0;
+  virtual Point launch(Stream& stream, Kernel& kernel, const LaunchShape& shape,
+                       std::span<const std::uint64_t> arguments) = 0;
   // The stream holds here until `pending` is completed.
   virtual Point suspend(Stream& stream, Ref<Pending> pending) = 0;
 

@@ -10,7 +10,8 @@ namespace anabranch {
 // What went wrong, by the class of exception that Python raises for it.
 enum class ErrorKind { value, memory, device, event, kernel, fork };
 
-// An error found before anything was enqueued. Thrown on the caller's thread; the call that throws it has changed nothing.
+// An error found before anything was enqueued. Thrown on the caller's thread; the call that throws it has changed
+// nothing.
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
@@ -20,10 +21,11 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
-// An error that happened in a stream. It fails the stream for good: the stream's later work does not run, and whoever waits for
-// the stream, host or stream, meets the same failure. Immutable and shared between all that met it.
+// An error that happened in a stream. It fails the stream for good: the stream's later work does not run, and whoever
+// waits for the stream, host or stream, meets the same failure. Immutable and shared between all that met it.
 //
-// A `payload` is an object of the layer above (an exception), released by `release_payload` on whatever thread drops the failure.
+// A `payload` is an object of the layer above (an exception), released by `release_payload` on whatever thread drops
+// the failure.
 class Failure final : public RefCounted {
  public:
   using Release = void (*)(void*) noexcept;
@@ -46,7 +48,8 @@ class Failure final : public RefCounted {
 // Thrown on the host by a call that observes a failed stream.
 class AsyncError : public Error {
  public:
-  explicit AsyncError(Ref<Failure> failure) : Error(ErrorKind::kernel, failure->message()), failure_(std::move(failure)) {}
+  explicit AsyncError(Ref<Failure> failure)
+      : Error(ErrorKind::kernel, failure->message()), failure_(std::move(failure)) {}
   const Ref<Failure>& failure() const noexcept { return failure_; }
 
  private:

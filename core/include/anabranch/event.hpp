@@ -27,8 +27,8 @@ struct EventOptions {
   bool interprocess = false;
 };
 
-// A marker put into a stream: complete when everything enqueued there before it is complete. Recording again replaces the record;
-// waits keep the record they found. Every call is atomic and may come from any thread.
+// A marker put into a stream: complete when everything enqueued there before it is complete. Recording again replaces
+// the record; waits keep the record they found. Every call is atomic and may come from any thread.
 class Event final : public RefCounted {
  public:
   Event(Backend& backend, const EventOptions& options) : backend_(backend), options_(options) {}

@@ -10,8 +10,9 @@
 
 namespace anabranch {
 
-// An operation that something outside the stream completes: a host function, a gate. The stream reaches it, calls `start`,
-// and goes on only once `complete` has been called, by any thread, also if that came first. A stream held by one holds nothing else.
+// An operation that something outside the stream completes: a host function, a gate. The stream reaches it, calls
+// `start`, and goes on only once `complete` has been called, by any thread, also if that came first. A stream held by
+// one holds nothing else.
 class Pending : public RefCounted {
  public:
   // Lets the stream go on, or fails it. The first call counts, later ones do nothing. Any thread; does not block.
@@ -23,8 +24,8 @@ class Pending : public RefCounted {
   // The operation will not run, since its stream had failed before. Same thread rules.
   virtual void skip(const Ref<Failure>&) noexcept {}
 
-  // For backends. `enter`: the stream has come to the operation; false if it was complete already, else `resume(context)` is
-  // called once, by the thread that completes it. The caller then calls `start`.
+  // For backends. `enter`: the stream has come to the operation; false if it was complete already, else
+  // `resume(context)` is called once, by the thread that completes it. The caller then calls `start`.
   using Resume = void (*)(void* context) noexcept;
   bool enter(Resume resume, void* context) noexcept;
   const Ref<Failure>& failure() const noexcept { return failure_; }
@@ -47,8 +48,8 @@ class Errand {
   ~Errand() = default;
 };
 
-// Where streams leave errands for the host threads of the layer above. Posting never blocks for longer than the list takes to
-// change and calls nothing of that layer, so any thread may, a driver's among them.
+// Where streams leave errands for the host threads of the layer above. Posting never blocks for longer than the list
+// takes to change and calls nothing of that layer, so any thread may, a driver's among them.
 class Inbox {
  public:
   void post(Errand* errand) noexcept;

@@ -7,8 +7,8 @@ namespace anabranch {
 
 inline constexpr int max_dimensions = 16;
 
-// How the elements of an array lie in memory: `shape` in elements, `strides` in bytes, from a pointer to the first element.
-// Strides may be negative or zero.
+// How the elements of an array lie in memory: `shape` in elements, `strides` in bytes, from a pointer to the first
+// element. Strides may be negative or zero.
 struct Layout {
   int ndim = 0;
   std::int64_t itemsize = 1;
@@ -25,8 +25,8 @@ struct Layout {
   Layout merged() const noexcept;
 };
 
-// Sets row-major strides. Throws Error(value) for a negative dimension, more than `max_dimensions` of them, or a size in bytes over
-// 2^63 - 1.
+// Sets row-major strides. Throws Error(value) for a negative dimension, more than `max_dimensions` of them, or a size
+// in bytes over 2^63 - 1.
 Layout row_major(int ndim, const std::int64_t* shape, std::int64_t itemsize);
 
 // A range of the row-major elements of an array.

@@ -38,17 +38,18 @@ struct Use {
   ByteRange bytes = {};
 };
 
-// A block of memory that arrays share. Dropping the last reference gives it back in stream order: after every use of it, by whichever
-// streams, without the caller waiting, on any thread.
+// A block of memory that arrays share. Dropping the last reference gives it back in stream order: after every use of
+// it, by whichever streams, without the caller waiting, on any thread.
 class Storage final : public RefCounted {
  public:
   using Release = void (*)(void* owner) noexcept;
 
-  // Allocates `bytes` (0 is allowed) for use on `stream` from now on; without one, for use anywhere at once, by the host too. Throws
-  // Error(memory) with the numbers.
+  // Allocates `bytes` (0 is allowed) for use on `stream` from now on; without one, for use anywhere at once, by the
+  // host too. Throws Error(memory) with the numbers.
   static Ref<Storage> allocate(Backend& backend, Stream* stream, std::size_t bytes, MemoryKind kind);
   // Wraps memory of `owner`; `release(owner)` is called once, on any thread, after the last use.
-  static Ref<Storage> adopt(Backend& backend, void* pointer, std::size_t bytes, bool read_only, void* owner, Release release);
+  static Ref<Storage> adopt(Backend& backend, void* pointer, std::size_t bytes, bool read_only, void* owner,
+                            Release release);
 
   Backend& backend() const noexcept { return backend_; }
   std::byte* pointer() const noexcept { return pointer_; }
@@ -58,8 +59,8 @@ class Storage final : public RefCounted {
 
   // The operation at `point` of `stream` accesses these bytes.
   void note(Stream& stream, Point point, Access access, ByteRange bytes);
-  // What an access of that kind has to come after: for a read every stream's newest write to those bytes, for a write also the
-  // reads. `used` of each is the point to wait for.
+  // What an access of that kind has to come after: for a read every stream's newest write to those bytes, for a write
+  // also the reads. `used` of each is the point to wait for.
   std::vector<Use> uses(Access access, ByteRange bytes) const;
 
  private:
@@ -81,8 +82,8 @@ class Storage final : public RefCounted {
   std::vector<Use> uses_;
 };
 
-// Calls `done(context)` once every use is complete or failed: at once if it is already, else on the thread that completes the
-// last. Uses nothing of the caller's after it returns.
+// Calls `done(context)` once every use is complete or failed: at once if it is already, else on the thread that
+// completes the last. Uses nothing of the caller's after it returns.
 void after(std::vector<Use> uses, void (*done)(void* context) noexcept, void* context);
 
 }  // namespace anabranch

@@ -6,8 +6,8 @@
 
 namespace anabranch {
 
-// An object that counts the references to it. Counting is safe from any thread. When the last reference goes, `dispose` runs on
-// the thread that dropped it; it deletes the object unless a class keeps its objects for reuse.
+// An object that counts the references to it. Counting is safe from any thread. When the last reference goes, `dispose`
+// runs on the thread that dropped it; it deletes the object unless a class keeps its objects for reuse.
 class RefCounted {
  public:
   RefCounted() = default;
@@ -24,7 +24,8 @@ class RefCounted {
   bool try_retain() noexcept {
     std::uint32_t count = count_.load(std::memory_order_relaxed);
     while (count != 0) {
-      if (count_.compare_exchange_weak(count, count + 1, std::memory_order_acquire, std::memory_order_relaxed)) return true;
+      if (count_.compare_exchange_weak(count, count + 1, std::memory_order_acquire, std::memory_order_relaxed))
+        return true;
     }
     return false;
   }

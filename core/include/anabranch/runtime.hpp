@@ -12,15 +12,15 @@ namespace anabranch {
 const std::vector<Backend*>& devices();
 
 struct RuntimeOptions {
-  int cpu_devices = 1;             // ANABRANCH_CPU_DEVICES
-  int cpu_workers = 1;             // ANABRANCH_CPU_WORKERS, else the cores this process may use
-  std::string first_device;        // ANABRANCH_DEVICE
+  int cpu_devices = 1;              // ANABRANCH_CPU_DEVICES
+  int cpu_workers = 1;              // ANABRANCH_CPU_WORKERS, else the cores this process may use
+  std::string first_device;         // ANABRANCH_DEVICE
   bool per_thread_default = false;  // CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM, else `free_threaded`
-  std::string default_reason;      // which of the two decided
+  std::string default_reason;       // which of the two decided
 };
 
-// Reads the environment at the first call; later calls give the same. Throws Error(value) for a variable that makes no sense, naming it.
-// `free_threaded` says on which build of Python this runs.
+// Reads the environment at the first call; later calls give the same. Throws Error(value) for a variable that makes no
+// sense, naming it. `free_threaded` says on which build of Python this runs.
 const RuntimeOptions& runtime_options(bool free_threaded = false);
 
 // Ordinal of the first current device. Throws Error(device) if ANABRANCH_DEVICE names none.

@@ -13,8 +13,8 @@ namespace anabranch {
 class Backend;
 class Stream;
 
-// A position in a stream: the operation with that number and every one before it. 0 is before everything. Points of one stream are
-// totally ordered; points of two streams are ordered only by waits.
+// A position in a stream: the operation with that number and every one before it. 0 is before everything. Points of one
+// stream are totally ordered; points of two streams are ordered only by waits.
 using Point = std::uint64_t;
 
 enum class StreamRole : std::uint8_t {
@@ -30,17 +30,18 @@ struct StreamOptions {
   std::string name = {};
 };
 
-// What a stream has done so far: operations completed, and nanoseconds in which it was at work rather than empty or waiting.
+// What a stream has done so far: operations completed, and nanoseconds in which it was at work rather than empty or
+// waiting.
 struct Activity {
   std::uint64_t operations = 0;
   std::int64_t busy_nanoseconds = 0;
 };
 
-// A queue of operations that run in the order in which they were put in, on one device. The record behind every stream object and
-// handle of the layer above: two objects for one handle hold the same Stream.
+// A queue of operations that run in the order in which they were put in, on one device. The record behind every stream
+// object and handle of the layer above: two objects for one handle hold the same Stream.
 //
-// Any thread may enqueue; what one thread enqueues stays in its order. Dropping the last reference waits for nothing and loses
-// nothing: work already enqueued completes.
+// Any thread may enqueue; what one thread enqueues stays in its order. Dropping the last reference waits for nothing
+// and loses nothing: work already enqueued completes.
 class Stream : public RefCounted {
  public:
   Backend& backend() const noexcept { return backend_; }
@@ -49,7 +50,8 @@ class Stream : public RefCounted {
   StreamRole role() const noexcept { return options_.role; }
   const std::string& name() const noexcept { return options_.name; }
 
-  // The newest point: covers everything enqueued by now, though not what the legacy stream's order would add before the next operation.
+  // The newest point: covers everything enqueued by now, though not what the legacy stream's order would add before the
+  // next operation.
   Point issued() const noexcept { return issued_.load(std::memory_order_acquire); }
 
   // What `cudaStream_t` is to CUDA: 1 and 2 for the default streams, unique among the living for the others.
@@ -78,8 +80,9 @@ std::vector<StreamActivity> all_activity();
 // For backends: `stream` is about to end.
 void note_end(const Stream& stream);
 
-// Told once when a point is reached or its stream has failed. The thread is any, possibly one of the backend's workers, so `wake` must
-// neither block nor run Python. The waiter's storage belongs to the caller until `wake` is called, and again after.
+// Told once when a point is reached or its stream has failed. The thread is any, possibly one of the backend's workers,
+// so `wake` must neither block nor run Python. The waiter's storage belongs to the caller until `wake` is called, and
+// again after.
 class Waiter {
  public:
   virtual void wake(const Ref<Failure>& failure) noexcept = 0;

@@ -44,7 +44,8 @@ CpuBackend::CpuBackend(int index, int workers, std::size_t memory)
     : pool_("anabranch-cpu" + std::to_string(index), workers), memory_("cpu:" + std::to_string(index), memory) {
   capabilities_.kind = "cpu";
   capabilities_.index = index;
-  capabilities_.name = "CPU " + std::to_string(index) + " (" + std::to_string(workers) + (workers == 1 ? " worker)" : " workers)");
+  capabilities_.name =
+      "CPU " + std::to_string(index) + " (" + std::to_string(workers) + (workers == 1 ? " worker)" : " workers)");
   capabilities_.total_memory = memory;
   capabilities_.lowest_priority = 0;
   capabilities_.highest_priority = -1;
@@ -97,9 +98,11 @@ Ref<Stream> CpuBackend::find_stream(std::uintptr_t handle) {
   if (handle == 2) return default_stream(StreamRole::per_thread);
   std::lock_guard lock(mutex_);
   for (const auto& stream : all_) {
-    if (reinterpret_cast<std::uintptr_t>(stream.get()) == handle && stream->try_retain()) return Ref<Stream>::take(stream.get());
+    if (reinterpret_cast<std::uintptr_t>(stream.get()) == handle && stream->try_retain())
+      return Ref<Stream>::take(stream.get());
   }
-  throw Error(ErrorKind::value, "no stream of cpu:" + std::to_string(capabilities_.index) + " has the handle " + std::to_string(handle));
+  throw Error(ErrorKind::value,
+              "no stream of cpu:" + std::to_string(capabilities_.index) + " has the handle " + std::to_string(handle));
 }
 
 std::vector<Ref<Stream>> CpuBackend::streams() {
@@ -139,9 +142,13 @@ bool CpuBackend::synchronize(Stream& stream, Point point, std::chrono::nanosecon
   return query(stream, point);
 }
 
-bool CpuBackend::notify(Stream& stream, Point point, Waiter& waiter) { return as_cpu(stream).add_waiter(waiter, point); }
+bool CpuBackend::notify(Stream& stream, Point point, Waiter& waiter) {
+  return as_cpu(stream).add_waiter(waiter, point);
+}
 
-Allocation CpuBackend::allocate(Stream* stream, std::size_t bytes, MemoryKind) { return memory_.allocate(stream, bytes); }
+Allocation CpuBackend::allocate(Stream* stream, std::size_t bytes, MemoryKind) {
+  return memory_.allocate(stream, bytes);
+}
 
 void CpuBackend::free(std::byte* pointer, std::size_t bytes, MemoryKind, std::vector<Use> uses) noexcept {
   memory_.free(pointer, bytes, std::move(uses));
@@ -157,7 +164,8 @@ Point CpuBackend::fill(Stream& stream, const Elements& dst, const void* value, s
   return as_cpu(stream).push(make_fill_task(dst, value, count));
 }
 
-Point CpuBackend::launch(Stream& stream, Kernel& kernel, const LaunchShape& shape, std::span<const std::uint64_t> arguments) {
+Point CpuBackend::launch(Stream& stream, Kernel& kernel, const LaunchShape& shape,
+                         std::span<const std::uint64_t> arguments) {
   return as_cpu(stream).push(make_kernel_task(kernel, shape, arguments));
 }
 

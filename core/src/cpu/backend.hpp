@@ -34,7 +34,8 @@ class CpuBackend final : public Backend {
 
   Point copy(Stream& stream, const Elements& dst, const Elements& src, std::int64_t count) override;
   Point fill(Stream& stream, const Elements& dst, const void* value, std::int64_t count) override;
-  Point launch(Stream& stream, Kernel& kernel, const LaunchShape& shape, std::span<const std::uint64_t> arguments) override;
+  Point launch(Stream& stream, Kernel& kernel, const LaunchShape& shape,
+               std::span<const std::uint64_t> arguments) override;
   Point suspend(Stream& stream, Ref<Pending> pending) override;
 
   void stop() noexcept override;

@@ -42,7 +42,8 @@ std::size_t MemoryPool::rounded(std::size_t bytes) const noexcept {
 
 Allocation MemoryPool::allocate(const Stream* stream, std::size_t bytes) {
   if (bytes > limit_) {
-    throw Error(ErrorKind::memory, "cannot allocate " + std::to_string(bytes) + " bytes: " + device_ + " has " + std::to_string(limit_));
+    throw Error(ErrorKind::memory,
+                "cannot allocate " + std::to_string(bytes) + " bytes: " + device_ + " has " + std::to_string(limit_));
   }
   const std::size_t size = rounded(bytes);
   Ref<Stream> over;  // let go outside the lock
@@ -78,8 +79,9 @@ Allocation MemoryPool::allocate(const Stream* stream, std::size_t bytes) {
     }
   }
   if (!pointer) {
-    throw Error(ErrorKind::memory, "cannot allocate " + std::to_string(bytes) + " bytes: " + std::to_string(limit_ - used_) +
-                                       " of the " + std::to_string(limit_) + " bytes of " + device_ + " are free");
+    throw Error(ErrorKind::memory, "cannot allocate " + std::to_string(bytes) +
+                                       " bytes: " + std::to_string(limit_ - used_) + " of the " +
+                                       std::to_string(limit_) + " bytes of " + device_ + " are free");
   }
   used_ += size;
   return {static_cast<std::byte*>(pointer), 0};

@@ -10,8 +10,8 @@
 
 namespace anabranch::cpu {
 
-// Memory of one CPU device, cached by size class. A freed block whose only user was one stream goes back at once to that
-// stream, which will not touch it before its earlier work is done; to the others when that work is done.
+// Memory of one CPU device, cached by size class. A freed block whose only user was one stream goes back at once to
+// that stream, which will not touch it before its earlier work is done; to the others when that work is done.
 //
 // Sizes are rounded up to a quarter of a power of two, so at most a fifth of a block is unused.
 class MemoryPool {

@@ -28,8 +28,8 @@ class Job {
 // The worker threads of one device. Jobs are taken oldest first, urgent ones before all others. Threads start with the
 // first job, block every signal, and are never joined: they sleep in the kernel once nothing is left to do.
 //
-// At most one idle worker watches the queue for a few microseconds before it sleeps, so that a host that enqueues one small operation
-// after the other does not pay for a system call each time.
+// At most one idle worker watches the queue for a few microseconds before it sleeps, so that a host that enqueues one
+// small operation after the other does not pay for a system call each time.
 class Pool {
  public:
   Pool(std::string name, int workers) : name_(std::move(name)), workers_(workers) {}
@@ -38,9 +38,7 @@ class Pool {
   void ready(Job& job) noexcept;
   int workers() const noexcept { return workers_; }
   // Whether a job waits that should go before one of that urgency. A hint.
-  bool contended(bool urgent) const noexcept {
-    return urgent_waiting_.load(std::memory_order_relaxed) > 0 && !urgent;
-  }
+  bool contended(bool urgent) const noexcept { return urgent_waiting_.load(std::memory_order_relaxed) > 0 && !urgent; }
   // Whether any job waits. A hint.
   bool waiting() const noexcept { return queued_.load(std::memory_order_relaxed) > 0; }
 

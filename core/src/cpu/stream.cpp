@@ -15,7 +15,8 @@ constexpr int turn = 64;
 }  // namespace
 
 std::int64_t now_nanoseconds() noexcept {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 CpuStream::CpuStream(CpuBackend& backend, Pool& pool, LegacyOrder& order)
@@ -28,9 +29,12 @@ void CpuStream::open(StreamOptions options) noexcept {
 
 std::uintptr_t CpuStream::handle() const noexcept {
   switch (options_.role) {
-    case StreamRole::legacy: return 1;
-    case StreamRole::per_thread: return 2;
-    default: return reinterpret_cast<std::uintptr_t>(this);
+    case StreamRole::legacy:
+      return 1;
+    case StreamRole::per_thread:
+      return 2;
+    default:
+      return reinterpret_cast<std::uintptr_t>(this);
   }
 }
 
@@ -53,8 +57,8 @@ void CpuStream::append_wait(CpuStream& target, Point point, Point before) {
   append(wait);
 }
 
-// The legacy stream's side. Points of the fresh streams are read after `reserved` was raised, so whatever they enqueue later waits
-// for the operation that is about to be enqueued here; no two operations can wait for each other.
+// The legacy stream's side. Points of the fresh streams are read after `reserved` was raised, so whatever they enqueue
+// later waits for the operation that is about to be enqueued here; no two operations can wait for each other.
 void CpuStream::join_blocking_streams() {
   const Point point = issued_.load(std::memory_order_relaxed) + 1;
   std::vector<Ref<CpuStream>> fresh;
@@ -119,15 +123,17 @@ Point CpuStream::push(std::unique_ptr<Task> task) {
   return point;
 }
 
-// The stream's own mutex is held too, so that no operation is half enqueued: its waits have taken streams out of `fresh` before its point is
-// issued. Work that is over is owed nothing, unless it failed: looking at the stream must not enqueue an operation only to find it not yet run.
+// The stream's own mutex is held too, so that no operation is half enqueued: its waits have taken streams out of
+// `fresh` before its point is issued. Work that is over is owed nothing, unless it failed: looking at the stream must
+// not enqueue an operation only to find it not yet run.
 Point CpuStream::mark() {
   bool owed = false;
   if (!options_.non_blocking) {
     std::lock_guard lock(mutex_);
     std::lock_guard order_lock(order_.mutex);
     if (options_.role == StreamRole::legacy) {
-      owed = std::any_of(order_.fresh.begin(), order_.fresh.end(), [](const CpuStream* stream) { return !stream->passed(stream->issued()); });
+      owed = std::any_of(order_.fresh.begin(), order_.fresh.end(),
+                         [](const CpuStream* stream) { return !stream->passed(stream->issued()); });
     } else {
       owed = !fresh_ && order_.reserved > legacy_seen_ && !order_.legacy->passed(order_.reserved);
     }
@@ -163,7 +169,8 @@ bool CpuStream::add_waiter(Waiter& waiter, Point point) {
   std::lock_guard lock(mutex_);
   if (completed_.load() >= point) return false;
   waiters_.add(waiter, point);
-  // `finish` stores `completed_` and then loads this; either it sees the waiter or the line after sees the point reached.
+  // `finish` stores `completed_` and then loads this; either it sees the waiter or the line after sees the point
+  // reached.
   lowest_waited_.store(waiters_.lowest());
   if (completed_.load() < point) return true;
   waiters_.remove(waiter);

@@ -17,8 +17,9 @@ class CpuStream;
 
 enum class Step { done, parked };
 
-// One operation of a stream. A task that parks has handed the stream on: whatever it waits for calls `CpuStream::resume` once, maybe
-// before `start` has returned, so after that hand-over `start` touches neither the task nor the stream.
+// One operation of a stream. A task that parks has handed the stream on: whatever it waits for calls
+// `CpuStream::resume` once, maybe before `start` has returned, so after that hand-over `start` touches neither the task
+// nor the stream.
 class Task {
  public:
   virtual ~Task() = default;
@@ -34,10 +35,12 @@ class Task {
   bool counts_ = true;  // false for the waits that precede an operation to keep the legacy stream's order
 };
 
-// The order between the legacy stream and the blocking streams of a device: an operation of either side starts after everything put
-// into the other side before it. Kept by waits that are added when operations are enqueued, to those that need them.
+// The order between the legacy stream and the blocking streams of a device: an operation of either side starts after
+// everything put into the other side before it. Kept by waits that are added when operations are enqueued, to those
+// that need them.
 //
-// Blocking streams that got work since the legacy stream's last operation are `fresh`. Lock order: a stream's mutex, then this one.
+// Blocking streams that got work since the legacy stream's last operation are `fresh`. Lock order: a stream's mutex,
+// then this one.
 struct LegacyOrder {
   std::mutex mutex;
   std::vector<CpuStream*> fresh;
@@ -45,8 +48,8 @@ struct LegacyOrder {
   CpuStream* legacy = nullptr;
 };
 
-// A stream as a chain of tasks that at most one worker works on at a time. It is in the pool's queue, or being worked on, or parked, or
-// idle; only in the last state does nothing hold a reference to it.
+// A stream as a chain of tasks that at most one worker works on at a time. It is in the pool's queue, or being worked
+// on, or parked, or idle; only in the last state does nothing hold a reference to it.
 class CpuStream final : public Stream, private Job {
  public:
   CpuStream(CpuBackend& backend, Pool& pool, LegacyOrder& order);
@@ -56,7 +59,8 @@ class CpuStream final : public Stream, private Job {
 
   // Enqueues a task. Any thread.
   Point push(std::unique_ptr<Task> task);
-  // A point that covers all work enqueued by now, the legacy stream's order included, as if an operation had been enqueued.
+  // A point that covers all work enqueued by now, the legacy stream's order included, as if an operation had been
+  // enqueued.
   Point mark();
   std::vector<Record> frontier();
 
@@ -69,8 +73,9 @@ class CpuStream final : public Stream, private Job {
   // False if the waiter has been or is being woken.
   bool remove_waiter(Waiter& waiter);
 
-  // Either is called once for each task that parked, by any thread. `resume` leaves the rest to a worker; `complete` publishes the point
-  // before it returns, but must not be called from a waiter's wake, or chains of waits would recurse.
+  // Either is called once for each task that parked, by any thread. `resume` leaves the rest to a worker; `complete`
+  // publishes the point before it returns, but must not be called from a waiter's wake, or chains of waits would
+  // recurse.
   void resume(Ref<Failure> failure) noexcept;
   void complete(Ref<Failure> failure) noexcept;
 

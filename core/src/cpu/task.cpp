@@ -11,7 +11,8 @@ namespace {
 constexpr std::int64_t worth_sharing_ns = 30'000;
 // How long the first worker runs alone to learn how long an index takes.
 constexpr std::int64_t probe_ns = 4'000;
-// The length of a chunk: long against the few nanoseconds that taking one costs, short enough for an urgent stream to wait for.
+// The length of a chunk: long against the few nanoseconds that taking one costs, short enough for an urgent stream to
+// wait for.
 constexpr std::int64_t shortest_chunk_ns = 10'000;
 constexpr std::int64_t longest_chunk_ns = 200'000;
 // Chunks end on multiples of this, where they are longer, to keep vector loops and cache lines whole.
@@ -49,7 +50,13 @@ void PendingTask::resume(void* context) noexcept {
 // The chunks of a range that are still to be taken. Outlives the task, since a helper may come late.
 struct RangeTask::Shared final : RefCounted {
   Shared(RangeTask& task, CpuStream& stream, std::int64_t begin, std::int64_t chunk)
-      : task(&task), stream(&stream), pool(stream.pool()), size(task.size_), chunk(chunk), next(begin), left(task.size_ - begin) {}
+      : task(&task),
+        stream(&stream),
+        pool(stream.pool()),
+        size(task.size_),
+        chunk(chunk),
+        next(begin),
+        left(task.size_ - begin) {}
 
   RangeTask* task;    // valid as long as a chunk is left to run
   CpuStream* stream;  // likewise
@@ -67,9 +74,13 @@ class RangeTask::Helper final : public Job {
 
   void run() noexcept override {
     switch (take_chunks(*shared_, urgent())) {
-      case Outcome::finished: shared_->stream->resume(nullptr); break;
-      case Outcome::displaced: return shared_->pool.ready(*this);
-      case Outcome::exhausted: break;
+      case Outcome::finished:
+        shared_->stream->resume(nullptr);
+        break;
+      case Outcome::displaced:
+        return shared_->pool.ready(*this);
+      case Outcome::exhausted:
+        break;
     }
     delete this;
   }
@@ -110,14 +121,16 @@ Step RangeTask::start(CpuStream& stream, Ref<Failure>&) noexcept {
       elapsed = now_nanoseconds() - started;
     }
   }
-  const double per_index = static_cast<double>(std::max<std::int64_t>(elapsed, 1)) / static_cast<double>(std::max<std::int64_t>(begin, 1));
+  const double per_index =
+      static_cast<double>(std::max<std::int64_t>(elapsed, 1)) / static_cast<double>(std::max<std::int64_t>(begin, 1));
   const double remaining = per_index * static_cast<double>(size_ - begin);
   if (size_ <= 1 || begin == size_ || remaining < worth_sharing_ns) {
     if (begin < size_) function_(begin, size_, shape_.dims, arguments());
     return Step::done;
   }
 
-  const double chunk_ns = std::clamp(remaining / (pool.workers() * 8), double{shortest_chunk_ns}, double{longest_chunk_ns});
+  const double chunk_ns =
+      std::clamp(remaining / (pool.workers() * 8), double{shortest_chunk_ns}, double{longest_chunk_ns});
   std::int64_t chunk = std::max<std::int64_t>(1, static_cast<std::int64_t>(chunk_ns / per_index));
   if (chunk > chunk_multiple) chunk -= chunk % chunk_multiple;
   const std::int64_t chunks = (size_ - begin + chunk - 1) / chunk;
@@ -126,9 +139,13 @@ Step RangeTask::start(CpuStream& stream, Ref<Failure>&) noexcept {
   const std::int64_t helpers = std::min<std::int64_t>(pool.workers() - 1, chunks - 1);
   for (std::int64_t i = 0; i < helpers; ++i) pool.ready(*new Helper(shared, urgent));
   switch (Helper::take_chunks(*shared, urgent)) {
-    case Helper::Outcome::finished: return Step::done;
-    case Helper::Outcome::displaced: pool.ready(*new Helper(shared, urgent)); break;
-    case Helper::Outcome::exhausted: break;
+    case Helper::Outcome::finished:
+      return Step::done;
+    case Helper::Outcome::displaced:
+      pool.ready(*new Helper(shared, urgent));
+      break;
+    case Helper::Outcome::exhausted:
+      break;
   }
   return Step::parked;
 }
@@ -141,7 +158,9 @@ class KernelTask final : public RangeTask {
       : RangeTask(reinterpret_cast<RangeFunction>(kernel.code), shape), kernel_(Ref<Kernel>::share(&kernel)) {
     std::copy(arguments.begin(), arguments.end(), slots());  // of none too, whose address may be null
   }
-  static void* operator new(std::size_t size, std::size_t slots) { return ::operator new(size + slots * sizeof(std::uint64_t)); }
+  static void* operator new(std::size_t size, std::size_t slots) {
+    return ::operator new(size + slots * sizeof(std::uint64_t));
+  }
   static void operator delete(void* pointer) { ::operator delete(pointer); }
   static void operator delete(void* pointer, std::size_t) { ::operator delete(pointer); }
 
@@ -207,7 +226,8 @@ class MemoryTask final : public RangeTask {
 
 }  // namespace
 
-std::unique_ptr<Task> make_kernel_task(Kernel& kernel, const LaunchShape& shape, std::span<const std::uint64_t> arguments) {
+std::unique_ptr<Task> make_kernel_task(Kernel& kernel, const LaunchShape& shape,
+                                       std::span<const std::uint64_t> arguments) {
   return std::unique_ptr<Task>(new (arguments.size()) KernelTask(kernel, shape, arguments));
 }
 

@@ -60,10 +60,12 @@ class PendingTask final : public Task {
 // What a range task runs: the indices [begin, end) of its space.
 using RangeFunction = void (*)(std::int64_t begin, std::int64_t end, const std::int64_t* dims, const void* arguments);
 
-// Runs a function over a range of indices, alone while that is quick, else in chunks that idle workers of the device join.
+// Runs a function over a range of indices, alone while that is quick, else in chunks that idle workers of the device
+// join.
 class RangeTask : public Task {
  public:
-  RangeTask(RangeFunction function, const LaunchShape& shape) : function_(function), shape_(shape), size_(shape.size()) {}
+  RangeTask(RangeFunction function, const LaunchShape& shape)
+      : function_(function), shape_(shape), size_(shape.size()) {}
   Step start(CpuStream& stream, Ref<Failure>& failure) noexcept override;
 
  protected:
@@ -79,7 +81,8 @@ class RangeTask : public Task {
 };
 
 // A kernel, with its arguments behind it in the same block of memory.
-std::unique_ptr<Task> make_kernel_task(Kernel& kernel, const LaunchShape& shape, std::span<const std::uint64_t> arguments);
+std::unique_ptr<Task> make_kernel_task(Kernel& kernel, const LaunchShape& shape,
+                                       std::span<const std::uint64_t> arguments);
 std::unique_ptr<Task> make_copy_task(const Elements& dst, const Elements& src, std::int64_t count);
 std::unique_ptr<Task> make_fill_task(const Elements& dst, const void* value, std::int64_t count);
 
