@@ -33,11 +33,30 @@ html_show_copyright = False
 PACKAGE = Path(anabranch.__file__).parent
 
 
+class PrivateNames(ast.NodeTransformer):
+    """Writes out the private names that a stub has for types."""
+
+    def __init__(self, stub: ast.Module) -> None:
+        pairs = [(node.target, node.value) for node in stub.body if isinstance(node, ast.AnnAssign)]
+        pairs += [(node.targets[0], node.value) for node in stub.body if isinstance(node, ast.Assign)]
+        self.meanings = {
+            target.id: value
+            for target, value in pairs
+            if isinstance(target, ast.Name) and target.id.startswith("_") and isinstance(value, ast.BinOp)
+        }
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """Replace a private name by what it stands for."""
+        return self.meanings.get(node.id, node)
+
+
 def read_stubs() -> dict[str, str]:
     """Return the signatures of public functions, classes and methods, by their name below the package."""
     signatures: dict[str, str] = {}
-    for stub in PACKAGE.glob("_*.pyi"):
-        for node in ast.parse(stub.read_text()).body:
+    for file in PACKAGE.glob("_*.pyi"):
+        stub = ast.parse(file.read_text())
+        stub = PrivateNames(stub).visit(stub)
+        for node in stub.body:
             if isinstance(node, ast.FunctionDef):
                 signatures[node.name] = signature(node, bound=False)
             elif isinstance(node, ast.ClassDef):

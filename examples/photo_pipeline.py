@@ -123,7 +123,7 @@ def decode(path, pixels):
 
 
 def encode(decoded, pictures):
-    """Write pictures from pinned memory to files, with little compression, which takes the longest by far."""
+    """Write pictures from pinned memory to files, hardly compressed: more would take longer than all the rest."""
     # A host function that raises fails its future and nothing else, so here we are even if there was nothing to decode.
     exif = decoded.result()
     for path, pixels in pictures.items():

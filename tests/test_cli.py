@@ -28,7 +28,7 @@ def start(*command, env=(), cwd=None):
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=100,
         check=False,
     )
 
@@ -312,9 +312,10 @@ def test_tables_in_a_terminal_have_the_same_content():
     assert rows(plain) == [["device", "name"], ["cpu:0", "[bold]x[/bold]"], ["cpu:1"]]
 
 
-def test_the_files_the_commands_run_are_part_of_the_checkout():
+def test_the_commands_find_their_programs():
     from anabranch._commands import BENCHMARKS, DEMO
 
     root = Path(__file__).parents[1]
-    assert DEMO.resolve() == root / "examples" / "photo_pipeline.py"
-    assert root / "benchmarks" / "compare.py" == BENCHMARKS
+    assert DEMO.read_text() == (root / "examples" / "photo_pipeline.py").read_text()
+    if BENCHMARKS.is_relative_to(root):  # else the package is not the checkout's
+        assert BENCHMARKS.is_file()

@@ -18,7 +18,8 @@ REGISTRY = CORE / "src" / "registry.cpp"  # the one shared file that names the b
 
 # Files that one backend has and the others have no use for.
 EXTRA_FILES: dict[str, set[str]] = {
-    "cpu": set(),
+    # The workers, and what they run: what other devices have in hardware.
+    "cpu": {"pool.cpp", "pool.hpp", "task.cpp", "task.hpp"},
     "cuda": set(),
     "null": set(),
 }

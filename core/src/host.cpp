@@ -58,6 +58,11 @@ long Inbox::spare() const noexcept {
   return waiting_ - posted_;
 }
 
+const void*& host_function_stream() noexcept {
+  thread_local const void* stream = nullptr;
+  return stream;
+}
+
 Inbox& host_inbox() {
   static Inbox* inbox = new Inbox;
   return *inbox;

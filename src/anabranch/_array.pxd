@@ -27,6 +27,8 @@ cdef class Array:
     cdef int synchronize(self, MemoryAccess access) except -1
 
 
+# The array for an argument called `name`. Raises TypeError with a hint, ClosedError.
+cdef Array as_array(object array, str name)
 cdef Layout layout_of(object shape, object dtype) except *
 # A fresh array; with no stream, memory that everybody may use at once.
 cdef Array new_array(DeviceBase device, Layout layout, object dtype, Stream stream, MemoryKind kind)

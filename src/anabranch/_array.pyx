@@ -325,6 +325,15 @@ cdef int _keep(Array view, int64_t size, int64_t stride) except -1:
     return 0
 
 
+cdef Array as_array(object array, str name):
+    if type(array) is not Array:
+        shares = hasattr(array, "__array_interface__") or hasattr(array, "__dlpack__")
+        hint = "; wrap it with anabranch.asarray" if shares else ""
+        raise TypeError(f"{name} is an Array, not {type(array).__name__}{hint}")
+    (<Array>array).check()
+    return <Array>array
+
+
 cdef Layout layout_of(object shape, object dtype) except *:
     cdef int64_t sizes[max_dimensions]
     cdef int ndim = 0

@@ -3,7 +3,7 @@
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t
 
-from anabranch._array cimport Array, new_array
+from anabranch._array cimport Array, as_array, new_array
 from anabranch._core cimport Access as MemoryAccess
 from anabranch._core cimport CStream, MemoryKind, Point, row_major
 from anabranch._current cimport as_stream
@@ -23,7 +23,7 @@ cdef int enqueue_fill(Array dst, const void* value, Stream stream) except -1:
 
 
 cdef int enqueue_copy(
-    Array dst, int64_t dst_offset, Array src, int64_t src_offset, int64_t count, Stream stream) except -1:
+        Array dst, int64_t dst_offset, Array src, int64_t src_offset, int64_t count, Stream stream) except -1:
     cdef CStream* target = stream.get()
     cdef Point point
     if count != 0:
@@ -60,7 +60,7 @@ cdef int _check_range(str name, int64_t offset, int64_t size, int64_t elements, 
     return 0
 
 
-def fill(Array dst not None, value, *, stream=None):
+def fill(dst, value, *, stream=None):
     """Set every element of an array. Asynchronous on the stream.
 
     Parameters
@@ -80,17 +80,17 @@ def fill(Array dst not None, value, *, stream=None):
     """
     from anabranch._create import element_bytes
 
-    dst.check()
-    cdef Stream target = as_stream(stream, dst._device)
-    if target.device is not dst._device:
-        raise DeviceError(f"{dst!r} cannot be filled on {target!r}, a stream of another device")
-    if dst.storage.get().read_only():
-        raise ValueError(f"{dst!r} is read-only memory")
-    cdef bytes item = element_bytes(value, dst._dtype)
-    enqueue_fill(dst, <const char*>item, target)
+    cdef Array array = as_array(dst, "dst")
+    cdef Stream target = as_stream(stream, array._device)
+    if target.device is not array._device:
+        raise DeviceError(f"{array!r} cannot be filled on {target!r}, a stream of another device")
+    if array.storage.get().read_only():
+        raise ValueError(f"{array!r} is read-only memory")
+    cdef bytes item = element_bytes(value, array._dtype)
+    enqueue_fill(array, <const char*>item, target)
 
 
-def copy(Array dst not None, Array src not None, *, stream=None, dst_offset=0, src_offset=0, count=None):
+def copy(dst, src, *, stream=None, dst_offset=0, src_offset=0, count=None):
     """Copy elements from one array to another, of the same or another device.
 
     Asynchronous on the stream between CPU arrays. Arrays that overlap are copied as if through a temporary.
@@ -113,8 +113,10 @@ def copy(Array dst not None, Array src not None, *, stream=None, dst_offset=0, s
     DeviceError
         If the stream belongs to neither side.
     """
-    dst.check()
-    src.check()
+    _copy(as_array(dst, "dst"), as_array(src, "src"), stream, dst_offset, src_offset, count)
+
+
+cdef int _copy(Array dst, Array src, object stream, object dst_offset, object src_offset, object count) except -1:
     cdef Stream target = as_stream(stream, src._device)
     if target.device is not dst._device and target.device is not src._device:
         raise DeviceError(f"{target!r} is of neither side of a copy from {src._device.alias} to {dst._device.alias}")
@@ -139,10 +141,11 @@ def copy(Array dst not None, Array src not None, *, stream=None, dst_offset=0, s
     cdef Array through
     if _overlap(dst, src) and elements != 0:
         if dst.data == src.data and to == start and dst.shape == src.shape and dst.strides == src.strides:
-            return
+            return 0
         through = new_array(
             target.device, row_major(1, &elements, src.layout.itemsize), src._dtype, target, MemoryKind.device)
         enqueue_copy(through, 0, src, start, elements, target)
         enqueue_copy(dst, to, through, 0, elements, target)
     else:
         enqueue_copy(dst, to, src, start, elements, target)
+    return 0

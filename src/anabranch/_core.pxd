@@ -113,6 +113,7 @@ cdef extern from "anabranch/host.hpp" namespace "anabranch" nogil:
         Errand* take()
         long spare() const
     Inbox& host_inbox()
+    const void*& host_function_stream()
 
 cdef extern from "anabranch/memory.hpp" namespace "anabranch" nogil:
     cpdef enum class Access "anabranch::Access":

@@ -8,7 +8,8 @@ from cython.operator cimport dereference as deref
 from libcpp.vector cimport vector
 
 from anabranch._core cimport (
-    CStream, Point, Use, all_activity, c_keep_activity, check_fork, nanoseconds, runtime_options, stop_devices,
+    CStream, Point, Use,
+    host_function_stream, all_activity, c_keep_activity, check_fork, nanoseconds, runtime_options, stop_devices,
 )
 
 from anabranch._errors import Error
@@ -22,6 +23,8 @@ cdef bint _exiting = False
 
 cdef int synchronize_point(CStream* stream, Point point) except -1:
     cdef bint reached
+    if stream == host_function_stream() and not stream.backend().query(deref(stream), point):
+        raise Error("a host function cannot wait for what comes after it in its own stream")
     while True:
         with nogil:
             reached = stream.backend().synchronize(deref(stream), point, nanoseconds(signal_interval_ns))
@@ -36,6 +39,10 @@ cdef int synchronize_point(CStream* stream, Point point) except -1:
 cdef int synchronize_uses(const vector[Use]& uses) except -1:
     cdef size_t i
     for i in range(uses.size()):
+        # In a host function, what its own stream did before is done, and what it does later is not the
+        # function's to wait for.
+        if uses[i].stream.get() == host_function_stream():
+            continue
         synchronize_point(uses[i].stream.get(), uses[i].used)
     return 0
 

@@ -76,3 +76,8 @@ class DriverError(Error):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.code})" + (f": {self.message}" if self.message else "")
+
+
+# Users meet these as anabranch.Error and so on; where they are written is nobody's business.
+for _name in __all__:
+    globals()[_name].__module__ = "anabranch"

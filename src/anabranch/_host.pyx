@@ -22,6 +22,9 @@ from anabranch._core cimport (
 cdef extern from *:
     """
     static anabranch::python::HostCall* make_call(PyObject* object) { return new anabranch::python::HostCall(object); }
+    static void set_host_function_stream(const anabranch::Stream* stream) {
+      anabranch::host_function_stream() = stream;
+    }
     static anabranch::python::Notice* make_notice(PyObject* object) { return new anabranch::python::Notice(object); }
     static anabranch::python::PythonErrand* take_errand() {
       return static_cast<anabranch::python::PythonErrand*>(anabranch::host_inbox().take());
@@ -37,6 +40,7 @@ cdef extern from *:
       }
     }
     """
+    void set_host_function_stream(const CStream*) nogil
     HostCall* make_call(object) nogil
     Notice* make_notice(object) nogil
     PythonErrand* take_errand() nogil
@@ -107,6 +111,7 @@ cdef object _error_of(const Ref[Failure]& failure):
 
 @cython.final
 cdef class Call:
+    cdef Ref[CStream] stream
     cdef object future
     cdef object fn
     cdef tuple args
@@ -119,7 +124,9 @@ cdef class Call:
         if skipped:
             outcome = _future.failed(error)
         else:
+            set_host_function_stream(self.stream.get())
             outcome = _future.evaluate(self.future, self.fn, self.args, self.kwargs)
+            set_host_function_stream(NULL)
         # Let go before anybody is told, so that what the function's arguments held is free by then.
         self.fn = self.args = self.kwargs = None
         # Nobody sees the future done and the stream not, or the other way round.
@@ -138,6 +145,7 @@ cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs)
         from anabranch import _future
     ensure_host_thread()
     cdef Call call = Call.__new__(Call)
+    call.stream = stream
     call.future = _future.StreamFuture()
     call.fn = fn
     call.args = args

@@ -190,7 +190,7 @@ cdef Ref[CKernel] _compile(KernelBase kernel, Packed* packed, int ndim) except *
     return compiled
 
 
-def launch(KernelBase kernel not None, dim, *args, stream=None, device=None, block=None):
+def launch(kernel, dim, *args, stream=None, device=None, block=None):
     """Run a kernel once per index. Returns at once; the kernel runs in the order of its stream.
 
     Parameters
@@ -220,6 +220,12 @@ def launch(KernelBase kernel not None, dim, *args, stream=None, device=None, blo
     CompileError
         If the kernel cannot be compiled for these kinds of arguments. Nothing is enqueued in any of these cases.
     """
+    if not isinstance(kernel, KernelBase):
+        raise TypeError(f"launch takes a kernel, made by anabranch.kernel, not {type(kernel).__name__}")
+    _launch(<KernelBase>kernel, dim, args, stream, device, block)
+
+
+cdef int _launch(KernelBase kernel, object dim, tuple args, object stream, object device, object block) except -1:
     cdef Packed packed
     cdef Py_ssize_t count = len(args)
     cdef Py_ssize_t i
@@ -268,7 +274,7 @@ def launch(KernelBase kernel not None, dim, *args, stream=None, device=None, blo
         compiled = fresh.get()
         queue = target.get()
     if shape.size() == 0:
-        return
+        return 0
     cdef Point point = target.device.backend.launch(
         deref(queue), deref(compiled), shape, Slots(packed.slots, packed.slot_count))
     cdef int access
@@ -278,6 +284,7 @@ def launch(KernelBase kernel not None, dim, *args, stream=None, device=None, blo
             (<Array>args[i]).note(
                 queue, point,
                 MemoryAccess.read if access == 1 else MemoryAccess.write if access == 2 else MemoryAccess.read_write)
+    return 0
 
 
 cdef int _wrong_count(KernelBase kernel, Py_ssize_t count) except -1:

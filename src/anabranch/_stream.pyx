@@ -247,22 +247,26 @@ cdef class Stream:
         event.record_on(self)
         return event
 
-    def wait_event(self, Event event not None):
+    def wait_event(self, event):
         """Let what is put into this stream from now on start after the event's last record. Does not block.
 
         The event may be of another device. A record made later does not move the wait; one never recorded is complete.
         """
-        event.wait_on(self)
+        if not isinstance(event, Event):
+            raise TypeError(f"event is an Event, not {type(event).__name__}")
+        (<Event>event).wait_on(self)
 
-    def wait_stream(self, Stream other not None):
+    def wait_stream(self, other):
         """Let what is put into this stream from now on start after everything in `other` by now. Does not block.
 
         The other stream may be of another device.
         """
+        if not isinstance(other, Stream):
+            raise TypeError(f"other is a Stream, not {type(other).__name__}")
         cdef CStream* stream = self.get()
-        cdef CStream* target = other.get()
+        cdef CStream* target = (<Stream>other).get()
         if stream != target:
-            self.device.backend.wait(deref(stream), deref(target), other.now(target))
+            self.device.backend.wait(deref(stream), deref(target), (<Stream>other).now(target))
 
     def submit(self, fn, /, *args, **kwargs):
         """Call a host function in stream order: after what was enqueued before, and before what is enqueued after.

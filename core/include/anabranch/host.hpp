@@ -69,6 +69,10 @@ class Inbox {
   bool closed_ = false;
 };
 
+// The stream whose host function this thread is running, or null. What that stream has still to do comes after the
+// function, so the function must not wait for it; what it had to do before is done.
+const void*& host_function_stream() noexcept;
+
 // The one that the host threads of this process wait in. Never destroyed, since they wait there until the process ends.
 Inbox& host_inbox();
 

@@ -144,6 +144,25 @@ TEST(a_stream_new_to_the_legacy_order_joins_it) {
   CHECK(device.log.lines() == (Lines{"blocking", "legacy", "late"}));
 }
 
+TEST(a_stream_in_the_place_of_another_joins_the_legacy_order) {
+  Device device;
+  for (int round = 0; round < 3; ++round) {
+    finish(*device.blocking, check::call(*device.blocking, [] {}));
+    device.blocking.reset();
+    device.turn();
+    device.blocking = stream(device.backend, "blocking", false);
+    const Log log;
+    Gate gate(*device.legacy);
+    check::log(*device.legacy, log, "legacy");
+    check::log(*device.blocking, log, "blocking");
+    device.turn();
+    CHECK(log.lines().empty());
+    gate.open();
+    finish(*device.blocking);
+    CHECK(log.lines() == (Lines{"legacy", "blocking"}));
+  }
+}
+
 TEST(legacy_work_comes_after_a_blocking_stream_that_was_dropped) {
   Device device;
   Gate gate(*device.blocking);

@@ -101,23 +101,51 @@ TEST(urgent_streams_run_before_others) {
   CHECK(log.lines() == (Lines{"-1:3", "-1:5", "0:1", "0:2", "0:4"}));
 }
 
+// What the operations of one worker do: the first waits to be released, the others note who they were.
+struct Turns {
+  std::latch held{1};
+  std::latch released{1};
+  std::string order = {};
+
+  static void hold(std::int64_t, std::int64_t, Turns& turns) {
+    turns.held.count_down();
+    turns.released.wait();
+  }
+  template <char who>
+  static void note(std::int64_t, std::int64_t, Turns& turns) {
+    turns.order += who;
+  }
+};
+
 TEST(an_urgent_stream_goes_between_the_operations_of_others) {
   CpuBackend& device = make_device(1);
-  const Log log;
   const auto normal = stream(device);
-  std::latch held(1);
-  std::latch released(1);
-  call(*normal, [&] {
-    held.count_down();
-    released.wait();
-  });
-  for (int i = 0; i < 3; ++i) check::log(*normal, log, "normal");
-  held.wait();
   const auto urgent = device.create_stream({.priority = -1});
-  check::log(*urgent, log, "urgent");
-  released.count_down();
+  Turns turns;
+  launch<Turns>(*normal, 1, &Turns::hold, turns);
+  for (int i = 0; i < 3; ++i) launch<Turns>(*normal, 1, &Turns::note<'n'>, turns);
+  turns.held.wait();
+  launch<Turns>(*urgent, 1, &Turns::note<'u'>, turns);
+  turns.released.count_down();
   finish(*normal);
-  CHECK(log.lines() == (Lines{"urgent", "normal", "normal", "normal"}));
+  CHECK_EQUAL(turns.order, "unnn");
+}
+
+TEST(streams_take_turns) {
+  CpuBackend& device = make_device(1);
+  const auto a = stream(device);
+  const auto b = stream(device);
+  Turns turns;
+  launch<Turns>(*a, 1, &Turns::hold, turns);
+  for (int i = 0; i < 1000; ++i) launch<Turns>(*a, 1, &Turns::note<'a'>, turns);
+  turns.held.wait();
+  for (int i = 0; i < 1000; ++i) launch<Turns>(*b, 1, &Turns::note<'b'>, turns);
+  turns.released.count_down();
+  finish(*a);
+  finish(*b);
+  CHECK_EQUAL(turns.order.size(), std::size_t{2000});
+  CHECK(turns.order.find('b') < 500);
+  CHECK(turns.order.find('a', turns.order.find('b')) < 1000);
 }
 
 TEST(a_stream_that_never_ends_lets_others_run) {

@@ -149,8 +149,9 @@ TEST(waiters_come_while_the_point_is_reached) {
   };
   CpuBackend& device = make_device(2);
   const auto a = stream(device);
-  for (int round = 0; round < 1000; ++round) {
+  for (int round = 0; round < 10'000; ++round) {
     const Point point = call(*a, [] {});
+    for (volatile int delay = round % 1000; delay > 0;) delay = delay - 1;
     Bell bell;
     const bool waits = device.notify(*a, point, bell);
     CHECK(eventually([&] { return device.query(*a, point) && bell.rung == (waits ? 1 : 0); }));
