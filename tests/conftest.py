@@ -1,5 +1,6 @@
 """What all tests of the package share: the devices, threads, fresh interpreters."""
 
+import gc
 import importlib.util
 import os
 import subprocess
@@ -76,6 +77,13 @@ def gates_opened(monkeypatch):
     yield
     for gate in gates:
         gate.open()
+
+
+@pytest.fixture
+def failures_forgotten():
+    """For tests that fail a stream, which must be gone before another test synchronizes the device."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture

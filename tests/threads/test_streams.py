@@ -265,6 +265,7 @@ def test_one_gate_may_be_opened_by_many_threads(device, in_threads):
         assert work.result(10) == 0
 
 
+@pytest.mark.usefixtures("failures_forgotten")
 def test_a_failure_reaches_every_thread_that_waits(device, in_threads):
     stream = ab.Stream(device)
     gate = ab.testing.Gate(stream)
