@@ -1,5 +1,7 @@
 #include "anabranch/host.hpp"
 
+#include <chrono>
+
 namespace anabranch {
 
 void Pending::complete(Ref<Failure> failure) noexcept {
@@ -32,6 +34,7 @@ void Inbox::post(Errand* errand) noexcept {
   last_ = errand;
   ++posted_;
   arrived_.notify_one();
+  if (posted_ > waiting_) short_.notify_one();
 }
 
 Errand* Inbox::take() noexcept {
@@ -51,6 +54,18 @@ void Inbox::close() noexcept {
   std::lock_guard lock(mutex_);
   closed_ = true;
   arrived_.notify_all();
+  short_.notify_all();
+}
+
+bool Inbox::wait_until_short() noexcept {
+  constexpr auto patience = std::chrono::microseconds(500);
+  std::unique_lock lock(mutex_);
+  while (true) {
+    short_.wait(lock, [this] { return posted_ > waiting_ || closed_; });
+    const bool relieved = short_.wait_for(lock, patience, [this] { return posted_ <= waiting_ || closed_; });
+    if (closed_) return false;
+    if (!relieved) return true;
+  }
 }
 
 long Inbox::spare() const noexcept {

@@ -111,6 +111,7 @@ cdef extern from "anabranch/host.hpp" namespace "anabranch" nogil:
         pass
     cdef cppclass Inbox:
         Errand* take()
+        cbool wait_until_short()
         long spare() const
     Inbox& host_inbox()
     const void*& host_function_stream()

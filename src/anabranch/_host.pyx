@@ -1,9 +1,8 @@
 """Host threads: host functions in stream order, notifications for `await`, and references dropped by streams.
 
-Streams leave errands in the core's inbox; Python threads of ours wait there, without the interpreter lock,
-and do them. One thread always waits: whoever takes an errand and leaves nobody waiting starts another thread
-first. So there are as many threads as host functions running, and one more, and functions of different
-streams run at the same time however many there are.
+Streams leave errands in the core's inbox; Python threads of ours wait there, without the interpreter lock, and do them.
+One more thread watches: when errands wait while every thread is at work, it starts another. So functions of different
+streams run at the same time however many there are, and short ones share a few threads.
 """
 
 import threading
@@ -63,15 +62,25 @@ cdef int ensure_host_thread() except -1:
     if not _started.is_set():
         with _starting:
             if not _started.is_set():
-                _start_thread()
+                _start_thread(_watch, "anabranch-host-watch")
+                _start_thread(_serve, f"anabranch-host-{next(_numbers)}")
                 _started.set()
     return 0
 
 
-def _start_thread():
-    # Not named after its work, which changes; a daemon, so that a function behind a gate never opened does
-    # not hold up the exit.
-    threading.Thread(target=_serve, name=f"anabranch-host-{next(_numbers)}", daemon=True).start()
+def _start_thread(work, name):
+    # A daemon, so that a function behind a gate never opened does not hold up the exit.
+    threading.Thread(target=work, name=name, daemon=True).start()
+
+
+def _watch():
+    cdef bint wanted
+    while True:
+        with nogil:
+            wanted = host_inbox().wait_until_short()
+        if not wanted or finalizing():
+            return
+        _start_thread(_serve, f"anabranch-host-{next(_numbers)}")
 
 
 def _serve():
@@ -81,8 +90,6 @@ def _serve():
             errand = take_errand()
         if errand == NULL or finalizing():
             return
-        if host_inbox().spare() < 1:
-            _start_thread()
         _do(errand)
         if host_inbox().spare() >= most_waiting:
             return

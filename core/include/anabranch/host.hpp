@@ -56,12 +56,16 @@ class Inbox {
   // Takes the oldest errand, waiting for one. Null once `close` was called.
   Errand* take() noexcept;
   void close() noexcept;
-  // How many threads are waiting in `take`, less the errands that wait for a thread: below 1, another thread is wanted.
+  // Blocks until errands have waited for half a millisecond with every thread at work: another thread is wanted. Short errands do not need
+  // one. False once `close` was called.
+  bool wait_until_short() noexcept;
+  // How many threads wait in `take` beyond what is there for them.
   long spare() const noexcept;
 
  private:
   mutable std::mutex mutex_;
   std::condition_variable arrived_;
+  std::condition_variable short_;
   Errand* first_ = nullptr;
   Errand* last_ = nullptr;
   long waiting_ = 0;
