@@ -20,6 +20,7 @@ namespace {
 
 std::atomic<bool> used{false};
 std::atomic<bool> in_child{false};
+std::atomic<bool> free_threaded{false};
 
 const char* variable(const char* name) {
   const char* value = std::getenv(name);
@@ -53,7 +54,7 @@ std::size_t usable_memory() {
   return bytes;
 }
 
-RuntimeOptions read_options(bool free_threaded) {
+RuntimeOptions read_options() {
   RuntimeOptions options;
   options.cpu_devices = positive_variable("ANABRANCH_CPU_DEVICES", 1);
   options.cpu_workers = positive_variable("ANABRANCH_CPU_WORKERS", usable_cores());
@@ -91,8 +92,10 @@ std::string alias(const Backend& backend) {
 
 }  // namespace
 
-const RuntimeOptions& runtime_options(bool free_threaded) {
-  static const RuntimeOptions* options = new RuntimeOptions(read_options(free_threaded));
+void set_free_threaded(bool value) noexcept { free_threaded = value; }
+
+const RuntimeOptions& runtime_options() {
+  static const RuntimeOptions* options = new RuntimeOptions(read_options());
   return *options;
 }
 

@@ -197,7 +197,8 @@ cdef extern from "anabranch/runtime.hpp" namespace "anabranch" nogil:
         string first_device
         cbool per_thread_default
         string default_reason
-    const RuntimeOptions& runtime_options(cbool free_threaded) except +translate
+    void set_free_threaded(cbool)
+    const RuntimeOptions& runtime_options() except +translate
     int first_device() except +translate
     CBackend& find_device(const string&) except +translate
     cbool forked()

@@ -9,7 +9,8 @@ from libcpp.vector cimport vector
 
 from anabranch._core cimport (
     CStream, Point, Use,
-    host_function_stream, all_activity, c_keep_activity, check_fork, nanoseconds, runtime_options, stop_devices,
+    host_function_stream, all_activity, c_keep_activity, check_fork, nanoseconds, runtime_options, set_free_threaded,
+    stop_devices,
 )
 
 from anabranch._errors import Error
@@ -19,6 +20,18 @@ from anabranch._errors import Error
 cdef int signal_interval_ns = 20_000_000
 
 cdef bint _exiting = False
+
+cdef extern from *:
+    """
+    #ifdef Py_GIL_DISABLED
+    static constexpr bool is_free_threaded = true;
+    #else
+    static constexpr bool is_free_threaded = false;
+    #endif
+    """
+    bint is_free_threaded
+
+set_free_threaded(is_free_threaded)
 
 
 cdef int synchronize_point(CStream* stream, Point point) except -1:
@@ -48,18 +61,12 @@ cdef int synchronize_uses(const vector[Use]& uses) except -1:
 
 
 cdef bint per_thread_is_default() except -1:
-    return runtime_options(not _gil_build()).per_thread_default
-
-
-cdef bint _gil_build():
-    import sysconfig
-
-    return not sysconfig.get_config_var("Py_GIL_DISABLED")
+    return runtime_options().per_thread_default
 
 
 def default_stream_reason():
     """Return which default stream is in force, ``"legacy"`` or ``"per-thread"``, and why."""
-    options = runtime_options(not _gil_build())
+    options = runtime_options()
     return "per-thread" if options.per_thread_default else "legacy", options.default_reason.decode()
 
 

@@ -6,6 +6,7 @@ from anabranch._stream cimport Stream
 cdef class Event:
     cdef Ref[CEvent] core
     cdef readonly DeviceBase device
+    cdef bint _closed
     cdef object __weakref__
 
     cdef CEvent* get(self) except NULL

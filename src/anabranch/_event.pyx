@@ -74,7 +74,7 @@ cdef class Event:
         self.core = make_event(deref(self.device.backend), options)
 
     cdef CEvent* get(self) except NULL:
-        if self.core.get() == NULL:
+        if self._closed:
             raise ClosedError(f"{self!r} is closed")
         if forked():
             _core.check_fork()
@@ -96,7 +96,7 @@ cdef class Event:
     @property
     def closed(self):
         """Whether `close` was called."""
-        return self.core.get() == NULL
+        return self._closed
 
     @property
     def enable_timing(self):
@@ -105,7 +105,8 @@ cdef class Event:
 
     def close(self):
         """Let go of the event. Waits that found its record keep it. Closing again does nothing."""
-        self.core.reset()
+        # The record goes with the object, not here: another thread may be using it.
+        self._closed = True
 
     def record(self, stream=None):
         """Put the marker into a stream.
@@ -176,7 +177,7 @@ cdef class Event:
         return elapsed_milliseconds(first, last)
 
     def __repr__(self):
-        if self.closed:
+        if self._closed:
             return f"<Event of {self.device.alias}, closed>"
         options = self.core.get().options()
         flags = "".join(

@@ -182,9 +182,8 @@ cdef class Stream:
         """
         if self.is_default:
             raise ValueError(f"{self!r} cannot be closed: it is a default stream, there for as long as its device")
+        # The record goes with the object, not here: another thread may be using it.
         self._closed = True
-        self.record.reset()
-        self.keeper = None
 
     def query(self):
         """Return whether everything enqueued by now is complete. Does not block.

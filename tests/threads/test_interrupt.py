@@ -86,6 +86,11 @@ def test_control_c_ends_a_wait(wait, device):
         wait(stream)
 
     stream = ab.Stream(device)
-    with ab.testing.Gate(stream), pytest.raises(KeyboardInterrupt):
-        interrupt_and_wait()
+    # A process started in the background of a shell ignores the signal, and Python then leaves it ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with ab.testing.Gate(stream), pytest.raises(KeyboardInterrupt):
+            interrupt_and_wait()
+    finally:
+        signal.signal(signal.SIGINT, before)
     stream.synchronize()

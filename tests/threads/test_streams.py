@@ -137,7 +137,7 @@ def test_streams_may_be_made_used_and_closed_in_many_threads(device, in_threads)
 
 
 def test_a_stream_closed_while_others_use_it_works_or_says_so(device, in_threads):
-    for _ in range(50):
+    for _ in range(300):
         stream = ab.Stream(device)
 
         def body(thread, stream=stream):
@@ -159,7 +159,7 @@ def test_a_stream_closed_while_others_use_it_works_or_says_so(device, in_threads
 
 def test_an_event_closed_while_others_use_it_works_or_says_so(device, in_threads):
     stream = ab.Stream(device)
-    for _ in range(50):
+    for _ in range(300):
         event = ab.Event(device=device)
 
         def body(thread, event=event):
@@ -176,6 +176,19 @@ def test_an_event_closed_while_others_use_it_works_or_says_so(device, in_threads
         in_threads(4, body)
         assert event.closed
     stream.synchronize()
+
+
+@pytest.mark.usefixtures("failures_forgotten")
+def test_a_host_that_waits_for_a_stream_closed_meanwhile_learns_of_its_failure(device, in_thread):
+    for _ in range(300):
+        stream = ab.Stream(device)
+        gate = ab.testing.Gate(stream)
+        ab.testing.fail(stream)
+        waiting = in_thread(stream.synchronize)
+        stream.close()
+        gate.open()
+        ab.Stream(device).submit(int)  # may take over what the closed stream had
+        assert isinstance(waiting.exception(10), ab.ClosedError | ab.KernelError | ab.DriverError)
 
 
 def test_wrappers_of_one_handle_may_come_and_go_in_many_threads(device, in_threads):

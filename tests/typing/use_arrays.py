@@ -4,6 +4,7 @@
 from typing import Any, assert_type
 
 import numpy as np
+import numpy.typing as npt
 
 import anabranch as ab
 
@@ -43,7 +44,7 @@ def describe(a: ab.Array) -> None:
 
 
 def read(a: ab.Array) -> None:
-    assert_type(a.numpy(), np.ndarray[Any, np.dtype[Any]])
+    assert_type(a.numpy(), npt.NDArray[Any])
     with a.host(write=True) as view:
         view[...] = 0
     a.close()

@@ -19,9 +19,11 @@ struct RuntimeOptions {
   std::string default_reason;       // which of the two decided
 };
 
+// Says on which build of Python this runs. Called once, before anything else.
+void set_free_threaded(bool free_threaded) noexcept;
 // Reads the environment at the first call; later calls give the same. Throws Error(value) for a variable that makes no
-// sense, naming it. `free_threaded` says on which build of Python this runs.
-const RuntimeOptions& runtime_options(bool free_threaded = false);
+// sense, naming it.
+const RuntimeOptions& runtime_options();
 
 // Ordinal of the first current device. Throws Error(device) if ANABRANCH_DEVICE names none.
 int first_device();
