@@ -110,7 +110,7 @@ def test_the_reference_tells_every_variable_that_is_read() -> None:
         for folder in (PACKAGE, ROOT / "core" / "src", ROOT / "core" / "include")
         for suffix in ("py", "pyx", "cpp", "hpp")
         for file in folder.rglob(f"*.{suffix}")
-        if "examples" not in file.parts
+        if "_examples" not in file.parts
     ]
     read = {name for file in sources for name in re.findall(r'"((?:ANABRANCH|CUDA_PYTHON)_[A-Z_]+)"', file.read_text())}
     page = (ROOT / "docs" / "reference" / "environment.md").read_text()
@@ -128,7 +128,7 @@ MODULES = [
     file
     for suffix in ("py", "pyx")
     for file in sorted(PACKAGE.rglob(f"*.{suffix}"))
-    if "examples" not in file.relative_to(PACKAGE).parts and examples_in(file)
+    if "_examples" not in file.relative_to(PACKAGE).parts and examples_in(file)
 ]
 
 

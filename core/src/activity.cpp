@@ -11,7 +11,10 @@ namespace {
 std::atomic<bool> keeping{false};
 std::mutex mutex;
 // Never destroyed: streams may end on worker threads after every destructor has run.
-auto* const ended = new std::vector<StreamActivity>;
+std::vector<StreamActivity>& ended() {
+  static auto* const activities = new std::vector<StreamActivity>;
+  return *activities;
+}
 
 StreamActivity describe(const Stream& stream) {
   const Capabilities& device = stream.backend().capabilities();
@@ -32,14 +35,14 @@ void note_end(const Stream& stream) {
   if (!keeping || stream.activity().operations == 0) return;
   StreamActivity activity = describe(stream);
   std::lock_guard lock(mutex);
-  ended->push_back(std::move(activity));
+  ended().push_back(std::move(activity));
 }
 
 std::vector<StreamActivity> all_activity() {
   std::vector<StreamActivity> all;
   {
     std::lock_guard lock(mutex);
-    all = *ended;
+    all = ended();
   }
   for (Backend* device : devices()) {
     for (const Ref<Stream>& stream : device->streams()) {

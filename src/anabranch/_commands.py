@@ -18,7 +18,7 @@ import anabranch as ab
 from anabranch import _core
 from anabranch._script import run_script
 
-DEMO = Path(__file__).parent / "examples" / "photo_pipeline.py"
+DEMO = Path(__file__).parent / "_examples" / "photo_pipeline.py"
 DEMO_NEEDS = ("numba", "numpy", "PIL", "rich", "scipy", "skimage")
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks" / "compare.py"
 

@@ -56,8 +56,8 @@ class Inbox {
   // Takes the oldest errand, waiting for one. Null once `close` was called.
   Errand* take() noexcept;
   void close() noexcept;
-  // Blocks until errands have waited for half a millisecond with every thread at work: another thread is wanted. Short errands do not need
-  // one. False once `close` was called.
+  // Blocks until errands have waited for half a millisecond with every thread at work: another thread is wanted. Short
+  // errands do not need one. False once `close` was called.
   bool wait_until_short() noexcept;
   // How many threads wait in `take` beyond what is there for them.
   long spare() const noexcept;
