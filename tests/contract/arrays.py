@@ -26,6 +26,15 @@ def values(shape, dtype="float32"):
     return numbers.astype(dtype).reshape(shape)
 
 
+def comes(event):
+    """Wait for an event that a finalizer sets; whether it came.
+
+    In short waits: on free-threaded Python an object that another thread lets go of is finalized by the thread that
+    made it, and that only while it runs Python.
+    """
+    return any(event.wait(0.01) for _ in range(int(TIMEOUT / 0.01)))
+
+
 def held(future):
     """Tell whether a call is still held, after a moment in which one that is not would have returned."""
     return not wait([future], timeout=0.05).done

@@ -9,7 +9,7 @@ import pytest
 
 import anabranch as ab
 
-from .arrays import DTYPES, TIMEOUT, values
+from .arrays import DTYPES, comes, values
 
 
 def read_only(data):
@@ -96,7 +96,7 @@ def test_memory_of_numpy_is_kept_until_the_array_is_gone(take):
     np.testing.assert_array_equal(array.numpy(), values(4))
     del array
     gc.collect()
-    assert gone.wait(TIMEOUT)
+    assert comes(gone)
 
 
 @take
@@ -114,7 +114,7 @@ def test_memory_of_numpy_is_kept_until_the_last_work_with_it_is_done(take, end):
         gc.collect()
         assert not gone.is_set()
     np.testing.assert_array_equal(result.numpy(), values(4))
-    assert gone.wait(TIMEOUT)
+    assert comes(gone)
 
 
 @take
@@ -195,7 +195,7 @@ def test_asarray_keeps_the_owner_of_an_array_interface():
     np.testing.assert_array_equal(array.numpy(), values(4))
     del array
     gc.collect()
-    assert gone.wait(TIMEOUT)
+    assert comes(gone)
 
 
 def test_memory_that_an_array_interface_calls_read_only_is_not_written():

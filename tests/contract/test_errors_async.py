@@ -10,7 +10,7 @@ import pytest
 
 import anabranch as ab
 
-from .arrays import TIMEOUT, held, values
+from .arrays import TIMEOUT, comes, held, values
 
 FAILURES = (ab.KernelError, ab.DriverError)
 
@@ -213,7 +213,7 @@ def test_borrowed_memory_is_given_back_after_a_failure():
         ab.fill(ab.asarray(data), 0, stream=stream)
         del data
         gc.collect()
-    assert gone.wait(TIMEOUT)
+    assert comes(gone)
 
 
 @pytest.mark.numba
