@@ -73,11 +73,11 @@ test-tsan: $(bin)/.base
 test-asan: $(bin)/.base
 	ASAN_OPTIONS="detect_stack_use_after_return=1" && export ASAN_OPTIONS && $(call sanitized,address)
 
-# The interpreter: FREE_THREADED_PYTHON, else python3.13t from PATH, else what the script beside the repository provides.
+# The interpreter: FREE_THREADED_PYTHON, else python3.13t from PATH, else one that the script builds from Debian's source, once.
 $(ft_bin)/.package: $(build_files)
 	@python='$(FREE_THREADED_PYTHON)'; \
 	[ -n "$$python" ] || python=$$(command -v python3.13t) || \
-	  { [ -x ../shared/bin/free-threaded-python ] && python=$$(../shared/bin/free-threaded-python); } || \
+	  python=$$(tools/free-threaded-python) || \
 	  { echo 'No free-threaded Python found: set FREE_THREADED_PYTHON to its path' >&2; exit 1; }; \
 	set -ex; "$$python" -m venv $(FREE_THREADED_VENV); \
 	$(ft_bin)/python -m pip install -q --upgrade 'pip>=25.1'; \

@@ -30,6 +30,12 @@ cdef enum:
     complex64_code = 12
     complex128_code = 13
 
+cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object value, int* overflow) except? -1
+
+# A launch has fewer than this; a difference of two indices then fits 64 bits.
+cdef long long most_indices = 2**62
+
 cdef object _numpy_scalar = None
 
 
@@ -152,6 +158,14 @@ def _where(kernel, position):
 
 cdef LaunchShape _shape_of(object dim) except *:
     cdef LaunchShape shape
+    cdef int overflow = 0
+    cdef long long one
+    if type(dim) is int:
+        one = PyLong_AsLongLongAndOverflow(dim, &overflow)
+        if overflow == 0 and 0 <= one < most_indices:
+            shape.ndim = 1
+            shape.dims[0] = one
+            return shape
     cdef tuple sizes = dim if isinstance(dim, tuple) else (dim,)
     cdef int d
     if not 1 <= len(sizes) <= 4:
@@ -166,7 +180,7 @@ cdef LaunchShape _shape_of(object dim) except *:
         if size < 0:
             raise ValueError(f"dim is {dim!r}; sizes of a launch must not be negative")
         total *= size
-        if total >= 2**62:
+        if total >= most_indices:
             raise ValueError(f"dim {dim!r} is too large: a launch has fewer than 2**62 indices")
         shape.dims[d] = size
     return shape

@@ -9,14 +9,6 @@
 namespace anabranch::cpu {
 namespace {
 
-void relax() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
 constexpr auto watch_time = std::chrono::microseconds(20);
 
 }  // namespace

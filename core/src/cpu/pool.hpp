@@ -8,6 +8,15 @@
 
 namespace anabranch::cpu {
 
+// Tells the processor that this thread spins.
+inline void relax() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
 // A stretch of work for a worker. Owned by whoever queues it; the pool does not touch it after `run` was called.
 class Job {
  public:

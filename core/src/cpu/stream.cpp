@@ -11,6 +11,8 @@ namespace {
 
 // How many operations a worker runs of one stream before it looks whether others wait for a worker.
 constexpr int turn = 64;
+// How many times a worker that ran dry looks for the stream's next operation.
+constexpr int linger = 32;
 
 }  // namespace
 
@@ -216,6 +218,10 @@ void CpuStream::run() noexcept {
 
 Task* CpuStream::next() noexcept {
   if (!batch_) {
+    // A host that enqueues one operation after the other is about to bring the next: handing the stream back and taking
+    // it again would cost more than this microsecond, which is given up if anybody waits for the worker.
+    for (int i = 0; i < linger && issued() == completed_.load(std::memory_order_relaxed) && !pool_.waiting(); ++i)
+      relax();
     std::unique_lock lock(mutex_);
     batch_ = first_;
     first_ = last_ = nullptr;
