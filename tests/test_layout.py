@@ -20,7 +20,12 @@ REGISTRY = CORE / "src" / "registry.cpp"  # the one shared file that names the b
 EXTRA_FILES: dict[str, set[str]] = {
     # The workers, and what they run: what other devices have in hardware.
     "cpu": {"pool.cpp", "pool.hpp", "task.cpp", "task.hpp"},
-    "cuda": set(),
+    "cuda": {
+        f"{stem}.{suffix}"
+        for stem in ("driver", "event", "kernel", "operation", "service", "transfer")
+        for suffix in ("cpp", "hpp")
+    }
+    | {"hold.cpp"},
     "null": set(),
 }
 

@@ -1,5 +1,7 @@
 #include "anabranch/event.hpp"
 
+#include <utility>
+
 #include "anabranch/backend.hpp"
 
 namespace anabranch {
@@ -17,27 +19,34 @@ void Event::record(Stream& stream) {
                                        " cannot be recorded on a stream of " + other.kind + ":" +
                                        std::to_string(other.index) + "; create the event with that device");
   }
-  Record record;
-  record.stream = Ref<Stream>::share(&stream);
-  if (options_.timing) record.stamp = make_ref<Timestamp>();
-  record.point = backend_.record(stream, record.stamp.get());
-  // The old record is let go outside the lock, since that may recycle its stream.
+  // The old stream is let go outside the lock, since that may recycle it.
+  Ref<Stream> kept = Ref<Stream>::share(&stream);
   std::lock_guard lock(mutex_);
-  std::swap(last_, record);
+  Ref<Marker> marker;
+  if (last_.marker && last_.marker->unique()) marker = std::move(last_.marker);
+  try {
+    last_.point = backend_.record(stream, options_, marker);
+  } catch (...) {
+    // What the marker stood for may be gone.
+    if (!last_.marker) kept = std::exchange(last_, Record{}).stream;
+    throw;
+  }
+  last_.marker = std::move(marker);
+  std::swap(last_.stream, kept);
 }
 
 void Event::wait(Stream& stream) const {
   const Record record = last();
-  if (record.stream) stream.backend().wait(stream, *record.stream, record.point);
+  if (record.stream) stream.backend().wait(stream, *record.stream, record.point, record.marker.get());
 }
 
 bool Event::query() const {
   const Record record = last();
-  return !record.stream || backend_.query(*record.stream, record.point);
+  return !record.stream || backend_.query(*record.stream, record.point, record.marker.get());
 }
 
-double elapsed_milliseconds(const Record& begin, const Record& end) noexcept {
-  return static_cast<double>(end.stamp->nanoseconds.load() - begin.stamp->nanoseconds.load()) * 1e-6;
+double elapsed_milliseconds(const Record& begin, const Record& end) {
+  return begin.stream->backend().elapsed(begin, end);
 }
 
 }  // namespace anabranch

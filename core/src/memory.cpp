@@ -130,8 +130,8 @@ std::vector<Use> Storage::uses(Access access, ByteRange bytes) const {
 }
 
 void Storage::dispose() noexcept {
-  std::erase_if(uses_, is_over);
   merge_ranges();
+  if (kind_ == MemoryKind::foreign) std::erase_if(uses_, is_over);
   if (kind_ != MemoryKind::foreign) {
     if (pointer_) backend_.free(pointer_, bytes_, kind_, std::move(uses_));
   } else if (release_) {

@@ -12,6 +12,7 @@
 
 #include "anabranch/runtime.hpp"
 #include "cpu/backend.hpp"
+#include "cuda/backend.hpp"
 
 // The one place that names the backends.
 
@@ -81,7 +82,9 @@ std::vector<Backend*> make_devices() {
   });
   std::vector<Backend*> devices;
   const std::size_t memory = usable_memory() / static_cast<std::size_t>(options.cpu_devices);
-  for (int i = 0; i < options.cpu_devices; ++i) devices.push_back(new cpu::CpuBackend(i, options.cpu_workers, memory));
+  for (int i = 0; i < options.cpu_devices; ++i)
+    devices.push_back(new cpu::CpuBackend(i, options.cpu_workers, memory, cuda::pinned_source()));
+  for (int i = 0; i < cuda::installation().devices; ++i) devices.push_back(new cuda::CudaBackend(i, i));
   used = true;
   return devices;
 }
@@ -112,14 +115,21 @@ Backend& find_device(const std::string& name) {
       return *device;
     existing += (existing.empty() ? "" : ", ") + alias(*device);
   }
-  throw Error(ErrorKind::device, "no device \"" + name + "\"; there are " + existing);
+  const bool cuda = name.starts_with("cuda");
+  const std::string& missing = cuda::installation().missing;
+  throw Error(ErrorKind::device,
+              "no device \"" + name + "\"; there are " + existing + (cuda && !missing.empty() ? "; " + missing : ""));
 }
 
 int first_device() {
   const std::string& name = runtime_options().first_device;
-  if (name.empty()) return 0;
-  const Backend& chosen = find_device(name);
   const auto& all = devices();
+  if (name.empty()) {
+    const auto cuda = std::find_if(all.begin(), all.end(),
+                                   [](const Backend* device) { return device->capabilities().kind == "cuda"; });
+    return cuda == all.end() ? 0 : static_cast<int>(cuda - all.begin());
+  }
+  const Backend& chosen = find_device(name);
   return static_cast<int>(std::find(all.begin(), all.end(), &chosen) - all.begin());
 }
 

@@ -54,7 +54,7 @@ Ref<Stream> stream(Backend& backend, const std::string& name, bool non_blocking)
   return backend.create_stream({.non_blocking = non_blocking, .name = name});
 }
 
-void finish(Stream& stream) { finish(stream, stream.backend().record(stream, nullptr)); }
+void finish(Stream& stream) { finish(stream, stream.backend().record(stream)); }
 
 void finish(Stream& stream, Point point) {
   if (!stream.backend().synchronize(stream, point, std::chrono::minutes(1))) {

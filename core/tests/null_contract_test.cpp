@@ -20,6 +20,7 @@ Instance& instance() {
       .second = make(std::size_t{1} << 30),
       .make = &make,
       .legacy_order = false,
+      .limits_memory = true,
       .runs_work = false,
   };
   return instance;

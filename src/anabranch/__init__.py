@@ -22,6 +22,8 @@ from anabranch._errors import (
 from anabranch._event import Event
 from anabranch._fork import fork
 from anabranch._launch import launch
+from anabranch._launch_config import LaunchConfig
+from anabranch._module import Module
 from anabranch._protocol import asarray, from_dlpack
 from anabranch._stream import Stream
 from anabranch.kernels import In, InOut, Kernel, Out, atomic_add, atomic_max, atomic_min, kernel
@@ -57,6 +59,8 @@ __all__ = [
     "In",
     "InOut",
     "Kernel",
+    "LaunchConfig",
+    "Module",
     "Out",
     "atomic_add",
     "atomic_max",

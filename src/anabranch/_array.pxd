@@ -23,6 +23,8 @@ cdef class Array:
     cdef int note(self, CStream* stream, Point point, MemoryAccess access) except -1
     # Where in the storage the elements lie.
     cdef ByteRange bytes(self) noexcept
+    # Copies to host memory, after what writes to the array, and returns when that is done.
+    cdef int read_back(self, const Elements& dst, int64_t count) except -1
     # Blocks until the host may access the memory.
     cdef int synchronize(self, MemoryAccess access) except -1
 

@@ -11,13 +11,13 @@ from anabranch import _host_view, _protocol
 from anabranch cimport _core
 from anabranch._core cimport Access as MemoryAccess
 from anabranch._core cimport (
-    ByteRange, CStream, Elements, Layout, MemoryKind, Point, Storage, Use, byte_t, copy_elements, discard_reference,
-    forked,
-    max_dimensions, row_major, synchronize_uses,
+    ByteRange, CBackend, CStream, Elements, Layout, MemoryKind, Point, Storage, StreamOptions, Use, byte_t,
+    copy_elements, discard_reference, forked, max_dimensions, row_major, synchronize_uses,
 )
 from anabranch._device cimport DeviceBase
 from anabranch._dtype cimport dtype_code
 from anabranch._host cimport ensure_host_thread
+from anabranch._staging cimport download
 from anabranch._stream cimport Stream
 
 from anabranch._errors import ClosedError
@@ -50,6 +50,7 @@ cdef class Array:
         elements.pointer = <byte_t*>self.data
         elements.layout = self.layout
         elements.offset = offset
+        elements.home = self._device.backend
         return elements
 
     cdef int note(self, CStream* stream, Point point, MemoryAccess access) except -1:
@@ -72,6 +73,16 @@ cdef class Array:
     cdef int synchronize(self, MemoryAccess access) except -1:
         cdef vector[Use] uses = self.storage.get().uses(access, self.bytes())
         return synchronize_uses(uses)
+
+    cdef int read_back(self, const Elements& dst, int64_t count) except -1:
+        # On a stream of its own, which comes after what writes to the array and holds up nobody.
+        cdef CBackend* backend = self._device.backend
+        cdef Ref[CStream] stream = backend.create_stream(StreamOptions())
+        cdef Use use
+        for use in self.storage.get().uses(MemoryAccess.read, self.bytes()):
+            backend.wait(deref(stream.get()), deref(use.stream.get()), use.used)
+        self.note(stream.get(), backend.newest(deref(stream.get())), MemoryAccess.read)
+        return download(stream.get(), dst, self.elements(0), count)
 
     @property
     def shape(self):
@@ -159,15 +170,19 @@ cdef class Array:
 
         self.check()
         cdef Array kept = self[...]
-        kept.synchronize(MemoryAccess.read)
         result = numpy.empty(kept.shape, kept._dtype)
         cdef uintptr_t address = result.__array_interface__["data"][0]
         cdef Elements dst
         dst.pointer = <byte_t*>address
         dst.layout = row_major(kept.layout.ndim, kept.layout.shape, kept.layout.itemsize)
         dst.offset = 0
+        dst.home = NULL
         cdef Elements src = kept.elements(0)
         cdef int64_t count = kept.layout.size()
+        if not kept._device.backend.capabilities().host_memory:
+            kept.read_back(dst, count)
+            return result
+        kept.synchronize(MemoryAccess.read)
         with nogil:
             copy_elements(dst, src, count)
         return result
@@ -238,10 +253,17 @@ cdef class Array:
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         """Export as a DLPack capsule.
 
-        CPU memory is exported once what writes to it is complete; `stream` must then be None.
+        CPU memory is exported once what writes to it is complete; `stream` must then be None. GPU memory is
+        exported at once, and the consumer's stream waits for what the array depends on.
         """
         self.check()
         return _protocol.export(self, stream, max_version, dl_device, copy)
+
+    @property
+    def __cuda_array_interface__(self):
+        """What libraries for GPUs read; the current stream has the array ready. An AttributeError for CPU memory."""
+        self.check()
+        return _protocol.cuda_interface(self)
 
     def __dlpack_device__(self):
         """Return DLPack's type and number of the device."""

@@ -5,8 +5,10 @@ from libc.stdint cimport int64_t
 
 from anabranch._array cimport Array, as_array, new_array
 from anabranch._core cimport Access as MemoryAccess
-from anabranch._core cimport CStream, MemoryKind, Point, row_major
+from anabranch._core cimport CStream, MemoryKind, Point, row_major, synchronize_point
 from anabranch._current cimport as_stream
+from anabranch._device cimport DeviceBase
+from anabranch._staging cimport download, upload
 from anabranch._stream cimport Stream
 
 from anabranch._errors import DeviceError
@@ -93,14 +95,16 @@ def fill(dst, value, *, stream=None):
 def copy(dst, src, *, stream=None, dst_offset=0, src_offset=0, count=None):
     """Copy elements from one array to another, of the same or another device.
 
-    Asynchronous on the stream between CPU arrays. Arrays that overlap are copied as if through a temporary.
+    Asynchronous on the stream, but between a GPU and CPU memory that is not pinned: then it returns when
+    the copy is done. Arrays that overlap are copied as if through a temporary.
 
     Parameters
     ----------
     dst, src : Array
         Of the same dtype, and of equal shapes unless an offset or a count is given. Views may be strided.
     stream : Stream, optional
-        Of either array's device. None: the current stream of the source's device.
+        Of either array's device. None: the current stream of the destination's device if that is a GPU,
+        else of the source's.
     dst_offset, src_offset : int
         Where to begin, in elements of the flattened array.
     count : int, optional
@@ -117,7 +121,7 @@ def copy(dst, src, *, stream=None, dst_offset=0, src_offset=0, count=None):
 
 
 cdef int _copy(Array dst, Array src, object stream, object dst_offset, object src_offset, object count) except -1:
-    cdef Stream target = as_stream(stream, src._device)
+    cdef Stream target = as_stream(stream, src._device if _is_host(dst) else dst._device)
     if target.device is not dst._device and target.device is not src._device:
         raise DeviceError(f"{target!r} is of neither side of a copy from {src._device.alias} to {dst._device.alias}")
     target.get()
@@ -138,14 +142,97 @@ cdef int _copy(Array dst, Array src, object stream, object dst_offset, object sr
         elements = _position(count, "count")
     _check_range("src_offset", start, src.layout.size(), elements, count is not None, "source")
     _check_range("dst_offset", to, dst.layout.size(), elements, count is not None, "destination")
+    if elements != 0:
+        transfer(dst, to, src, start, elements, target)
+    return 0
+
+
+cdef bint _is_host(Array array) noexcept:
+    return array._device.backend.capabilities().host_memory
+
+
+cdef int transfer(Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1:
     cdef Array through
-    if _overlap(dst, src) and elements != 0:
+    if _overlap(dst, src):
         if dst.data == src.data and to == start and dst.shape == src.shape and dst.strides == src.strides:
             return 0
-        through = new_array(
-            target.device, row_major(1, &elements, src.layout.itemsize), src._dtype, target, MemoryKind.device)
-        enqueue_copy(through, 0, src, start, elements, target)
-        enqueue_copy(dst, to, through, 0, elements, target)
+        through = _contiguous(target.device, src, count, target)
+        enqueue_copy(through, 0, src, start, count, target)
+        return enqueue_copy(dst, to, through, 0, count, target)
+    cdef bint from_host = _is_host(src)
+    cdef bint to_host = _is_host(dst)
+    if from_host and to_host:
+        return enqueue_copy(dst, to, src, start, count, target)
+    if from_host or to_host:
+        if (src if from_host else dst).storage.get().kind() != MemoryKind.pinned:
+            return _transfer_now(dst, to, src, start, count, target)
+        if target.device.backend.capabilities().host_memory:
+            return _enqueue_beside(dst, to, src, start, count, target)
+        return enqueue_copy(dst, to, src, start, count, target)
+    if dst._device is src._device or (dst.contiguous and src.contiguous):
+        return enqueue_copy(dst, to, src, start, count, target)
+    return _enqueue_across(dst, to, src, start, count, target)
+
+
+cdef Array _contiguous(DeviceBase device, Array like, int64_t count, Stream stream):
+    return new_array(device, row_major(1, &count, like.layout.itemsize), like._dtype, stream, MemoryKind.device)
+
+
+cdef Stream _aside(DeviceBase device, Stream after):
+    # A stream of the device that comes after what another has to do by now.
+    cdef Stream stream = Stream(device, name="copy")
+    stream.wait_stream(after)
+    return stream
+
+
+cdef int _enqueue_beside(Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1:
+    # A CPU stream cannot copy to or from a GPU; a stream of the GPU does it in its stead.
+    cdef Stream worker = _aside((src if _is_host(dst) else dst)._device, target)
+    enqueue_copy(dst, to, src, start, count, worker)
+    target.wait_stream(worker)
+    return 0
+
+
+cdef int _enqueue_across(Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1:
+    # Between two GPUs that may not reach each other only runs of bytes can be copied: the elements are
+    # gathered on one side and scattered on the other.
+    cdef Stream there
+    cdef Stream here
+    cdef Array gathered
+    cdef Array arrived
+    if src.contiguous:
+        gathered = src
     else:
-        enqueue_copy(dst, to, src, start, elements, target)
+        there = target if target.device is src._device else _aside(src._device, target)
+        gathered = _contiguous(src._device, src, count, there)
+        enqueue_copy(gathered, 0, src, start, count, there)
+        if there is not target:
+            target.wait_stream(there)
+        start = 0
+    if dst.contiguous:
+        return enqueue_copy(dst, to, gathered, start, count, target)
+    here = target if target.device is dst._device else _aside(dst._device, target)
+    arrived = _contiguous(dst._device, dst, count, here)
+    enqueue_copy(arrived, 0, gathered, start, count, here)
+    enqueue_copy(dst, to, arrived, 0, count, here)
+    if here is not target:
+        target.wait_stream(here)
+    return 0
+
+
+cdef int _transfer_now(Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1:
+    # Memory that is not pinned is copied by the host, once the stream has come to it.
+    cdef CStream* queue = target.get()
+    synchronize_point(queue, target.now(queue))
+    cdef Stream worker = target
+    if target.device.backend.capabilities().host_memory:
+        worker = Stream((src if _is_host(dst) else dst)._device, name="copy")
+    queue = worker.get()
+    cdef Point point = worker.device.backend.newest(deref(queue))
+    if _is_host(dst):
+        src.note(queue, point, MemoryAccess.read)
+        download(queue, dst.elements(to), src.elements(start), count)
+    else:
+        dst.note(queue, point, MemoryAccess.write)
+        upload(queue, dst.elements(to), src.elements(start), count)
     return 0

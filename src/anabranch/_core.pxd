@@ -44,6 +44,7 @@ cdef extern from "anabranch/layout.hpp" namespace "anabranch" nogil:
         byte_t* pointer
         Layout layout
         int64_t offset
+        CBackend* home
     void copy_elements(const Elements& dst, const Elements& src, int64_t count)
     void fill_elements(const Elements& dst, const void* value, int64_t count)
 
@@ -82,12 +83,12 @@ cdef extern from "anabranch/stream.hpp" namespace "anabranch" nogil:
     vector[StreamActivity] all_activity() except +translate
 
 cdef extern from "anabranch/event.hpp" namespace "anabranch" nogil:
-    cdef cppclass Timestamp:
+    cdef cppclass Marker:
         pass
     cdef cppclass Record:
         Ref[CStream] stream
         Point point
-        Ref[Timestamp] stamp
+        Ref[Marker] marker
     cdef cppclass EventOptions:
         EventOptions()
         cbool timing
@@ -100,7 +101,7 @@ cdef extern from "anabranch/event.hpp" namespace "anabranch" nogil:
         void record(CStream&) except +translate
         void wait(CStream&) except +translate
         cbool query() except +translate
-    double elapsed_milliseconds(const Record&, const Record&)
+    double elapsed_milliseconds(const Record&, const Record&) except +translate
 
 cdef extern from "anabranch/host.hpp" namespace "anabranch" nogil:
     cdef cppclass Pending:
@@ -179,11 +180,14 @@ cdef extern from "anabranch/backend.hpp" namespace "anabranch" nogil:
         Ref[CStream] find_stream(uintptr_t) except +translate
         vector[Ref[CStream]] streams() except +translate
         vector[Record] frontier(CStream&) except +translate
-        Point record(CStream&, Timestamp*) except +translate
+        Point newest(CStream&) except +translate
+        Point record(CStream&) except +translate
         Point wait(CStream&, CStream&, Point) except +translate
         cbool query(CStream&, Point) except +translate
-        cbool synchronize(CStream&, Point, nanoseconds) except +translate
-        cbool notify(CStream&, Point, Waiter&) except +translate
+        cbool query(CStream&, Point, Marker*) except +translate
+        cbool synchronize(CStream&, Point, nanoseconds, Marker*) except +translate
+        cbool notify(CStream&, Point, Waiter&, Marker*) except +translate
+        void release_external(CStream&)
         size_t free_memory() except +translate
         Point copy(CStream&, const Elements&, const Elements&, int64_t) except +translate
         Point fill(CStream&, const Elements&, const void*, int64_t) except +translate
@@ -230,7 +234,7 @@ cdef extern from "errand.hpp" namespace "anabranch::python" nogil:
 
 
 # Blocks this thread, without the interpreter lock, until the point is reached; signals are handled meanwhile.
-cdef int synchronize_point(CStream* stream, Point point) except -1
+cdef int synchronize_point(CStream* stream, Point point, Marker* marker=*) except -1
 # The same for each use.
 cdef int synchronize_uses(const vector[Use]& uses) except -1
 cdef bint per_thread_is_default() except -1

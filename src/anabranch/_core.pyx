@@ -8,9 +8,8 @@ from cython.operator cimport dereference as deref
 from libcpp.vector cimport vector
 
 from anabranch._core cimport (
-    CStream, Point, Use,
-    host_function_stream, all_activity, c_keep_activity, check_fork, nanoseconds, runtime_options, set_free_threaded,
-    stop_devices,
+    CStream, Marker, Point, Use, all_activity, c_keep_activity, check_fork, host_function_stream, nanoseconds,
+    runtime_options, set_free_threaded, stop_devices,
 )
 
 from anabranch._errors import Error
@@ -34,13 +33,13 @@ cdef extern from *:
 set_free_threaded(is_free_threaded)
 
 
-cdef int synchronize_point(CStream* stream, Point point) except -1:
+cdef int synchronize_point(CStream* stream, Point point, Marker* marker=NULL) except -1:
     cdef bint reached
     if stream == host_function_stream() and not stream.backend().query(deref(stream), point):
         raise Error("a host function cannot wait for what comes after it in its own stream")
     while True:
         with nogil:
-            reached = stream.backend().synchronize(deref(stream), point, nanoseconds(signal_interval_ns))
+            reached = stream.backend().synchronize(deref(stream), point, nanoseconds(signal_interval_ns), marker)
         if reached:
             return 0
         PyErr_CheckSignals()

@@ -5,11 +5,12 @@ from libc.stdint cimport int64_t, uintptr_t
 from anabranch cimport _core
 from anabranch._array cimport Array, layout_of, new_array
 from anabranch._core cimport Access as MemoryAccess
-from anabranch._core cimport Elements, MemoryKind, byte_t, copy_elements, forked
-from anabranch._copy cimport enqueue_copy, enqueue_fill
+from anabranch._core cimport CStream, Elements, MemoryKind, Ref, StreamOptions, byte_t, copy_elements, forked
+from anabranch._copy cimport enqueue_fill, transfer
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._dtype cimport as_dtype
 from anabranch._current cimport as_stream, current_stream_of
+from anabranch._staging cimport upload
 from anabranch._stream cimport Stream
 
 
@@ -145,11 +146,13 @@ def array(data, dtype=None, *, device=None, stream=None, bint pinned=False):
     cdef Elements src
     cdef int64_t count
     cdef uintptr_t address
+    cdef Ref[CStream] worker
     if isinstance(data, Array) and (dtype is None or as_dtype(dtype) == (<Array>data)._dtype):
         source = data
         source.check()
         made = _make(source.shape, source._dtype, None, target, pinned)
-        enqueue_copy(made, 0, source, 0, source.layout.size(), target)
+        if source.layout.size() != 0:
+            transfer(made, 0, source, 0, source.layout.size(), target)
         if not source.pinned:
             made.synchronize(MemoryAccess.read)
         return made
@@ -167,7 +170,12 @@ def array(data, dtype=None, *, device=None, stream=None, bint pinned=False):
     dst = made.elements(0)
     src = made.elements(0)
     src.pointer = <byte_t*>address
+    src.home = NULL
     count = made.layout.size()
+    if not target.device.backend.capabilities().host_memory:
+        worker = target.device.backend.create_stream(StreamOptions())
+        upload(worker.get(), dst, src, count)
+        return made
     with nogil:
         copy_elements(dst, src, count)
     return made

@@ -1,5 +1,6 @@
 """Devices."""
 
+from cython.operator cimport dereference as deref
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
@@ -71,7 +72,7 @@ cdef class DeviceBase:
         cdef vector[Point] points
         cdef size_t i
         for i in range(streams.size()):
-            points.push_back(streams[i].get().issued())
+            points.push_back(self.backend.newest(deref(streams[i].get())))
         for i in range(streams.size()):
             synchronize_point(streams[i].get(), points[i])
 

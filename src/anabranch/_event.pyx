@@ -155,12 +155,12 @@ cdef class Event:
         """
         cdef Record record = self.get().last()
         if record.stream.get() != NULL:
-            synchronize_point(record.stream.get(), record.point)
+            synchronize_point(record.stream.get(), record.point, record.marker.get())
 
     def __await__(self):
         """Wait, without blocking the event loop, until the last record, as of this call, is complete."""
         cdef Record record = self.get().last()
-        return _await.until([] if record.stream.get() == NULL else [notification(record.stream, record.point)])
+        return _await.until([] if record.stream.get() == NULL else [notification(record)])
 
     def elapsed_time(self, Event end not None):
         """Return the milliseconds from this event's last record to another's. Waits for both.
@@ -172,8 +172,8 @@ cdef class Event:
         """
         cdef Record first = _timed(self, "begin")
         cdef Record last = _timed(end, "end")
-        synchronize_point(first.stream.get(), first.point)
-        synchronize_point(last.stream.get(), last.point)
+        synchronize_point(first.stream.get(), first.point, first.marker.get())
+        synchronize_point(last.stream.get(), last.point, last.marker.get())
         return elapsed_milliseconds(first, last)
 
     def __repr__(self):

@@ -14,8 +14,8 @@ from cython.operator cimport dereference as deref
 from anabranch._core import finalizing
 
 from anabranch._core cimport (
-    CStream, ErrandKind, Failure, HostCall, Notice, Pending, Point, PythonErrand, Ref, as_pending, host_inbox,
-    throw_failure,
+    CStream, ErrandKind, Failure, HostCall, Notice, Pending, PythonErrand, Record,
+    Ref, as_pending, host_inbox, throw_failure,
 )
 
 cdef extern from *:
@@ -168,7 +168,8 @@ cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs)
 cdef class Notification:
     def reached(self):
         """Return whether the point is reached; raises if the work failed."""
-        return self.stream.get().backend().query(deref(self.stream.get()), self.point)
+        cdef CStream* stream = self.record.stream.get()
+        return stream.backend().query(deref(stream), self.record.point, self.record.marker.get())
 
     def subscribe(self, callback):
         """Have ``callback(error)`` called once by a host thread, `error` being None or the failure; False if
@@ -177,15 +178,15 @@ cdef class Notification:
         ensure_host_thread()
         cdef Notice* notice = make_notice(callback)
         Py_INCREF(callback)
-        if self.stream.get().backend().notify(deref(self.stream.get()), self.point, deref(notice)):
+        cdef CStream* stream = self.record.stream.get()
+        if stream.backend().notify(deref(stream), self.record.point, deref(notice), self.record.marker.get()):
             return True
         Py_DECREF(callback)
         delete_errand(notice)
         return False
 
 
-cdef Notification notification(Ref[CStream] stream, Point point):
+cdef Notification notification(const Record& record):
     cdef Notification made = Notification.__new__(Notification)
-    made.stream = stream
-    made.point = point
+    made.record = record
     return made

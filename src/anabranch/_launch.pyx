@@ -12,6 +12,8 @@ from anabranch._core cimport Access as MemoryAccess
 from anabranch._core cimport CKernel, CStream, LaunchShape, Point, Ref, Slots, make_kernel
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._dtype cimport dtype_code
+from anabranch._grid cimport GridKernel, architecture_of, launch_grid, load_kernel
+from anabranch._launch_config cimport LaunchConfig
 from anabranch._current cimport as_stream, current_stream_of
 from anabranch._stream cimport Stream
 
@@ -29,6 +31,15 @@ cdef enum:
     float64_code = 11
     complex64_code = 12
     complex128_code = 13
+
+cdef extern from *:
+    """
+    static void set_block(anabranch::LaunchShape& shape, int threads) { shape.block = threads; }
+    // Sizes of elements are powers of two.
+    static int64_t in_elements(int64_t stride, int64_t itemsize) { return stride >> __builtin_ctzll(itemsize); }
+    """
+    void set_block(LaunchShape&, int) nogil
+    int64_t in_elements(int64_t, int64_t) nogil
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object value, int* overflow) except? -1
@@ -49,8 +60,8 @@ cdef class KernelBase:
 
 
 cdef struct Packed:
-    # A key byte pair per argument, after one for the launch's dimensions; and the slots that the kernel reads.
-    uint8_t key[1 + 2 * most_arguments]
+    # The launch's dimensions, the device, then a pair of bytes per argument; and the slots that the kernel reads.
+    uint8_t key[2 + 2 * most_arguments]
     uint64_t slots[most_slots]
     size_t key_length
     size_t slot_count
@@ -70,10 +81,27 @@ cdef int _put_array(Packed* packed, Array array) except -1:
     _put(packed, &data, 1)
     _put(packed, array.layout.shape, ndim)
     _put(packed, array.layout.strides, ndim)
+    if architecture_of(deref(array._device.backend)) != 0:
+        _count_in_elements(packed, array)
     packed.key[packed.key_length] = array.code
     packed.key[packed.key_length + 1] = ndim | (0x40 if array.contiguous else 0) | (
         0x20 if array.storage.get().read_only() else 0)
     packed.key_length += 2
+    return 0
+
+
+cdef int _count_in_elements(Packed* packed, Array array) except -1:
+    # Compilers for GPUs count strides in elements, the others in bytes.
+    cdef int64_t itemsize = array.layout.itemsize
+    cdef int ndim = array.layout.ndim
+    cdef uint64_t* strides = &packed.slots[packed.slot_count - ndim]
+    cdef int d
+    for d in range(ndim):
+        if <int64_t>strides[d] & (itemsize - 1):
+            raise ValueError(
+                f"{array!r} has strides that are no multiple of its elements' size, which kernels on "
+                f"{array._device.alias} need")
+        strides[d] = <uint64_t>in_elements(<int64_t>strides[d], itemsize)
     return 0
 
 
@@ -186,10 +214,11 @@ cdef LaunchShape _shape_of(object dim) except *:
     return shape
 
 
-cdef Ref[CKernel] _compile(KernelBase kernel, Packed* packed, int ndim) except *:
+cdef Ref[CKernel] _compile(KernelBase kernel, Packed* packed, DeviceBase device) except *:
     # Not seen before: tell the compiler what the key says.
     cdef Ref[CKernel] compiled
-    cdef size_t position = 1
+    cdef size_t position = 2
+    cdef int architecture = architecture_of(deref(device.backend))
     codes = []
     while position < packed.key_length:
         first, second = packed.key[position], packed.key[position + 1]
@@ -198,8 +227,13 @@ cdef Ref[CKernel] _compile(KernelBase kernel, Packed* packed, int ndim) except *
         else:
             codes.append(("array", dtype_names[first], second & 0x1F, bool(second & 0x40), bool(second & 0x20)))
         position += 2
-    code = kernel.compile_cpu((ndim, tuple(codes)))
-    compiled = make_kernel(<void*><size_t>code.address, kernel.name.encode(), code)
+    signature = packed.key[0], tuple(codes)
+    if architecture != 0:
+        code = kernel.compile_cuda(signature, divmod(architecture, 10))
+        compiled = load_kernel(device, code.image, code.symbol, kernel.name, code.slots)
+    else:
+        code = kernel.compile_cpu(signature)
+        compiled = make_kernel(<void*><size_t>code.address, kernel.name.encode(), code)
     kernel.plans.add(packed.key, packed.key_length, compiled)
     return compiled
 
@@ -209,10 +243,11 @@ def launch(kernel, dim, *args, stream=None, device=None, block=None):
 
     Parameters
     ----------
-    kernel : Kernel
-        Made by `anabranch.kernel`.
-    dim : int or tuple of int
-        The sizes of the index space, 1 to 4 of them. 0 checks the arguments and runs nothing.
+    kernel : Kernel or ModuleKernel
+        Made by `anabranch.kernel`, or found in an `anabranch.Module`.
+    dim : int, tuple of int or LaunchConfig
+        The sizes of the index space, 1 to 4 of them. 0 checks the arguments and runs nothing. For a kernel of a
+        module the blocks to run.
     *args
         One array or number per parameter after the index. An array may be passed twice.
     stream : Stream, optional
@@ -234,12 +269,21 @@ def launch(kernel, dim, *args, stream=None, device=None, block=None):
     CompileError
         If the kernel cannot be compiled for these kinds of arguments. Nothing is enqueued in any of these cases.
     """
-    if not isinstance(kernel, KernelBase):
-        raise TypeError(f"launch takes a kernel, made by anabranch.kernel, not {type(kernel).__name__}")
-    _launch(<KernelBase>kernel, dim, args, stream, device, block)
+    if isinstance(kernel, KernelBase):
+        _launch_indices(<KernelBase>kernel, dim, args, stream, device, block)
+    elif not isinstance(kernel, GridKernel):
+        raise TypeError(f"only kernels are launched, made by @ab.kernel or ab.Module, not {type(kernel).__name__}")
+    elif not isinstance(dim, LaunchConfig):
+        raise TypeError(
+            f"kernel {kernel.name!r} computes its own index: launch it with an ab.LaunchConfig, not {dim!r}")
+    elif block is not None:
+        raise TypeError(f"kernel {kernel.name!r} is launched with the blocks of its ab.LaunchConfig; leave block out")
+    else:
+        launch_grid(<GridKernel>kernel, <LaunchConfig>dim, args, stream, device)
 
 
-cdef int _launch(KernelBase kernel, object dim, tuple args, object stream, object device, object block) except -1:
+cdef int _launch_indices(
+        KernelBase kernel, object dim, tuple args, object stream, object device, object block) except -1:
     cdef Packed packed
     cdef Py_ssize_t count = len(args)
     cdef Py_ssize_t i
@@ -256,10 +300,12 @@ cdef int _launch(KernelBase kernel, object dim, tuple args, object stream, objec
         where = as_device(device)
     if block is not None and (type(block) is not int or not 1 <= block <= 1024):
         raise ValueError(f"block is a number of threads from 1 to 1024, not {block!r}")
+    if block is not None:
+        set_block(shape, block)
     if count != <Py_ssize_t>kernel.access_codes.size():
         _wrong_count(kernel, count)
     packed.key[0] = shape.ndim
-    packed.key_length = 1
+    packed.key_length = 2
     packed.slot_count = 0
     for i in range(count):
         arg = args[i]
@@ -280,11 +326,12 @@ cdef int _launch(KernelBase kernel, object dim, tuple args, object stream, objec
         _put_array(&packed, array)
     if target is None:
         target = current_stream_of(-1 if where is None else where.ordinal)
+    packed.key[1] = target.device.ordinal
     cdef CStream* queue = target.get()
     cdef Ref[CKernel] fresh
     cdef CKernel* compiled = kernel.plans.find(packed.key, packed.key_length)
     if compiled == NULL:
-        fresh = _compile(kernel, &packed, shape.ndim)
+        fresh = _compile(kernel, &packed, target.device)
         compiled = fresh.get()
         queue = target.get()
     if shape.size() == 0:

@@ -1,14 +1,20 @@
 """Arrays to and from other libraries: DLPack and the array interfaces, without copies."""
 
+cimport cython
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName
 from cpython.ref cimport Py_INCREF
+from cython.operator cimport dereference as deref
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc
+from libcpp.vector cimport vector
 
-from anabranch._array cimport Array, adopt_array
-from anabranch._core cimport Layout, max_dimensions, row_major
-from anabranch._device cimport as_device
+from anabranch._array cimport Array, adopt_array, layout_of
+from anabranch._core cimport Access as MemoryAccess
+from anabranch._core cimport CStream, Layout, Ref, Use, forked, max_dimensions, row_major
+from anabranch._current cimport current_stream_of
+from anabranch._device cimport DeviceBase, as_device
 from anabranch._dtype cimport as_dtype
+from anabranch._stream cimport Stream
 
 # The structures of DLPack 1.x (dmlc.github.io/dlpack): its binary interface, which does not change within a
 # major version.
@@ -70,6 +76,7 @@ cdef extern from *:
 
 cdef enum:
     DL_CPU = 1
+    DL_CUDA = 2
     DL_CUDA_HOST = 3
     DL_READ_ONLY = 1
 
@@ -79,14 +86,50 @@ cdef dict _kind_of_code = {code: kind for kind, code in _code_of_kind.items()}
 
 def device_of(Array array not None):
     """Return DLPack's ``(type, number)`` of the array's device. All CPU devices are the one host to others."""
-    return DL_CPU, 0
+    if array._device.backend.capabilities().host_memory:
+        return DL_CPU, 0
+    return DL_CUDA, array._device.backend.capabilities().index
+
+
+@cython.no_gc_clear
+cdef class _Export:
+    """Keeps an exported array, and at the end notes that the stream it was exported to has used it until then."""
+    cdef Array array
+    cdef Ref[CStream] consumer
+
+    def __dealloc__(self):
+        cdef CStream* stream = self.consumer.get()
+        if stream != NULL and not forked():
+            self.array.storage.get().note(
+                deref(stream), stream.backend().newest(deref(stream)), MemoryAccess.read_write, self.array.bytes())
+
+
+cdef int _order_after_uses(Array array, CStream* stream) except -1:
+    # The consumer may write, so it comes after the readers too.
+    cdef vector[Use] uses = array.storage.get().uses(MemoryAccess.read_write, array.bytes())
+    cdef size_t i
+    for i in range(uses.size()):
+        stream.backend().wait(deref(stream), deref(uses[i].stream.get()), uses[i].used)
+    return 0
+
+
+cdef Ref[CStream] _consumer(Array array, object stream) except *:
+    # The stream that DLPack's consumer names; none if it wants no order.
+    cdef Ref[CStream] found
+    if stream is not None and (isinstance(stream, bool) or not isinstance(stream, int) or stream == 0 or stream < -1):
+        raise BufferError(f"stream is None, -1, 1, 2 or a handle, not {stream!r}")
+    if stream == -1:
+        return found
+    found = array._device.backend.find_stream(1 if stream is None else stream)
+    return found
 
 
 cdef void _describe(DLTensor* tensor, Array array, int64_t* sizes) noexcept:
     cdef int d
+    cdef bint host = array._device.backend.capabilities().host_memory
     tensor.data = array.data
-    tensor.device.device_type = DL_CPU
-    tensor.device.device_id = 0
+    tensor.device.device_type = DL_CPU if host else DL_CUDA
+    tensor.device.device_id = 0 if host else array._device.backend.capabilities().index
     tensor.ndim = array.layout.ndim
     tensor.dtype.lanes = 1
     tensor.shape = sizes
@@ -116,7 +159,8 @@ def export(Array array not None, stream, max_version, dl_device, copy):
     cdef DLManagedTensor* plain
     cdef DLManagedTensorVersioned* versioned
     cdef int d
-    if stream is not None:
+    cdef bint host = array._device.backend.capabilities().host_memory
+    if host and stream is not None:
         raise BufferError(f"stream is {stream!r}, but CPU memory is exported without one")
     if dl_device is not None and tuple(dl_device) != device_of(array):
         raise BufferError(f"cannot export memory of {array._device.alias} to DLPack device {tuple(dl_device)}")
@@ -129,9 +173,15 @@ def export(Array array not None, stream, max_version, dl_device, copy):
 
         array = make(array.numpy(), device=array._device)
         read_only = False
-    # The consumer may write, so it comes after the readers too.
-    array._view(not read_only)
-    cdef Array kept = array[...]
+    cdef _Export kept = _Export.__new__(_Export)
+    kept.array = array[...]
+    if host:
+        # The consumer may write, so it comes after the readers too.
+        array._view(not read_only)
+    else:
+        kept.consumer = _consumer(array, stream)
+        if kept.consumer.get() != NULL:
+            _order_after_uses(array, kept.consumer.get())
     cdef DLDataType dtype
     dtype.code = _code_of_kind[array._dtype.kind]
     dtype.bits = 8 * array.layout.itemsize
@@ -149,7 +199,7 @@ def export(Array array not None, stream, max_version, dl_device, copy):
         versioned.deleter = delete_versioned
         versioned.manager_ctx = <void*>kept
         Py_INCREF(kept)
-        _describe(&versioned.dl_tensor, kept, <int64_t*>(versioned + 1))
+        _describe(&versioned.dl_tensor, kept.array, <int64_t*>(versioned + 1))
         versioned.dl_tensor.dtype = dtype
         return PyCapsule_New(versioned, "dltensor_versioned", <void (*)(object) noexcept>_discard_versioned)
     if read_only:
@@ -160,7 +210,7 @@ def export(Array array not None, stream, max_version, dl_device, copy):
     plain.deleter = delete_plain
     plain.manager_ctx = <void*>kept
     Py_INCREF(kept)
-    _describe(&plain.dl_tensor, kept, <int64_t*>(plain + 1))
+    _describe(&plain.dl_tensor, kept.array, <int64_t*>(plain + 1))
     plain.dl_tensor.dtype = dtype
     return PyCapsule_New(plain, "dltensor", <void (*)(object) noexcept>_discard_plain)
 
@@ -197,14 +247,18 @@ def from_dlpack(obj):
         return obj[...]
     if not (hasattr(obj, "__dlpack__") and hasattr(obj, "__dlpack_device__")):
         raise TypeError(f"{type(obj).__name__} does not speak DLPack: it has no __dlpack__ and __dlpack_device__")
-    kind, _ = obj.__dlpack_device__()
-    if kind not in (DL_CPU, DL_CUDA_HOST):
+    kind, number = obj.__dlpack_device__()
+    if kind not in (DL_CPU, DL_CUDA, DL_CUDA_HOST):
         raise BufferError(f"DLPack device type {int(kind)} cannot be used here; there is no such device")
+    cdef DeviceBase device = as_device(f"cuda:{int(number)}" if kind == DL_CUDA else "cpu:0")
+    cdef Stream reader = current_stream_of(device.ordinal) if kind == DL_CUDA else None
+    # On a GPU the producer orders its work before this stream's.
+    arguments = {} if reader is None else {"stream": reader.handle}
     try:
-        capsule = obj.__dlpack__(max_version=(1, 0))
+        capsule = obj.__dlpack__(max_version=(1, 0), **arguments)
     except TypeError:
         # Written before version 1.0.
-        capsule = obj.__dlpack__()
+        capsule = obj.__dlpack__(**arguments)
     cdef _Import owner = _Import.__new__(_Import)
     cdef DLTensor* tensor
     cdef bint read_only = False
@@ -232,13 +286,62 @@ def from_dlpack(obj):
     if tensor.strides != NULL:
         for d in range(tensor.ndim):
             layout.strides[d] = tensor.strides[d] * layout.itemsize
-    return _adopt(layout, dtype, <char*>tensor.data + tensor.byte_offset, read_only, owner)
+    return _adopt(device, reader, layout, dtype, <char*>tensor.data + tensor.byte_offset, read_only, owner)
 
 
-cdef Array _adopt(Layout layout, object dtype, char* data, bint read_only, object owner):
+cdef Array _adopt(
+        DeviceBase device, Stream reader, Layout layout, object dtype, char* data, bint read_only, object owner):
     if layout.size() != 0 and <uintptr_t>data % <uintptr_t>min(layout.itemsize, 8):
         raise ValueError("the memory is not aligned for its dtype; copy it with anabranch.array")
-    return adopt_array(as_device("cpu:0"), layout, dtype, data, read_only, owner)
+    cdef Array array = adopt_array(device, layout, dtype, data, read_only, owner)
+    cdef CStream* stream
+    if reader is not None:
+        # What the producer does to the memory comes before this point, and so before whoever waits for it.
+        stream = reader.get()
+        array.note(stream, device.backend.record(deref(stream)), MemoryAccess.write)
+    return array
+
+
+def cuda_interface(Array array not None):
+    """Return what ``__cuda_array_interface__`` of an array says: the current stream has it ready."""
+    if array._device.backend.capabilities().host_memory:
+        raise AttributeError(f"{array!r} is CPU memory, which has no __cuda_array_interface__")
+    cdef Stream stream = current_stream_of(array._device.ordinal)
+    _order_after_uses(array, stream.get())
+    return {
+        "version": 3,
+        "shape": array.shape,
+        "strides": None if array.contiguous else array.strides,
+        "typestr": array._dtype.str,
+        "data": (array.ptr, array.read_only),
+        "stream": stream.handle,
+    }
+
+
+cdef Array _from_cuda_interface(object obj, dict interface):
+    cdef DeviceBase device = as_device(None)
+    if device.backend.capabilities().host_memory:
+        device = as_device("cuda:0")
+    cdef Stream reader = current_stream_of(device.ordinal)
+    cdef CStream* stream = reader.get()
+    cdef Ref[CStream] producer
+    if interface.get("mask") is not None:
+        raise TypeError(f"{type(obj).__name__} is masked, which arrays cannot be")
+    handle = interface.get("stream")
+    if handle is not None:
+        producer = device.backend.find_stream(handle)
+        if producer.get() != stream:
+            device.backend.wait(
+                deref(stream), deref(producer.get()), device.backend.record(deref(producer.get())))
+    dtype = as_dtype(interface["typestr"])
+    cdef Layout layout = layout_of(tuple(interface["shape"]), dtype)
+    strides = interface.get("strides")
+    cdef int d
+    if strides is not None:
+        for d in range(layout.ndim):
+            layout.strides[d] = strides[d]
+    cdef uintptr_t address = interface["data"][0] or 0
+    return _adopt(device, reader, layout, dtype, <char*>address, bool(interface["data"][1]), obj)
 
 
 def asarray(obj):
@@ -264,6 +367,8 @@ def asarray(obj):
     if not hasattr(obj, "__array_interface__"):
         if hasattr(obj, "__dlpack__"):
             return from_dlpack(obj)
+        if hasattr(obj, "__cuda_array_interface__"):
+            return _from_cuda_interface(obj, obj.__cuda_array_interface__)
         raise TypeError(
             f"{type(obj).__name__} speaks neither DLPack nor an array interface; copy it with anabranch.array")
     view = numpy.asarray(obj)
@@ -280,4 +385,4 @@ def asarray(obj):
     for d in range(view.ndim):
         layout.strides[d] = view.strides[d]
     cdef uintptr_t address = view.__array_interface__["data"][0]
-    return _adopt(layout, dtype, <char*>address, not view.flags.writeable, view)
+    return _adopt(as_device("cpu:0"), None, layout, dtype, <char*>address, not view.flags.writeable, view)

@@ -12,9 +12,11 @@ cdef class Stream:
     cdef bint is_default
     cdef bint _closed
     cdef object keeper              # what owns an external handle
+    cdef bint external              # the handle is somebody else's
     cdef str _name
     cdef object __weakref__
 
+    cdef void _release(self) noexcept
     # The core's stream for this thread. Raises ClosedError, ForkError.
     cdef CStream* get(self) except NULL
     # A point that covers everything put into the stream by now.

@@ -9,7 +9,7 @@ from anabranch import _await
 from anabranch cimport _core
 from anabranch._context cimport enter_stream, leave_scope, use_stream
 from anabranch._core cimport (
-    CStream, Point, Record, Ref, StreamOptions, StreamRole, forked, synchronize_point,
+    CBackend, CStream, Point, Record, Ref, StreamOptions, StreamRole, forked, synchronize_point,
 )
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._event cimport Event
@@ -113,7 +113,16 @@ cdef class Stream:
         stream.device = owner
         stream.key = handle
         stream.keeper = obj
+        stream.external = not isinstance(obj, Stream)
         return stream
+
+    cdef void _release(self) noexcept:
+        # Its owner may end the stream from now on.
+        if self.external and self.record.get() != NULL and not forked():
+            self.record.get().backend().release_external(deref(self.record.get()))
+
+    def __dealloc__(self):
+        self._release()
 
     cdef CStream* get(self) except NULL:
         if self._closed:
@@ -126,7 +135,7 @@ cdef class Stream:
         return self.record.get()
 
     cdef Point now(self, CStream* stream) except? 0:
-        return self.device.backend.record(deref(stream), NULL)
+        return self.device.backend.record(deref(stream))
 
     @property
     def priority(self):
@@ -184,6 +193,7 @@ cdef class Stream:
             raise ValueError(f"{self!r} cannot be closed: it is a default stream, there for as long as its device")
         # The record goes with the object, not here: another thread may be using it.
         self._closed = True
+        self._release()
 
     def query(self):
         """Return whether everything enqueued by now is complete. Does not block.
@@ -197,7 +207,7 @@ cdef class Stream:
         cdef vector[Record] records
         cdef size_t i
         if stream.role() != StreamRole.legacy:
-            return self.device.backend.query(deref(stream), stream.issued())
+            return self.device.backend.query(deref(stream), self.device.backend.newest(deref(stream)))
         records = self.device.backend.frontier(deref(stream))
         for i in range(records.size()):
             if not records[i].stream.get().backend().query(deref(records[i].stream.get()), records[i].point):
@@ -215,7 +225,8 @@ cdef class Stream:
             If the work failed.
         """
         cdef CStream* stream = self.get()
-        if stream.role() != StreamRole.legacy and self.device.backend.query(deref(stream), stream.issued()):
+        cdef CBackend* backend = self.device.backend
+        if stream.role() != StreamRole.legacy and backend.query(deref(stream), backend.newest(deref(stream))):
             return
         cdef vector[Record] records = self.device.backend.frontier(deref(stream))
         cdef size_t i
@@ -226,7 +237,7 @@ cdef class Stream:
         """Wait, without blocking the event loop, until everything enqueued by now is complete."""
         cdef vector[Record] records = self.device.backend.frontier(deref(self.get()))
         cdef size_t i
-        return _await.until([notification(records[i].stream, records[i].point) for i in range(records.size())])
+        return _await.until([notification(records[i]) for i in range(records.size())])
 
     def record_event(self, Event event=None):
         """Put a marker into the stream.

@@ -20,6 +20,16 @@ inline void set_error(const char* name, const char* message) {
   Py_DECREF(type);
 }
 
+inline void set_driver_error(int code, const std::string& name, const char* message) {
+  PyObject* module = PyImport_ImportModule("anabranch._errors");
+  if (!module) return;
+  PyObject* error = PyObject_CallMethod(module, "DriverError", "iss", code, name.c_str(), message);
+  Py_DECREF(module);
+  if (!error) return;
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error);
+  Py_DECREF(error);
+}
+
 // Raises an exception like `cause`. Everyone who observes a failure gets one of his own: a shared one would collect the
 // tracebacks, and so keep alive the frames, of all.
 inline void raise_copy(PyObject* cause) {
@@ -45,9 +55,13 @@ inline void translate() noexcept {
   } catch (const AsyncError& error) {
     if (auto* cause = static_cast<PyObject*>(error.failure()->payload())) {
       raise_copy(cause);
+    } else if (error.failure()->code() != 0) {
+      set_driver_error(error.failure()->code(), error.failure()->name(), error.what());
     } else {
       set_error("KernelError", error.what());
     }
+  } catch (const DriverError& error) {
+    set_driver_error(error.code(), error.name(), error.what());
   } catch (const Error& error) {
     switch (error.kind()) {
       case ErrorKind::value:
@@ -67,6 +81,9 @@ inline void translate() noexcept {
         break;
       case ErrorKind::fork:
         set_error("ForkError", error.what());
+        break;
+      case ErrorKind::driver:  // always a DriverError
+        set_error("Error", error.what());
         break;
     }
   } catch (const std::bad_alloc&) {

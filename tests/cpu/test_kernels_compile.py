@@ -240,15 +240,25 @@ REFUSED = [
 ]
 
 
+def compile_for_cpu(kernel, *codes):
+    return kernel.compile_cpu((1, codes))
+
+
+def compile_for_cuda(kernel, *codes):
+    pytest.importorskip("numba_cuda_mlir", reason="numba-cuda-mlir is not installed")
+    return kernel.compile_cuda((1, codes), (9, 0))
+
+
+@pytest.mark.parametrize("compile_it", [compile_for_cpu, compile_for_cuda], ids=["cpu", "cuda"])
 @pytest.mark.parametrize("function", REFUSED)
-def test_compile_error(function):
+def test_compile_error(function, compile_it):
     """The comment beside a line says what the message has in it, and "here" that it shows this line."""
     first = function.__code__.co_firstlineno
     source = Path(__file__).read_text().splitlines()
     number, line = next((n, line) for n, line in enumerate(source[first - 1 :], first) if "  # " in line)
     code, _, comment = line.partition("  # ")
     with pytest.raises(ab.CompileError, match=comment.partition(" # noqa")[0].removeprefix("here: ")) as error:
-        ab.kernel(function).compile_cpu((1, (ARRAY, ARRAY)))
+        compile_it(ab.kernel(function), ARRAY, ARRAY)
     message = str(error.value)
     assert function.__name__ in message
     if comment.startswith("here: "):

@@ -9,6 +9,7 @@
 
 #include "anabranch/event.hpp"
 #include "anabranch/host.hpp"
+#include "anabranch/kernel.hpp"
 #include "anabranch/layout.hpp"
 #include "anabranch/memory.hpp"
 #include "anabranch/stream.hpp"
@@ -23,24 +24,9 @@ struct Capabilities {
   std::size_t total_memory = 0;
   int lowest_priority = 0;
   int highest_priority = 0;
+  int architecture = 0;      // of the machine code it loads: 90 for sm_90; 0 where it loads none
   int workers = 0;           // threads that run kernels; 0 where the device schedules itself
   bool host_memory = false;  // the host may touch device memory through its pointer
-};
-
-// A compiled kernel. `code` is the entry for its device; on the CPU
-//   void (int64_t begin, int64_t end, const int64_t* dims, const void* arguments)
-// runs the indices [begin, end) of the flattened, row-major index space. Lives until its last launch has run.
-class Kernel : public RefCounted {
- public:
-  Kernel(void* code, std::string name) : code(code), name(std::move(name)) {}
-  void* const code;
-  const std::string name;
-};
-
-struct LaunchShape {
-  int ndim = 1;
-  std::int64_t dims[4] = {0, 1, 1, 1};
-  std::int64_t size() const noexcept { return dims[0] * dims[1] * dims[2] * dims[3]; }
 };
 
 // One device. Everything that enqueues returns at once, whatever is queued, with the point of what it enqueued;
@@ -65,18 +51,29 @@ class Backend {
   // What a host that observes the stream has to see reached: for the legacy stream also what blocking streams have to
   // do by now. Enqueues nothing and orders nothing.
   virtual std::vector<Record> frontier(Stream& stream) = 0;
-  // A point that covers everything the stream has to do by now. With `stamp`, an operation that stores the time when it
-  // is reached.
-  virtual Point record(Stream& stream, Timestamp* stamp) = 0;
-  // What `stream` does from now on starts after `point` of `target`, a stream of any device of this kind. A failure
-  // there is passed on.
-  virtual Point wait(Stream& stream, Stream& target, Point point) = 0;
+  // A point that stands for what is in the stream by now, for the host to observe: by whomever it was put there, the
+  // legacy stream's order left out. Enqueues nothing.
+  virtual Point newest(Stream& stream) { return stream.issued(); }
+  // A point that covers everything the stream has to do by now.
+  virtual Point record(Stream& stream) = 0;
+  // The same for an event of these options. `marker` comes as that of the event's last record if nobody else holds it,
+  // else null, and becomes this record's: what `wait`, `query` … need beside the point, and `elapsed` if the options
+  // ask for timing.
+  virtual Point record(Stream& stream, const EventOptions& options, Ref<Marker>& marker) = 0;
+  // Milliseconds between two records made with timing, both complete, `begin` on a device of this kind. Throws
+  // Error(event) if they have no clock in common.
+  virtual double elapsed(const Record& begin, const Record& end) = 0;
+  // What `stream` does from now on starts after `point` of `target`, a stream of any device. A failure there is passed
+  // on.
+  virtual Point wait(Stream& stream, Stream& target, Point point, Marker* marker = nullptr) = 0;
   // Whether the point is reached. Throws AsyncError if the stream failed at or before it.
-  virtual bool query(Stream& stream, Point point) = 0;
+  virtual bool query(Stream& stream, Point point, Marker* marker = nullptr) = 0;
   // Blocks the host until then, at most for `timeout`; whether it is reached. Throws AsyncError likewise.
-  virtual bool synchronize(Stream& stream, Point point, std::chrono::nanoseconds timeout) = 0;
+  virtual bool synchronize(Stream& stream, Point point, std::chrono::nanoseconds timeout, Marker* marker = nullptr) = 0;
   // Wakes `waiter` when the point is reached or failed; false, and no wake, if it already is.
-  virtual bool notify(Stream& stream, Point point, Waiter& waiter) = 0;
+  virtual bool notify(Stream& stream, Point point, Waiter& waiter, Marker* marker = nullptr) = 0;
+  // The stream is somebody else's, and may be gone after this call. What it was given until now can still be asked for.
+  virtual void release_external(Stream& stream) noexcept { (void)stream; }
 
   // -- memory --
   // Memory for work that `stream` does from now on; for all streams and the host once `ready` is reached there. Without
@@ -94,8 +91,16 @@ class Backend {
   // `arguments` are copied: 8-byte slots as the kernel's entry expects them.
   virtual Point launch(Stream& stream, Kernel& kernel, const LaunchShape& shape,
                        std::span<const std::uint64_t> arguments) = 0;
+  // Likewise, with the blocks that the caller chose.
+  virtual Point launch_grid(Stream& stream, Kernel& kernel, const LaunchGrid& grid,
+                            std::span<const std::uint64_t> arguments) = 0;
   // The stream holds here until `pending` is completed.
   virtual Point suspend(Stream& stream, Ref<Pending> pending) = 0;
+
+  // -- code --
+  // Loads compiled code: a cubin, a fat binary, or PTX ending in a zero byte. Throws Error(value) with the driver's log
+  // if the device cannot run it. Not while a capture runs on this thread.
+  virtual Ref<Library> load_library(std::span<const std::byte> image) = 0;
 
   // -- end --
   // Takes up no more work and waits, a few seconds at most, for what is running. For the end of the process.

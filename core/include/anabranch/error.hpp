@@ -8,7 +8,7 @@
 namespace anabranch {
 
 // What went wrong, by the class of exception that Python raises for it.
-enum class ErrorKind { value, memory, device, event, kernel, fork };
+enum class ErrorKind { value, memory, device, event, kernel, fork, driver };
 
 // An error found before anything was enqueued. Thrown on the caller's thread; the call that throws it has changed
 // nothing.
@@ -19,6 +19,19 @@ class Error : public std::runtime_error {
 
  private:
   ErrorKind kind_;
+};
+
+// An error that a device's driver returned.
+class DriverError : public Error {
+ public:
+  DriverError(int code, std::string name, const std::string& message)
+      : Error(ErrorKind::driver, message), code_(code), name_(std::move(name)) {}
+  int code() const noexcept { return code_; }
+  const std::string& name() const noexcept { return name_; }
+
+ private:
+  int code_;
+  std::string name_;
 };
 
 // An error that happened in a stream. It fails the stream for good: the stream's later work does not run, and whoever
@@ -36,13 +49,20 @@ class Failure final : public RefCounted {
     if (release_payload_) release_payload_(payload_);
   }
 
+  // One that the driver told of; `code` is then not 0.
+  explicit Failure(const DriverError& error) : message_(error.what()), code_(error.code()), name_(error.name()) {}
+
   const std::string& message() const noexcept { return message_; }
+  int code() const noexcept { return code_; }
+  const std::string& name() const noexcept { return name_; }
   void* payload() const noexcept { return payload_; }
 
  private:
   std::string message_;
-  void* payload_;
-  Release release_payload_;
+  void* payload_ = nullptr;
+  Release release_payload_ = nullptr;
+  int code_ = 0;
+  std::string name_;
 };
 
 // Thrown on the host by a call that observes a failed stream.

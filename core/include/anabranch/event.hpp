@@ -8,8 +8,13 @@
 
 namespace anabranch {
 
-// When an operation completed, in nanoseconds of a steady clock of its device; 0 until then.
-class Timestamp final : public RefCounted {
+// What a backend keeps of one record of an event, where the stream and the point do not say enough. Made by
+// `Backend::record` and understood by that backend alone.
+class Marker : public RefCounted {};
+
+// When an operation completed, in nanoseconds of a steady clock of its device; 0 until then. The marker of backends
+// that read a clock of the host's.
+class Timestamp final : public Marker {
  public:
   std::atomic<std::int64_t> nanoseconds{0};
 };
@@ -18,7 +23,7 @@ class Timestamp final : public RefCounted {
 struct Record {
   Ref<Stream> stream;
   Point point = 0;
-  Ref<Timestamp> stamp;
+  Ref<Marker> marker;
 };
 
 struct EventOptions {
@@ -53,6 +58,7 @@ class Event final : public RefCounted {
 };
 
 // Milliseconds between two records made with timing; both must be complete.
-double elapsed_milliseconds(const Record& begin, const Record& end) noexcept;
+// Throws Error(event) if the two devices have no clock in common.
+double elapsed_milliseconds(const Record& begin, const Record& end);
 
 }  // namespace anabranch

@@ -29,11 +29,14 @@ struct Layout {
 // in bytes over 2^63 - 1.
 Layout row_major(int ndim, const std::int64_t* shape, std::int64_t itemsize);
 
+class Backend;
+
 // A range of the row-major elements of an array.
 struct Elements {
   std::byte* pointer = nullptr;
   Layout layout;
   std::int64_t offset = 0;
+  Backend* home = nullptr;  // whose memory it is; null: it does not matter
 };
 
 // Copies `count` elements, on this thread, now. The two must not overlap.

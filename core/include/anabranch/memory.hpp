@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <mutex>
 #include <vector>
 
@@ -20,6 +22,17 @@ enum class MemoryKind : std::uint8_t {
 struct Allocation {
   std::byte* pointer = nullptr;
   Point ready = 0;
+};
+
+// Where blocks of host memory come from: the system's heap, or pages that a driver has pinned. Any thread.
+struct HostSource {
+  static constexpr std::size_t alignment = 256;
+
+  // Null if there is no more.
+  void* (*allocate)(std::size_t bytes) noexcept = [](std::size_t bytes) noexcept {
+    return std::aligned_alloc(alignment, bytes);
+  };
+  void (*release)(void* pointer) noexcept = [](void* pointer) noexcept { std::free(pointer); };
 };
 
 // Bytes [low, high) of a block.

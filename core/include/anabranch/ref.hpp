@@ -20,6 +20,9 @@ class RefCounted {
     if (count_.fetch_sub(1, std::memory_order_acq_rel) == 1) dispose();
   }
 
+  // Whether the caller's reference is the only one. Stays true only if nobody else can get at that one.
+  bool unique() const noexcept { return count_.load(std::memory_order_acquire) == 1; }
+
   // Takes a reference unless the last one is already gone. For registries that list objects without owning them.
   bool try_retain() noexcept {
     std::uint32_t count = count_.load(std::memory_order_relaxed);

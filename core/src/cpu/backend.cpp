@@ -40,8 +40,10 @@ class HostWaiter final : public Waiter {
 
 }  // namespace
 
-CpuBackend::CpuBackend(int index, int workers, std::size_t memory)
-    : pool_("anabranch-cpu" + std::to_string(index), workers), memory_("cpu:" + std::to_string(index), memory) {
+CpuBackend::CpuBackend(int index, int workers, std::size_t memory, HostSource pinned)
+    : pool_("anabranch-cpu" + std::to_string(index), workers),
+      memory_("cpu:" + std::to_string(index), memory),
+      pinned_("cpu:" + std::to_string(index), memory, pinned) {
   capabilities_.kind = "cpu";
   capabilities_.index = index;
   capabilities_.name =
@@ -116,24 +118,40 @@ std::vector<Ref<Stream>> CpuBackend::streams() {
 
 std::vector<Record> CpuBackend::frontier(Stream& stream) { return as_cpu(stream).frontier(); }
 
-Point CpuBackend::record(Stream& stream, Timestamp* stamp) {
-  return stamp ? as_cpu(stream).push(std::make_unique<StampTask>(stamp)) : as_cpu(stream).mark();
+Point CpuBackend::record(Stream& stream) { return as_cpu(stream).mark(); }
+
+Point CpuBackend::record(Stream& stream, const EventOptions& options, Ref<Marker>& marker) {
+  if (!options.timing) return as_cpu(stream).mark();
+  auto stamp = make_ref<Timestamp>();
+  const Point point = as_cpu(stream).push(std::make_unique<StampTask>(stamp.get()));
+  marker = std::move(stamp);
+  return point;
 }
 
-Point CpuBackend::wait(Stream& stream, Stream& target, Point point) {
+double CpuBackend::elapsed(const Record& begin, const Record& end) {
+  const auto* first = static_cast<const Timestamp*>(begin.marker.get());
+  const auto* last = dynamic_cast<const Timestamp*>(end.marker.get());
+  if (!last)
+    throw Error(ErrorKind::event, "the end event is not of a CPU device, and two devices have no clock in common");
+  return static_cast<double>(last->nanoseconds.load() - first->nanoseconds.load()) * 1e-6;
+}
+
+Point CpuBackend::wait(Stream& stream, Stream& target, Point point, Marker* marker) {
   if (&stream == &target) return stream.issued();
-  if (as_cpu(target).passed(point)) return as_cpu(stream).mark();
-  return as_cpu(stream).push(std::make_unique<WaitTask>(as_cpu(target), point));
+  auto* other = dynamic_cast<CpuStream*>(&target);
+  if (!other) return as_cpu(stream).push(std::make_unique<OtherWaitTask>(target, point, marker));
+  if (other->passed(point)) return as_cpu(stream).mark();
+  return as_cpu(stream).push(std::make_unique<WaitTask>(*other, point));
 }
 
-bool CpuBackend::query(Stream& stream, Point point) {
+bool CpuBackend::query(Stream& stream, Point point, Marker*) {
   Ref<Failure> failure;
   const bool reached = as_cpu(stream).reached(point, &failure);
   if (failure) throw AsyncError(std::move(failure));
   return reached;
 }
 
-bool CpuBackend::synchronize(Stream& stream, Point point, std::chrono::nanoseconds timeout) {
+bool CpuBackend::synchronize(Stream& stream, Point point, std::chrono::nanoseconds timeout, Marker*) {
   if (query(stream, point)) return true;
   HostWaiter waiter;
   if (as_cpu(stream).add_waiter(waiter, point) && !waiter.wait(timeout)) {
@@ -142,19 +160,21 @@ bool CpuBackend::synchronize(Stream& stream, Point point, std::chrono::nanosecon
   return query(stream, point);
 }
 
-bool CpuBackend::notify(Stream& stream, Point point, Waiter& waiter) {
+bool CpuBackend::notify(Stream& stream, Point point, Waiter& waiter, Marker*) {
   return as_cpu(stream).add_waiter(waiter, point);
 }
 
-Allocation CpuBackend::allocate(Stream* stream, std::size_t bytes, MemoryKind) {
-  return memory_.allocate(stream, bytes);
+Allocation CpuBackend::allocate(Stream* stream, std::size_t bytes, MemoryKind kind) {
+  return memory_of(kind).allocate(stream, bytes);
 }
 
-void CpuBackend::free(std::byte* pointer, std::size_t bytes, MemoryKind, std::vector<Use> uses) noexcept {
-  memory_.free(pointer, bytes, std::move(uses));
+void CpuBackend::free(std::byte* pointer, std::size_t bytes, MemoryKind kind, std::vector<Use> uses) noexcept {
+  memory_of(kind).free(pointer, bytes, std::move(uses));
 }
 
-std::size_t CpuBackend::free_memory() { return memory_.available(); }
+std::size_t CpuBackend::free_memory() {
+  return std::min(memory_.available(), capabilities_.total_memory - pinned_.used());
+}
 
 Point CpuBackend::copy(Stream& stream, const Elements& dst, const Elements& src, std::int64_t count) {
   return as_cpu(stream).push(make_copy_task(dst, src, count));
@@ -169,8 +189,17 @@ Point CpuBackend::launch(Stream& stream, Kernel& kernel, const LaunchShape& shap
   return as_cpu(stream).push(make_kernel_task(kernel, shape, arguments));
 }
 
+Point CpuBackend::launch_grid(Stream&, Kernel& kernel, const LaunchGrid&, std::span<const std::uint64_t>) {
+  throw Error(ErrorKind::device,
+              "kernel '" + kernel.name + "' is launched with blocks, which " + capabilities_.name + " does not have");
+}
+
 Point CpuBackend::suspend(Stream& stream, Ref<Pending> pending) {
   return as_cpu(stream).push(std::make_unique<PendingTask>(std::move(pending)));
+}
+
+Ref<Library> CpuBackend::load_library(std::span<const std::byte>) {
+  throw Error(ErrorKind::device, "cpu:" + std::to_string(capabilities_.index) + " runs no compiled GPU code");
 }
 
 void CpuBackend::stop() noexcept { pool_.stop(std::chrono::seconds(5)); }

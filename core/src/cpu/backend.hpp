@@ -14,7 +14,7 @@ namespace anabranch::cpu {
 // A device made of worker threads of this process. Lives until the process ends.
 class CpuBackend final : public Backend {
  public:
-  CpuBackend(int index, int workers, std::size_t memory);
+  CpuBackend(int index, int workers, std::size_t memory, HostSource pinned = {});
 
   Ref<Stream> create_stream(StreamOptions options) override;
   Ref<Stream> default_stream(StreamRole role) override;
@@ -22,11 +22,13 @@ class CpuBackend final : public Backend {
   std::vector<Ref<Stream>> streams() override;
 
   std::vector<Record> frontier(Stream& stream) override;
-  Point record(Stream& stream, Timestamp* stamp) override;
-  Point wait(Stream& stream, Stream& target, Point point) override;
-  bool query(Stream& stream, Point point) override;
-  bool synchronize(Stream& stream, Point point, std::chrono::nanoseconds timeout) override;
-  bool notify(Stream& stream, Point point, Waiter& waiter) override;
+  Point record(Stream& stream) override;
+  Point record(Stream& stream, const EventOptions& options, Ref<Marker>& marker) override;
+  double elapsed(const Record& begin, const Record& end) override;
+  Point wait(Stream& stream, Stream& target, Point point, Marker* marker = nullptr) override;
+  bool query(Stream& stream, Point point, Marker* marker = nullptr) override;
+  bool synchronize(Stream& stream, Point point, std::chrono::nanoseconds timeout, Marker* marker = nullptr) override;
+  bool notify(Stream& stream, Point point, Waiter& waiter, Marker* marker = nullptr) override;
 
   Allocation allocate(Stream* stream, std::size_t bytes, MemoryKind kind) override;
   void free(std::byte* pointer, std::size_t bytes, MemoryKind kind, std::vector<Use> uses) noexcept override;
@@ -36,7 +38,11 @@ class CpuBackend final : public Backend {
   Point fill(Stream& stream, const Elements& dst, const void* value, std::int64_t count) override;
   Point launch(Stream& stream, Kernel& kernel, const LaunchShape& shape,
                std::span<const std::uint64_t> arguments) override;
+  Point launch_grid(Stream& stream, Kernel& kernel, const LaunchGrid& grid,
+                    std::span<const std::uint64_t> arguments) override;
   Point suspend(Stream& stream, Ref<Pending> pending) override;
+
+  Ref<Library> load_library(std::span<const std::byte> image) override;
 
   void stop() noexcept override;
 
@@ -45,8 +51,12 @@ class CpuBackend final : public Backend {
   Ref<CpuStream> open(StreamOptions options);
   void recycle(CpuStream& stream) noexcept;
 
+  // Pinned memory is slow to make and to give back, so it has a cache of its own.
+  MemoryPool& memory_of(MemoryKind kind) noexcept { return kind == MemoryKind::pinned ? pinned_ : memory_; }
+
   Pool pool_;
   MemoryPool memory_;
+  MemoryPool pinned_;
   LegacyOrder order_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<CpuStream>> all_;  // every stream ever made; those not in use are in `idle_` too

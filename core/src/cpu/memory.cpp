@@ -11,7 +11,7 @@
 namespace anabranch::cpu {
 namespace {
 
-constexpr std::size_t alignment = 256;
+constexpr std::size_t alignment = HostSource::alignment;
 // Cached memory over this goes back to the system.
 constexpr std::size_t release_threshold = std::size_t{1} << 30;
 // How many blocks of a size are looked at before a new one is made.
@@ -72,10 +72,10 @@ Allocation MemoryPool::allocate(const Stream* stream, std::size_t bytes) {
   }
   void* pointer = nullptr;
   if (used_ + size <= limit_) {
-    pointer = std::aligned_alloc(alignment, size);
+    pointer = source_.allocate(size);
     if (!pointer) {
       trim(0);
-      pointer = std::aligned_alloc(alignment, size);
+      pointer = source_.allocate(size);
     }
   }
   if (!pointer) {
@@ -88,6 +88,7 @@ Allocation MemoryPool::allocate(const Stream* stream, std::size_t bytes) {
 }
 
 void MemoryPool::free(std::byte* pointer, std::size_t bytes, std::vector<Use> uses) noexcept {
+  std::erase_if(uses, [](const Use& use) { return is_over(use.stream, use.used); });
   const std::size_t size = rounded(bytes);
   if (uses.size() > 1) {
     after(
@@ -131,7 +132,7 @@ void MemoryPool::trim(std::size_t keep) noexcept {
     auto& [size, blocks] = *entry;
     std::erase_if(blocks, [&, size = size](const Block& block) {
       if (block.stream || cached_ <= keep) return false;
-      std::free(block.pointer);
+      source_.release(block.pointer);
       cached_ -= size;
       return true;
     });

@@ -16,12 +16,15 @@ namespace anabranch::cpu {
 // Sizes are rounded up to a quarter of a power of two, so at most a fifth of a block is unused.
 class MemoryPool {
  public:
-  MemoryPool(std::string device, std::size_t limit) : device_(std::move(device)), limit_(limit) {}
+  MemoryPool(std::string device, std::size_t limit, HostSource source = {})
+      : device_(std::move(device)), limit_(limit), source_(source) {}
 
   // Throws Error(memory) if `limit` would be passed, or the system has no more.
   Allocation allocate(const Stream* stream, std::size_t bytes);
   void free(std::byte* pointer, std::size_t bytes, std::vector<Use> uses) noexcept;
   std::size_t available();
+  // Bytes that are not available.
+  std::size_t used() { return limit_ - available(); }
 
  private:
   struct Block {
@@ -38,6 +41,7 @@ class MemoryPool {
 
   const std::string device_;  // for messages
   const std::size_t limit_;
+  const HostSource source_;
   std::mutex mutex_;
   std::map<std::size_t, std::vector<Block>> blocks_;
   std::size_t used_ = 0;    // bytes in blocks that are handed out or not yet free for everyone

@@ -30,6 +30,23 @@ Step WaitTask::start(CpuStream& stream, Ref<Failure>& failure) noexcept {
   return Step::done;
 }
 
+Step OtherWaitTask::start(CpuStream& stream, Ref<Failure>& failure) noexcept {
+  stream_ = &stream;
+  stream.rest();
+  Backend& backend = target_->backend();
+  try {
+    if (backend.notify(*target_, until_, *this, marker_.get())) return Step::parked;
+    backend.query(*target_, until_, marker_.get());
+  } catch (const AsyncError& error) {
+    failure = error.failure();
+  } catch (const DriverError& error) {
+    failure = make_ref<Failure>(error);
+  } catch (const std::exception& error) {
+    failure = make_ref<Failure>(error.what());
+  }
+  return Step::done;
+}
+
 Step PendingTask::start(CpuStream& stream, Ref<Failure>& failure) noexcept {
   // Kept here: once entered, the operation may complete and the task be gone before `start` is called.
   const Ref<Pending> pending = pending_;

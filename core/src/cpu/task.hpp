@@ -43,6 +43,22 @@ class WaitTask final : public Task, private Waiter {
   CpuStream* stream_ = nullptr;
 };
 
+// The same for a stream of another kind of device.
+class OtherWaitTask final : public Task, private Waiter {
+ public:
+  OtherWaitTask(Stream& target, Point point, Marker* marker)
+      : target_(Ref<Stream>::share(&target)), until_(point), marker_(Ref<Marker>::share(marker)) {}
+  Step start(CpuStream& stream, Ref<Failure>& failure) noexcept override;
+
+ private:
+  void wake(const Ref<Failure>& failure) noexcept override { stream_->resume(failure); }
+
+  Ref<Stream> target_;
+  Point until_;
+  Ref<Marker> marker_;
+  CpuStream* stream_ = nullptr;
+};
+
 // Parks the stream until something outside lets it go on.
 class PendingTask final : public Task {
  public:

@@ -89,28 +89,41 @@ std::vector<Record> NullBackend::frontier(Stream& stream) {
   return {{Ref<Stream>::share(&stream), stream.issued(), nullptr}};
 }
 
-Point NullBackend::record(Stream& stream, Timestamp* stamp) {
-  if (stamp) return enqueue({"record", stream.name()}, stream, {.stamp = Ref<Timestamp>::share(stamp)});
+Point NullBackend::record(Stream& stream) {
   note({"record", stream.name(), {}, stream.issued()});
   return stream.issued();
 }
 
-Point NullBackend::wait(Stream& stream, Stream& target, Point point) {
+Point NullBackend::record(Stream& stream, const EventOptions& options, Ref<Marker>& marker) {
+  if (!options.timing) return record(stream);
+  auto stamp = make_ref<Timestamp>();
+  marker = stamp;
+  return enqueue({"record", stream.name()}, stream, {.stamp = std::move(stamp)});
+}
+
+double NullBackend::elapsed(const Record& begin, const Record& end) {
+  const auto time = [](const Record& record) {
+    return static_cast<const Timestamp&>(*record.marker).nanoseconds.load();
+  };
+  return static_cast<double>(time(end) - time(begin)) * 1e-6;
+}
+
+Point NullBackend::wait(Stream& stream, Stream& target, Point point, Marker*) {
   return enqueue({"wait", stream.name(), target.name(), point}, stream,
                  {.target = Ref<NullStream>::share(&as_null(target)), .until = point});
 }
 
-bool NullBackend::query(Stream& stream, Point point) {
+bool NullBackend::query(Stream& stream, Point point, Marker*) {
   note({"query", stream.name(), {}, point});
   return as_null(stream).reached(point);
 }
 
-bool NullBackend::synchronize(Stream& stream, Point point, std::chrono::nanoseconds timeout) {
+bool NullBackend::synchronize(Stream& stream, Point point, std::chrono::nanoseconds timeout, Marker*) {
   note({"synchronize", stream.name(), {}, point});
   return as_null(stream).synchronize(point, timeout);
 }
 
-bool NullBackend::notify(Stream& stream, Point point, Waiter& waiter) {
+bool NullBackend::notify(Stream& stream, Point point, Waiter& waiter, Marker*) {
   note({"notify", stream.name(), {}, point});
   return as_null(stream).add_waiter(waiter, point);
 }
@@ -139,8 +152,16 @@ Point NullBackend::launch(Stream& stream, Kernel& kernel, const LaunchShape&, st
   return enqueue({"launch", stream.name(), kernel.name}, stream, {});
 }
 
+Point NullBackend::launch_grid(Stream& stream, Kernel& kernel, const LaunchGrid&, std::span<const std::uint64_t>) {
+  return enqueue({"launch_grid", stream.name(), kernel.name}, stream, {});
+}
+
 Point NullBackend::suspend(Stream& stream, Ref<Pending> pending) {
   return enqueue({"suspend", stream.name()}, stream, {.pending = std::move(pending)});
+}
+
+Ref<Library> NullBackend::load_library(std::span<const std::byte>) {
+  throw Error(ErrorKind::device, capabilities_.name + " runs no code");
 }
 
 }  // namespace anabranch::null

@@ -41,11 +41,13 @@ class NullBackend final : public Backend {
   std::vector<Ref<Stream>> streams() override;
 
   std::vector<Record> frontier(Stream& stream) override;
-  Point record(Stream& stream, Timestamp* stamp) override;
-  Point wait(Stream& stream, Stream& target, Point point) override;
-  bool query(Stream& stream, Point point) override;
-  bool synchronize(Stream& stream, Point point, std::chrono::nanoseconds timeout) override;
-  bool notify(Stream& stream, Point point, Waiter& waiter) override;
+  Point record(Stream& stream) override;
+  Point record(Stream& stream, const EventOptions& options, Ref<Marker>& marker) override;
+  double elapsed(const Record& begin, const Record& end) override;
+  Point wait(Stream& stream, Stream& target, Point point, Marker* marker = nullptr) override;
+  bool query(Stream& stream, Point point, Marker* marker = nullptr) override;
+  bool synchronize(Stream& stream, Point point, std::chrono::nanoseconds timeout, Marker* marker = nullptr) override;
+  bool notify(Stream& stream, Point point, Waiter& waiter, Marker* marker = nullptr) override;
 
   Allocation allocate(Stream* stream, std::size_t bytes, MemoryKind kind) override;
   void free(std::byte* pointer, std::size_t bytes, MemoryKind kind, std::vector<Use> uses) noexcept override;
@@ -55,7 +57,11 @@ class NullBackend final : public Backend {
   Point fill(Stream& stream, const Elements& dst, const void* value, std::int64_t count) override;
   Point launch(Stream& stream, Kernel& kernel, const LaunchShape& shape,
                std::span<const std::uint64_t> arguments) override;
+  Point launch_grid(Stream& stream, Kernel& kernel, const LaunchGrid& grid,
+                    std::span<const std::uint64_t> arguments) override;
   Point suspend(Stream& stream, Ref<Pending> pending) override;
+
+  Ref<Library> load_library(std::span<const std::byte> image) override;
 
   void stop() noexcept override {}
 

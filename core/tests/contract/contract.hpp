@@ -12,6 +12,7 @@ struct Instance {
   Backend& second;
   Backend& (*make)(std::size_t memory);  // one more with that much memory; never destroyed
   bool legacy_order;                     // whether the legacy stream is in order with blocking streams
+  bool limits_memory;                    // whether `make` heeds `memory`
   bool runs_work;                        // whether copies and fills change memory, which the host may touch
 };
 

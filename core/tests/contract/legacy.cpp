@@ -201,11 +201,9 @@ TEST(an_event_on_a_blocking_stream_covers_the_legacy_stream) {
   event.record(*device.blocking);
   device.turn();
   CHECK(!event.query());
-  CHECK_EQUAL(event.last().stamp->nanoseconds.load(), 0);
   gate.open();
   finish(*device.blocking);
   CHECK(event.query());
-  CHECK(event.last().stamp->nanoseconds > 0);
 }
 
 TEST(an_event_on_the_legacy_stream_leaves_non_blocking_streams_out) {
@@ -213,7 +211,7 @@ TEST(an_event_on_the_legacy_stream_leaves_non_blocking_streams_out) {
   Event event(device.backend, {});
   const Gate gate(*device.free);
   event.record(*device.legacy);
-  CHECK(event.query());
+  CHECK(eventually([&] { return event.query(); }));
 }
 
 TEST(the_frontier_of_the_legacy_stream_covers_blocking_streams) {
@@ -261,9 +259,9 @@ TEST(devices_have_legacy_streams_of_their_own) {
 TEST(a_failure_that_is_over_passes_through_the_legacy_order) {
   Device device;
   CHECK_EQUAL(failure_at(*device.blocking, fail(*device.blocking, "broken")), "broken");
-  const Point recorded = device.backend.record(*device.legacy, nullptr);
+  const Point recorded = device.backend.record(*device.legacy);
   CHECK_EQUAL(failure_at(*device.legacy, recorded), "broken");
-  CHECK_EQUAL(failure_at(*device.other, device.backend.record(*device.other, nullptr)), "broken");
+  CHECK_EQUAL(failure_at(*device.other, device.backend.record(*device.other)), "broken");
 }
 
 TEST(a_failure_passes_through_the_legacy_order) {

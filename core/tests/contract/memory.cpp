@@ -16,6 +16,12 @@ Ref<Storage> allocate(Stream& stream, std::size_t bytes) {
   return Storage::allocate(stream.backend(), &stream, bytes, MemoryKind::device);
 }
 
+// A device of so much memory.
+Backend& limited() {
+  need(instance().limits_memory, "has all the memory there is");
+  return instance().make(limit);
+}
+
 ByteRange all(const Storage& storage) { return {0, storage.bytes()}; }
 
 // Enqueues an operation that uses the storage.
@@ -37,11 +43,11 @@ TEST(storage_is_what_was_asked_for) {
   const auto distance =
       reinterpret_cast<std::intptr_t>(storage->pointer()) - reinterpret_cast<std::intptr_t>(other->pointer());
   CHECK(std::abs(distance) >= 1000);
-  CHECK(storage->uses(Access::read_write, all(*storage)).empty());
+  for (const Use& use : storage->uses(Access::read_write, all(*storage))) CHECK(use.stream == a);
 }
 
 TEST(no_bytes_need_no_memory) {
-  Backend& device = instance().make(limit);
+  Backend& device = limited();
   const auto a = stream(device);
   const auto storage = allocate(*a, 0);
   CHECK_EQUAL(storage->bytes(), std::size_t{0});
@@ -49,7 +55,7 @@ TEST(no_bytes_need_no_memory) {
 }
 
 TEST(memory_is_counted) {
-  Backend& device = instance().make(limit);
+  Backend& device = limited();
   CHECK_EQUAL(device.capabilities().total_memory, limit);
   CHECK_EQUAL(device.free_memory(), limit);
   const auto a = stream(device);
@@ -72,7 +78,7 @@ TEST(memory_may_be_allocated_for_no_stream) {
 }
 
 TEST(exhausted_memory_is_an_error_with_the_numbers) {
-  Backend& device = instance().make(limit);
+  Backend& device = limited();
   const auto a = stream(device);
   const auto storage = allocate(*a, most);
   for (const std::size_t bytes : {most, limit + 1, std::size_t{1} << 62}) {
@@ -90,7 +96,7 @@ TEST(exhausted_memory_is_an_error_with_the_numbers) {
 }
 
 TEST(memory_is_given_back_after_its_use) {
-  Backend& device = instance().make(limit);
+  Backend& device = limited();
   const auto a = stream(device);
   const auto b = stream(device);
   auto storage = allocate(*a, most);
@@ -105,7 +111,7 @@ TEST(memory_is_given_back_after_its_use) {
 }
 
 TEST(memory_is_given_back_after_every_use) {
-  Backend& device = instance().make(limit);
+  Backend& device = limited();
   const auto a = stream(device);
   const auto b = stream(device);
   const auto c = stream(device);
@@ -128,7 +134,7 @@ TEST(memory_is_given_back_after_every_use) {
 }
 
 TEST(memory_is_given_back_after_use_by_another_device) {
-  Backend& device = instance().make(limit);
+  Backend& device = limited();
   const auto a = stream(device);
   const auto there = stream(instance().second);
   auto storage = allocate(*a, most);
@@ -142,7 +148,7 @@ TEST(memory_is_given_back_after_use_by_another_device) {
 }
 
 TEST(memory_is_given_back_though_its_use_failed) {
-  Backend& device = instance().make(limit);
+  Backend& device = limited();
   const auto a = stream(device);
   const auto b = stream(device);
   auto storage = allocate(*a, most);
@@ -157,7 +163,7 @@ TEST(memory_is_given_back_though_its_use_failed) {
 }
 
 TEST(memory_may_be_used_while_its_stream_is_gone) {
-  Backend& device = instance().make(limit);
+  Backend& device = limited();
   auto a = stream(device);
   auto storage = allocate(*a, most);
   Gate gate(*a);

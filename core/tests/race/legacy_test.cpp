@@ -52,7 +52,7 @@ TEST(legacy_operations_run_alone_among_blocking_ones) {
       call(*own, [&crossing] { crossing.blocking(); });
       if (round % 3 == t % 3) call(*legacy, [&crossing] { crossing.legacy(); });
       if (round % 5 == 0) call(*free, [] {});
-      if (round % 40 == 0) device.wait(*own, *legacy, device.record(*legacy, nullptr));
+      if (round % 40 == 0) device.wait(*own, *legacy, device.record(*legacy));
       if (round % 70 == 0) finish(*own);
       if (round % 50 == 0 && t % 2 == 0) own = stream(device, "another", false);
     }
@@ -82,7 +82,7 @@ TEST(looking_at_the_legacy_stream_covers_work_put_in_before) {
   for (int round = 1; round <= 3000; ++round) {
     for (const auto& each : streams) call(*each, [&run] { ++run; });
     if (round % 2) {
-      finish(*legacy, device.record(*legacy, nullptr));
+      finish(*legacy, device.record(*legacy));
     } else {
       for (const Record& record : device.frontier(*legacy)) finish(*record.stream, record.point);
     }

@@ -66,7 +66,7 @@ TEST(one_event_is_recorded_and_waited_for_by_many_threads) {
       event.query();
       const Record record = event.last();
       finish(*record.stream, record.point);
-      if (record.stamp->nanoseconds == 0) std::abort();
+      if (static_cast<const Timestamp&>(*record.marker).nanoseconds == 0) std::abort();
     }
   });
   CHECK(event.query());

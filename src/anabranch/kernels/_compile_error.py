@@ -18,7 +18,7 @@ from anabranch.kernels._signature import Signature, describe
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 # How Numba writes a place: "typing of setitem at /home/ada/wave.py (12)".
 _PLACE: Final = re.compile(r"\b(?:at|from) (?P<file>[^\n]+?) \((?P<line>\d+)\)")
-_LIBRARIES: Final = frozenset({"numba", "numpy", "llvmlite"})
+_LIBRARIES: Final = frozenset({"numba", "numba_cuda_mlir", "numpy", "llvmlite"})
 _CALL: Final = re.compile(r">>> (.+)")
 _CLASS: Final = re.compile(r"^(?:\w+Error|\w+Exception): (?=\S)")
 _REJECTED: Final = "Rejected as the implementation raised a specific error:"
@@ -30,6 +30,11 @@ _PLACE_AFTER: Final = re.compile(r",? (?:Raised from|defined at) [^\n]+ \(\d+\)$
 _READONLY: Final = "Cannot modify readonly array"
 _RECURSION: Final = "compiler re-entrant"
 _MAX_DECORATOR_LINES: Final = 30
+
+NO_MEMORY: Final = (
+    "a kernel cannot allocate memory (new arrays, expressions over whole arrays, lists, dicts, "
+    "strings): nobody could catch the failure; pass an array in"
+)
 
 
 def definition(function: FunctionType) -> tuple[str, int]:
@@ -80,17 +85,18 @@ def from_compiler(
 def find_place(function: FunctionType, error: Exception) -> tuple[str, int]:
     """Return the innermost place in the user's source that an error of Numba names."""
     for match in _PLACE.finditer(_COLOUR.sub("", str(error))):
-        if _is_users(match["file"]):
+        if is_users(match["file"]):
             return match["file"], int(match["line"])
     at = getattr(error, "loc", None)
     file, line = getattr(at, "filename", None), getattr(at, "line", None)
-    if isinstance(file, str) and isinstance(line, int) and _is_users(file):
+    if isinstance(file, str) and isinstance(line, int) and is_users(file):
         return file, line
     return definition(function)
 
 
-def _is_users(file: str) -> bool:
-    return not _LIBRARIES & set(re.split(r"[\\/]", file))
+def is_users(file: str) -> bool:
+    """Whether a file is none of a compiler's, nor source that was generated."""
+    return not file.startswith("<anabranch") and not _LIBRARIES & set(re.split(r"[\\/]", file))
 
 
 def _reason(message: str) -> str:

@@ -15,7 +15,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Final
 
 from anabranch.kernels import _cache
-from anabranch.kernels._compile_error import compile_error, definition, find_place, from_compiler
+from anabranch.kernels._compile_error import NO_MEMORY, compile_error, definition, find_place, from_compiler
 from anabranch.kernels._fingerprint import UncacheableError, fingerprint
 from anabranch.kernels._parameter import Parameter
 from anabranch.kernels._reference import constants
@@ -104,10 +104,7 @@ def _missing_symbols(
 
     place = definition(function)
     if any(map(_ALLOCATION.match, names)):
-        reason = (
-            "a kernel cannot allocate memory (new arrays, expressions over whole arrays, lists, dicts, "
-            "strings): nobody could catch the failure; pass an array in"
-        )
+        reason = NO_MEMORY
         place = find_place(function, find_allocation(function, parameters, signature))
     elif any(map(_PYTHON.match, names)):
         reason = "a kernel cannot print or use Python objects: no interpreter runs where it does"

@@ -10,8 +10,8 @@ from numba.core.typing.templates import AbstractTemplate, infer_global, signatur
 from numba.extending import lower_builtin
 
 from anabranch.kernels._atomic import atomic_add, atomic_max, atomic_min
+from anabranch.kernels._atomic_rule import atomic_signature
 
-_FLOATS: Final = (types.float32, types.float64)
 # Names of LLVM's operations: signed integers, unsigned integers, floats.
 _OPERATIONS: Final = {
     atomic_add: ("add", "add", "fadd"),
@@ -27,15 +27,8 @@ def _declare(function: Any, operations: tuple[str, str, str]) -> None:
         key = function
 
         def generic(self, args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
-            if kws or len(args) != 3:
-                raise errors.TypingError(f"{name} takes three arguments: array, index, value")
-            array, index, value = args
-            _check_array(name, array)
-            _check_index(name, array, index)
-            if not self.context.can_convert(value, array.dtype):
-                raise errors.TypingError(f"{name}: a value of {value} cannot become {array.dtype}")
-            ints = types.intp if array.ndim == 1 else types.UniTuple(types.intp, array.ndim)
-            return signature(array.dtype, array, ints, array.dtype)
+            result, *accepted = atomic_signature(name, types, errors, self.context, args, kws)
+            return signature(result, *accepted)
 
     infer_global(function, types.Function(Template))
 
@@ -44,26 +37,6 @@ def _declare(function: Any, operations: tuple[str, str, str]) -> None:
 
     lower_builtin(function, types.Array, types.intp, types.Any)(lower)
     lower_builtin(function, types.Array, types.BaseTuple, types.Any)(lower)
-
-
-def _check_array(name: str, array: Any) -> None:
-    if not isinstance(array, types.Array):
-        raise errors.TypingError(f"{name}: the first argument is an array, not {array}")
-    if not array.mutable:
-        raise errors.TypingError(f"{name}: Cannot modify readonly array of type: {array}")
-    if not isinstance(array.dtype, types.Integer) and array.dtype not in _FLOATS:
-        raise errors.TypingError(f"{name} works on integers, float32 and float64, not on an array of {array.dtype}")
-
-
-def _check_index(name: str, array: Any, index: Any) -> None:
-    items: Any = index
-    parts = tuple(items) if isinstance(index, types.BaseTuple) else (items,)
-    if not all(isinstance(part, types.Integer) for part in parts):
-        raise errors.TypingError(f"{name}: the index is an int or a tuple of ints, not {index}")
-    if len(parts) != array.ndim:
-        raise errors.TypingError(
-            f"{name}: an array of {array.ndim} dimensions takes {array.ndim} indices, not {len(parts)}"
-        )
 
 
 def _lower(operations: Any, context: Any, builder: Any, sig: Any, args: tuple[Any, ...]) -> Any:

@@ -15,6 +15,7 @@ from anabranch.kernels._signature import Signature, check_signature
 
 if TYPE_CHECKING:
     from anabranch.kernels._cpu_object import Compiled
+    from anabranch.kernels._cuda import CompiledPTX
 
 
 class Kernel(KernelBase):
@@ -28,11 +29,14 @@ class Kernel(KernelBase):
         The parameters after the index.
     compiled_cpu : dict
         Native code for the CPU per signature, filled by `compile_cpu`. A reader needs no lock.
+    compiled_cuda : dict
+        Code for CUDA per signature and compute capability, filled by `compile_cuda`.
     """
 
     name: str
     parameters: tuple[Parameter, ...]
     compiled_cpu: dict[Signature, Compiled]
+    compiled_cuda: dict[tuple[Signature, tuple[int, int]], CompiledPTX]
 
     def __init__(self, function: FunctionType, scope: dict[str, Any]) -> None:
         self.parameters = read_parameters(function, scope)
@@ -41,6 +45,7 @@ class Kernel(KernelBase):
         self._function = function
         self.name = function.__name__
         self.compiled_cpu = {}
+        self.compiled_cuda = {}
         self._compiling = threading.Lock()
 
     def compile_cpu(self, signature: Signature) -> Compiled:
@@ -80,6 +85,38 @@ class Kernel(KernelBase):
 
                 compiled = compile_kernel(self._function, self.parameters, signature)
                 self.compiled_cpu[signature] = compiled
+        return compiled
+
+    def compile_cuda(self, signature: Signature, capability: tuple[int, int]) -> CompiledPTX:
+        """Return code for CUDA devices of a compute capability, compiled at most once. Needs no device.
+
+        Parameters
+        ----------
+        signature : tuple
+            As for `compile_cpu`.
+        capability : tuple of int
+            Such as ``(9, 0)``.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The kernel does not take such arguments.
+        anabranch.CompileError
+            The function cannot be compiled.
+        ModuleNotFoundError
+            numba-cuda-mlir is not installed.
+        """
+        compiled = self.compiled_cuda.get((signature, capability))
+        if compiled is not None:
+            return compiled
+        check_signature(self.name, self.parameters, signature)
+        with self._compiling:
+            compiled = self.compiled_cuda.get((signature, capability))
+            if compiled is None:
+                from anabranch.kernels._cuda import compile_kernel
+
+                compiled = compile_kernel(self._function, self.parameters, signature, capability)
+                self.compiled_cuda[signature, capability] = compiled
         return compiled
 
     def __call__(self, *args: object, **kwargs: object) -> NoReturn:

@@ -20,7 +20,9 @@ _CLOSURE: Final = frozenset({"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR
 _ATTRIBUTE: Final = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 
 # Packages whose functions Numba knows, or whose behaviour is fixed by their version.
-_LIBRARIES: Final = frozenset({"builtins", "cmath", "llvmlite", "math", "numba", "numpy", "operator"})
+_LIBRARIES: Final = frozenset(
+    {"builtins", "cmath", "llvmlite", "math", "numba", "numba_cuda_mlir", "numpy", "operator"}
+)
 
 
 class Reference(NamedTuple):

@@ -1,0 +1,92 @@
+#pragma once
+
+// Compiled kernels, and what a launch of one says. A backend implements, for its device:
+//
+//   Backend::load_library   `Library`, one per image and device; on CUDA a CUlibrary, or a CUmodule of the primary
+//   context Library::find           `Kernel`, which holds a reference to its library; on CUDA it also holds the
+//   CUfunction Kernel::attributes …    what the driver says of the function Backend::launch         an index space: the
+//   backend chooses the grid (see `LaunchShape`) Backend::launch_grid    a grid that the caller chose (see
+//   `LaunchGrid`)
+//
+// Where a device loads no images (the CPU, whose kernels are functions of this process) `load_library` and
+// `launch_grid` throw Error(device).
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "anabranch/ref.hpp"
+
+namespace anabranch {
+
+// Where a parameter lies in a kernel's parameter space, in bytes.
+struct ParameterPlace {
+  std::size_t offset = 0;
+  std::size_t size = 0;
+};
+
+// What the driver says of a kernel; sizes in bytes.
+struct KernelAttributes {
+  int registers = 0;              // per thread
+  int max_threads = 0;            // in one block of it
+  std::size_t shared_memory = 0;  // static, per block
+  std::size_t local_memory = 0;   // per thread
+  std::size_t constant_memory = 0;
+  std::size_t max_shared_memory = 0;  // static and dynamic together, with the opt-in beyond 48 KiB
+  int binary_version = 0;             // 90 for sm_90
+};
+
+// A compiled kernel. `code` is the entry for its device; on the CPU
+//   void (int64_t begin, int64_t end, const int64_t* dims, const void* arguments)
+// runs the indices [begin, end) of the flattened, row-major index space. On CUDA it is a CUfunction. Lives until its
+// last launch has run.
+class Kernel : public RefCounted {
+ public:
+  Kernel(void* code, std::string name) : code(code), name(std::move(name)) {}
+  void* const code;
+  const std::string name;
+
+  virtual KernelAttributes attributes() { return {}; }
+  // In order; empty where the device cannot tell (drivers before CUDA 12.4).
+  virtual std::vector<ParameterPlace> parameters() { return {}; }
+  // How many blocks of so many threads and so many bytes of dynamic shared memory one multiprocessor runs at a time.
+  virtual int resident_blocks(int threads, std::size_t shared_memory) {
+    (void)threads, (void)shared_memory;
+    return 0;
+  }
+};
+
+// Code loaded for one device.
+class Library : public RefCounted {
+ public:
+  // The kernel of that symbol. `name` is the one for messages. `slots` says at which 8-byte slot of a launch's
+  // arguments each parameter starts, one entry per parameter of the symbol (those for the index space of `launch` left
+  // out); a parameter's value lies there as it is in parameter space, so that &arguments[slots[i]] is the pointer that
+  // the driver wants. Throws Error(value) if there is no such symbol.
+  virtual Ref<Kernel> find(const std::string& symbol, std::string name, std::vector<std::uint32_t> slots) = 0;
+};
+
+// A launch over an index space: each index once, row-major. On a device of blocks the kernel's first `ndim` parameters
+// are the sizes, as int64 (&dims[0] and so on), its other parameters as `Library::find` was told; the grid is
+// one-dimensional, the kernel strides over what the grid leaves: blocks = min(ceil(size / block), 2^31 - 1).
+struct LaunchShape {
+  int ndim = 1;
+  std::int64_t dims[4] = {0, 1, 1, 1};
+  int block = 0;  // threads per block; 0: the device's choice (256, less where the kernel's registers allow less)
+  std::int64_t size() const noexcept { return dims[0] * dims[1] * dims[2] * dims[3]; }
+};
+
+// A launch of exactly these blocks, for kernels that compute their own index. Dynamic shared memory above 48 KiB is
+// opted in to.
+struct LaunchGrid {
+  std::uint32_t grid[3] = {1, 1, 1};
+  std::uint32_t block[3] = {1, 1, 1};
+  std::uint32_t cluster[3] = {0, 0, 0};  // blocks per cluster; 0: none
+  std::uint32_t shared_memory = 0;       // dynamic, bytes
+  bool cooperative = false;              // all blocks run at the same time, and may wait for each other
+};
+
+}  // namespace anabranch

@@ -1,0 +1,365 @@
+#include "backend.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "anabranch/runtime.hpp"
+
+namespace anabranch::cuda {
+namespace {
+
+// How long a host thread asks again and again before it sleeps between the questions.
+constexpr auto spin_time = std::chrono::microseconds(200);
+constexpr auto shortest_sleep = std::chrono::microseconds(10);
+constexpr auto longest_sleep = std::chrono::microseconds(500);
+
+// Those that are in use.
+std::mutex opened_mutex;
+std::vector<CudaBackend*> opened_devices;
+
+CudaStream& as_own(Stream& stream) noexcept { return static_cast<CudaStream&>(stream); }
+CudaMarker* as_marker(Marker* marker) noexcept { return static_cast<CudaMarker*>(marker); }
+
+}  // namespace
+
+CudaBackend::CudaBackend(int ordinal, int index) : ordinal_(ordinal) {
+  const auto need = [](CUresult status) {
+    if (status != CUDA_SUCCESS) throw driver_error(status, "asking a device");
+  };
+  need(driver->cuDeviceGet(&device_, ordinal));
+  char name[256] = {};
+  need(driver->cuDeviceGetName(name, sizeof name, device_));
+  need(driver->cuDeviceTotalMem(&capabilities_.total_memory, device_));
+  capabilities_.kind = "cuda";
+  capabilities_.index = index;
+  capabilities_.name = name;
+  // What the driver says of it, which it does only once there is a context.
+  const int major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+  capabilities_.architecture = 10 * major + attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  const bool many = major >= 7;
+  capabilities_.highest_priority = many ? -5 : -1;
+}
+
+int CudaBackend::attribute(CUdevice_attribute which) const {
+  int value = 0;
+  if (const CUresult status = driver->cuDeviceGetAttribute(&value, which, device_); status != CUDA_SUCCESS) {
+    throw driver_error(status, "asking a device");
+  }
+  return value;
+}
+
+CUcontext CudaBackend::open() {
+  std::call_once(opened_, [this] { open_now(); });
+  return context_;
+}
+
+void CudaBackend::open_now() {
+  CUcontext context = nullptr;
+  check(driver->cuDevicePrimaryCtxRetain(&context, device_), "making a context");
+  context_ = context;
+  const ContextScope scope(context);
+  memory_.open();
+  auto* legacy = new CudaStream(*this, order_, reinterpret_cast<CUstream>(1), CudaStream::Origin::own);
+  legacy->open({.non_blocking = false, .role = StreamRole::legacy, .name = "legacy"});
+  legacy_ = Ref<CudaStream>::take(legacy);
+  order_.legacy = legacy;
+  living_.push_back(legacy);
+  std::lock_guard lock(opened_mutex);
+  opened_devices.push_back(this);
+}
+
+CUcontext any_context() {
+  {
+    std::lock_guard lock(opened_mutex);
+    if (!opened_devices.empty()) return opened_devices.front()->context();
+  }
+  for (Backend* device : devices()) {
+    if (auto* own = dynamic_cast<CudaBackend*>(device)) return own->open();
+  }
+  throw Error(ErrorKind::device, "there is no CUDA device");
+}
+
+void CudaBackend::fail(CUresult status, const char* what) {
+  DriverError error = driver_error(status, what);
+  if (!is_sticky(status)) throw DriverError(std::move(error));
+  std::lock_guard lock(failure_mutex_);
+  if (!failed_.load(std::memory_order_acquire)) {
+    std::string kernels;
+    for (const Ref<Stream>& stream : streams()) {
+      const std::string name = as_own(*stream).take_kernel_name();
+      if (!name.empty()) kernels += (kernels.empty() ? "" : ", ") + ("'" + name + "'");
+    }
+    std::string message = std::string(error.what()) + "; " + alias() + " runs nothing any more in this process";
+    if (!kernels.empty()) message += "; the last kernels launched there: " + kernels;
+    failure_ = make_ref<Failure>(DriverError(error.code(), error.name(), message));
+    failed_.store(true, std::memory_order_release);
+  }
+  throw AsyncError(failure_);
+}
+
+// -- streams --
+
+Ref<CudaStream> CudaBackend::reuse(std::vector<CudaStream*>& idle) noexcept {
+  constexpr std::size_t depth = 4;
+  const std::size_t looked_at = std::min(idle.size(), depth);
+  for (std::size_t i = idle.size() - looked_at; i < idle.size(); ++i) {
+    CudaStream* stream = idle[i];
+    // One that still has work would put the new work behind it.
+    if (driver->cuStreamQuery(stream->native_) != CUDA_SUCCESS) continue;
+    idle.erase(idle.begin() + static_cast<std::ptrdiff_t>(i));
+    stream->revive();
+    return Ref<CudaStream>::take(stream);
+  }
+  return nullptr;
+}
+
+Ref<Stream> CudaBackend::create_stream(StreamOptions options) {
+  const ContextScope scope(open());
+  if (Ref<Failure> failed = failure()) throw AsyncError(std::move(failed));
+  options.priority = std::clamp(options.priority, capabilities_.highest_priority, capabilities_.lowest_priority);
+  options.role = StreamRole::created;
+  {
+    std::lock_guard lock(mutex_);
+    if (Ref<CudaStream> stream = reuse(idle_[{options.priority, options.non_blocking}])) {
+      stream->open(std::move(options));
+      living_.push_back(stream.get());
+      return stream;
+    }
+  }
+  CUstream native = nullptr;
+  const unsigned flags = options.non_blocking ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT;
+  check(driver->cuStreamCreateWithPriority(&native, flags, options.priority), "creating a stream");
+  auto stream = make_ref<CudaStream>(*this, order_, native, CudaStream::Origin::own);
+  driver->cuStreamGetPriority(native, &options.priority);
+  stream->open(std::move(options));
+  std::lock_guard lock(mutex_);
+  by_handle_[native] = stream.get();
+  living_.push_back(stream.get());
+  return stream;
+}
+
+Ref<CudaStream> CudaBackend::open_blocking() {
+  Ref<Stream> stream = create_stream({.non_blocking = false});
+  return Ref<CudaStream>::take(static_cast<CudaStream*>(stream.leak()));
+}
+
+void CudaBackend::recycle(CudaStream& stream) noexcept {
+  note_end(stream);
+  stream.leave_order();
+  stream.take_kernel_name();
+  stream.probes_.clear();
+  stream.failure_.reset();
+  stream.failed_at_.store(CudaStream::never, std::memory_order_relaxed);
+  stream.special_.store(0, std::memory_order_relaxed);
+  stream.rejoin_.reset();
+  stream.stand_in_.reset();
+  const bool reusable = stream.role() == StreamRole::created && stream.origin_ == CudaStream::Origin::own;
+  {
+    std::lock_guard lock(mutex_);
+    std::erase(living_, &stream);
+    if (reusable) {
+      idle_[{stream.priority(), stream.non_blocking()}].push_back(&stream);
+      return;
+    }
+    const auto known = by_handle_.find(stream.native_);
+    if (known != by_handle_.end() && known->second == &stream) by_handle_.erase(known);
+  }
+  delete &stream;
+}
+
+Ref<Stream> CudaBackend::default_stream(StreamRole role) {
+  open();
+  if (role == StreamRole::legacy) return legacy_;
+  thread_local std::unordered_map<CudaBackend*, Ref<CudaStream>> own;
+  Ref<CudaStream>& stream = own[this];
+  if (!stream) {
+    stream = make_ref<CudaStream>(*this, order_, reinterpret_cast<CUstream>(2), CudaStream::Origin::own);
+    stream->open({.non_blocking = false, .role = StreamRole::per_thread, .name = "per-thread"});
+    std::lock_guard lock(mutex_);
+    living_.push_back(stream.get());
+  }
+  return stream;
+}
+
+Ref<Stream> CudaBackend::find_stream(std::uintptr_t handle) {
+  open();
+  if (handle == 1) return default_stream(StreamRole::legacy);
+  if (handle == 2) return default_stream(StreamRole::per_thread);
+  const auto unknown = [&] {
+    return Error(ErrorKind::value, "no stream of " + alias() + " has the handle " + std::to_string(handle));
+  };
+  const CUstream native = reinterpret_cast<CUstream>(handle);
+  {
+    std::lock_guard lock(mutex_);
+    const auto known = by_handle_.find(native);
+    if (known != by_handle_.end()) {
+      if (known->second->try_retain()) return Ref<Stream>::take(known->second);
+      if (known->second->origin_ == CudaStream::Origin::own) throw unknown();
+    }
+  }
+  // The driver follows the pointer that a handle is.
+  if (handle < 65536 || handle % alignof(void*) != 0) throw unknown();
+  const ContextScope scope(context_);
+  CUcontext owner = nullptr;
+  if (driver->cuStreamGetCtx(native, &owner) != CUDA_SUCCESS || owner != context_) throw unknown();
+  return adopt(native);
+}
+
+Ref<CudaStream> CudaBackend::adopt(CUstream native) {
+  StreamOptions options;
+  unsigned flags = 0;
+  check(driver->cuStreamGetFlags(native, &flags), "asking a stream");
+  check(driver->cuStreamGetPriority(native, &options.priority), "asking a stream");
+  options.non_blocking = flags & CU_STREAM_NON_BLOCKING;
+  auto stream = make_ref<CudaStream>(*this, order_, native, CudaStream::Origin::external);
+  stream->open(std::move(options));
+  std::lock_guard lock(mutex_);
+  CudaStream*& known = by_handle_[native];
+  if (known && known->try_retain()) {
+    Ref<CudaStream> first = Ref<CudaStream>::take(known);
+    living_.push_back(stream.get());  // `recycle` takes it out again
+    return first;
+  }
+  known = stream.get();
+  living_.push_back(stream.get());
+  return stream;
+}
+
+void CudaBackend::release_external(Stream& stream) noexcept {
+  if (as_own(stream).origin_ != CudaStream::Origin::external) return;
+  try {
+    as_own(stream).cover(as_own(stream).submitted());
+  } catch (const Error&) {
+    // Gone already, or the device has failed: nothing can be asked for.
+  }
+}
+
+std::vector<Ref<Stream>> CudaBackend::streams() {
+  std::vector<Ref<Stream>> living;
+  std::lock_guard lock(mutex_);
+  for (CudaStream* stream : living_) {
+    if (stream->try_retain()) living.push_back(Ref<Stream>::take(stream));
+  }
+  return living;
+}
+
+// -- order --
+
+std::vector<Record> CudaBackend::frontier(Stream& stream) {
+  std::vector<Record> records{{Ref<Stream>::share(&stream), as_own(stream).newest(), nullptr}};
+  if (stream.role() != StreamRole::legacy) return records;
+  for (Ref<Stream>& other : streams()) {
+    if (other->non_blocking() || other.get() == &stream) continue;
+    const Point point = as_own(*other).newest();
+    records.push_back({std::move(other), point, nullptr});
+  }
+  return records;
+}
+
+Point CudaBackend::newest(Stream& stream) { return as_own(stream).newest(); }
+
+Point CudaBackend::record(Stream& stream) { return as_own(stream).record(); }
+
+Point CudaBackend::record(Stream& stream, const EventOptions& options, Ref<Marker>& marker) {
+  return as_own(stream).record(event_flags(options), marker);
+}
+
+double CudaBackend::elapsed(const Record& begin, const Record& end) {
+  const auto* last = dynamic_cast<const CudaMarker*>(end.marker.get());
+  if (!last || &end.stream->backend() != this) {
+    throw Error(ErrorKind::event, "the end event is not of " + alias() + ", and two devices have no clock in common");
+  }
+  float milliseconds = 0;
+  const ContextScope scope(context_);
+  check(driver->cuEventElapsedTime(&milliseconds, as_marker(begin.marker.get())->event, last->event),
+        "asking for a time");
+  return milliseconds;
+}
+
+Point CudaBackend::wait(Stream& stream, Stream& target, Point point, Marker* marker) {
+  return as_own(stream).wait(target, point, marker);
+}
+
+bool CudaBackend::query(Stream& stream, Point point, Marker* marker) {
+  return as_own(stream).query(point, as_marker(marker));
+}
+
+bool CudaBackend::synchronize(Stream& stream, Point point, std::chrono::nanoseconds timeout, Marker* marker) {
+  using Clock = std::chrono::steady_clock;
+  if (query(stream, point, marker)) return true;
+  const auto began = Clock::now();
+  // A time-out that means for ever must not overflow the clock.
+  const auto limit = std::min<std::chrono::nanoseconds>(timeout, std::chrono::years(1));
+  while (true) {
+    const auto waited = Clock::now() - began;
+    if (waited >= limit) return false;
+    if (waited > spin_time) {
+      auto sleep = std::clamp<Clock::duration>(waited / 32, shortest_sleep, longest_sleep);
+      std::this_thread::sleep_for(std::min<Clock::duration>(sleep, limit - waited));
+    }
+    if (query(stream, point, marker)) return true;
+  }
+}
+
+bool CudaBackend::notify(Stream& stream, Point point, Waiter& waiter, Marker* marker) {
+  return as_own(stream).notify(point, as_marker(marker), waiter);
+}
+
+// -- memory --
+
+Allocation CudaBackend::allocate(Stream* stream, std::size_t bytes, MemoryKind kind) {
+  open();
+  if (Ref<Failure> failed = failure()) throw AsyncError(std::move(failed));
+  if (kind == MemoryKind::device) return memory_.allocate(stream ? &as_own(*stream) : nullptr, bytes);
+  void* pointer = pinned_source().allocate(bytes);
+  if (!pointer) throw Error(ErrorKind::memory, "cannot pin " + std::to_string(bytes) + " bytes of host memory");
+  return {static_cast<std::byte*>(pointer), 0};
+}
+
+void CudaBackend::free(std::byte* pointer, std::size_t, MemoryKind kind, std::vector<Use> uses) noexcept {
+  if (kind == MemoryKind::device) return memory_.free(reinterpret_cast<CUdeviceptr>(pointer), std::move(uses));
+  after(std::move(uses), [](void* context) noexcept { pinned_source().release(context); }, pointer);
+}
+
+std::size_t CudaBackend::free_memory() {
+  const ContextScope scope(open());
+  std::size_t free = 0;
+  std::size_t total = 0;
+  check(driver->cuMemGetInfo(&free, &total), "asking for free memory");
+  return free + memory_.unused();
+}
+
+// -- work --
+
+Point CudaBackend::copy(Stream& stream, const Elements& dst, const Elements& src, std::int64_t count) {
+  for (const Elements* side : {&dst, &src}) {
+    auto* home = dynamic_cast<CudaBackend*>(side->home);
+    if (home && home != this) home->memory_.share_with(*this);
+  }
+  return as_own(stream).enqueue(
+      [&](CUstream native) { transfer_.copy(native, dst, src, count); },
+      [&] { return [this, dst, src, count](CUstream native) { transfer_.copy(native, dst, src, count); }; });
+}
+
+Point CudaBackend::fill(Stream& stream, const Elements& dst, const void* value, std::int64_t count) {
+  return as_own(stream).enqueue([&](CUstream native) { transfer_.fill(native, dst, value, count); },
+                                [&] {
+                                  std::array<std::byte, 16> item{};
+                                  std::memcpy(item.data(), value, static_cast<std::size_t>(dst.layout.itemsize));
+                                  return [this, dst, item, count](CUstream native) {
+                                    transfer_.fill(native, dst, item.data(), count);
+                                  };
+                                });
+}
+
+Point CudaBackend::suspend(Stream& stream, Ref<Pending> pending) { return as_own(stream).suspend(std::move(pending)); }
+
+Ref<Library> CudaBackend::load_library(std::span<const std::byte> image) {
+  open();
+  return make_ref<CudaLibrary>(*this, image.data());
+}
+
+void CudaBackend::stop() noexcept { service_.stop(std::chrono::seconds(5)); }
+
+}  // namespace anabranch::cuda

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "anabranch/backend.hpp"
+#include "kernel.hpp"
+#include "memory.hpp"
+#include "service.hpp"
+#include "stream.hpp"
+#include "transfer.hpp"
+
+namespace anabranch::cuda {
+
+// A GPU, through its primary context, which other libraries use too. The context is made at the first use of the
+// device, not when the device is found. Lives until the process ends.
+class CudaBackend final : public Backend {
+ public:
+  // Only after `installation` found the device of that ordinal.
+  CudaBackend(int ordinal, int index);
+
+  Ref<Stream> create_stream(StreamOptions options) override;
+  Ref<Stream> default_stream(StreamRole role) override;
+  Ref<Stream> find_stream(std::uintptr_t handle) override;
+  std::vector<Ref<Stream>> streams() override;
+
+  std::vector<Record> frontier(Stream& stream) override;
+  Point newest(Stream& stream) override;
+  Point record(Stream& stream) override;
+  Point record(Stream& stream, const EventOptions& options, Ref<Marker>& marker) override;
+  double elapsed(const Record& begin, const Record& end) override;
+  Point wait(Stream& stream, Stream& target, Point point, Marker* marker = nullptr) override;
+  bool query(Stream& stream, Point point, Marker* marker = nullptr) override;
+  bool synchronize(Stream& stream, Point point, std::chrono::nanoseconds timeout, Marker* marker = nullptr) override;
+  bool notify(Stream& stream, Point point, Waiter& waiter, Marker* marker = nullptr) override;
+  void release_external(Stream& stream) noexcept override;
+
+  Allocation allocate(Stream* stream, std::size_t bytes, MemoryKind kind) override;
+  void free(std::byte* pointer, std::size_t bytes, MemoryKind kind, std::vector<Use> uses) noexcept override;
+  std::size_t free_memory() override;
+
+  Point copy(Stream& stream, const Elements& dst, const Elements& src, std::int64_t count) override;
+  Point fill(Stream& stream, const Elements& dst, const void* value, std::int64_t count) override;
+  Point launch(Stream& stream, Kernel& kernel, const LaunchShape& shape,
+               std::span<const std::uint64_t> arguments) override;
+  Point launch_grid(Stream& stream, Kernel& kernel, const LaunchGrid& grid,
+                    std::span<const std::uint64_t> arguments) override;
+  Point suspend(Stream& stream, Ref<Pending> pending) override;
+
+  Ref<Library> load_library(std::span<const std::byte> image) override;
+
+  void stop() noexcept override;
+
+  // For the other files of this folder.
+  CUcontext context() const noexcept { return context_; }
+  // Makes the context at the first call. Throws DriverError.
+  CUcontext open();
+  int ordinal() const noexcept { return ordinal_; }
+  std::string alias() const { return "cuda:" + std::to_string(capabilities_.index); }
+  int attribute(CUdevice_attribute which) const;
+  Service& service() noexcept { return service_; }
+  EventPool& events() noexcept { return events_; }
+  // Throws DriverError for any status but success; AsyncError for one that fails the device, from then on for good.
+  void check(CUresult status, const char* what) {
+    if (status != CUDA_SUCCESS) [[unlikely]]
+      fail(status, what);
+  }
+  // The same, but false for work that is not complete.
+  bool done(CUresult status, const char* what) {
+    if (status == CUDA_ERROR_NOT_READY) return false;
+    check(status, what);
+    return true;
+  }
+  // What failed the device, if something did.
+  Ref<Failure> failure() const { return failed_.load(std::memory_order_acquire) ? failure_ : nullptr; }
+  Ref<CudaStream> open_blocking();
+  // The last reference to the stream is gone.
+  void recycle(CudaStream& stream) noexcept;
+
+ private:
+  [[noreturn]] void fail(CUresult status, const char* what);
+  Ref<CudaStream> reuse(std::vector<CudaStream*>& idle) noexcept;
+  Ref<CudaStream> adopt(CUstream native);
+  void open_now();
+
+  const int ordinal_;
+  CUdevice device_ = 0;
+  CUcontext context_ = nullptr;
+  std::once_flag opened_;
+  Service service_;
+  EventPool events_{context_};
+  MemoryPool memory_{*this};
+  Transfer transfer_{*this};
+  LegacyOrder order_;
+
+  std::mutex mutex_;
+  std::unordered_map<CUstream, CudaStream*> by_handle_;            // of created and external streams
+  std::vector<CudaStream*> living_;                                // every record there is but those that are idle
+  std::map<std::pair<int, bool>, std::vector<CudaStream*>> idle_;  // by priority and whether non-blocking
+  Ref<CudaStream> legacy_;
+
+  std::mutex failure_mutex_;
+  std::atomic<bool> failed_{false};
+  Ref<Failure> failure_;
+};
+
+// The context of a device that is in use; of the first one if none is. Throws DriverError.
+CUcontext any_context();
+
+}  // namespace anabranch::cuda

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cudaTypedefs.h>
+
+#include <string>
+
+#include "anabranch/error.hpp"
+
+namespace anabranch::cuda {
+
+// The functions used of the driver, each with the version of its signature. All are asked for as CUDA 12.0 has them,
+// which every later driver still offers, so one build serves all.
+#define ANABRANCH_DRIVER_FUNCTIONS(F)                  \
+  F(cuInit, 2000)                                      \
+  F(cuGetErrorName, 6000)                              \
+  F(cuGetErrorString, 6000)                            \
+  F(cuDriverGetVersion, 2020)                          \
+  F(cuDeviceGet, 2000)                                 \
+  F(cuDeviceGetCount, 2000)                            \
+  F(cuDeviceGetName, 2000)                             \
+  F(cuDeviceTotalMem, 3020)                            \
+  F(cuDeviceGetAttribute, 2000)                        \
+  F(cuDeviceCanAccessPeer, 4000)                       \
+  F(cuDevicePrimaryCtxRetain, 7000)                    \
+  F(cuCtxGetCurrent, 4000)                             \
+  F(cuCtxSetCurrent, 4000)                             \
+  F(cuCtxSynchronize, 2000)                            \
+  F(cuMemGetInfo, 3020)                                \
+  F(cuStreamCreateWithPriority, 5050)                  \
+  F(cuStreamDestroy, 4000)                             \
+  F(cuStreamQuery, 2000)                               \
+  F(cuStreamWaitEvent, 3020)                           \
+  F(cuStreamGetPriority, 5050)                         \
+  F(cuStreamGetFlags, 5050)                            \
+  F(cuStreamGetCtx, 9020)                              \
+  F(cuEventCreate, 2000)                               \
+  F(cuEventDestroy, 4000)                              \
+  F(cuEventRecord, 2000)                               \
+  F(cuEventQuery, 2000)                                \
+  F(cuEventElapsedTime, 2000)                          \
+  F(cuMemPoolCreate, 11020)                            \
+  F(cuMemPoolSetAttribute, 11020)                      \
+  F(cuMemPoolGetAttribute, 11020)                      \
+  F(cuMemPoolSetAccess, 11020)                         \
+  F(cuMemPoolTrimTo, 11020)                            \
+  F(cuMemAllocFromPoolAsync, 11020)                    \
+  F(cuMemFreeAsync, 11020)                             \
+  F(cuMemHostAlloc, 2020)                              \
+  F(cuMemFreeHost, 2000)                               \
+  F(cuMemcpyAsync, 4000)                               \
+  F(cuMemcpy2DAsync, 3020)                             \
+  F(cuMemsetD8Async, 3020)                             \
+  F(cuMemsetD16Async, 3020)                            \
+  F(cuMemsetD32Async, 3020)                            \
+  F(cuModuleLoadDataEx, 2010)                          \
+  F(cuModuleUnload, 2000)                              \
+  F(cuModuleGetFunction, 2000)                         \
+  F(cuFuncGetAttribute, 2020)                          \
+  F(cuFuncSetAttribute, 9000)                          \
+  F(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050) \
+  F(cuLaunchKernel, 4000)                              \
+  F(cuLaunchKernelEx, 11060)
+
+// Newer ones, each with the version it came with; null where the driver lacks it.
+#define ANABRANCH_DRIVER_OPTIONS(F) F(cuFuncGetParamInfo, 12040)
+
+struct Driver {
+#define ANABRANCH_MEMBER(name, version) PFN_##name##_v##version name = nullptr;
+  ANABRANCH_DRIVER_FUNCTIONS(ANABRANCH_MEMBER)
+  ANABRANCH_DRIVER_OPTIONS(ANABRANCH_MEMBER)
+#undef ANABRANCH_MEMBER
+  int version = 0;  // 12040 for CUDA 12.4
+};
+
+// What there is of CUDA on this machine.
+struct Installation {
+  Driver driver;
+  int devices = 0;
+  std::string missing;  // why there are none, with what to do
+};
+
+// Opens the driver at the first call. Never throws for a driver that is missing or too old: then there are no devices.
+const Installation& installation();
+// Only after `installation` has found a device.
+extern const Driver* driver;
+
+// The driver's name and text of an error.
+std::string error_name(CUresult code);
+DriverError driver_error(CUresult code, const char* what);
+// Whether after this error every call on the context fails.
+bool is_sticky(CUresult code) noexcept;
+
+// Makes a context current on this thread, if it is not, until the end of the scope. What was current then is again.
+class ContextScope {
+ public:
+  explicit ContextScope(CUcontext context) noexcept {
+    if (driver->cuCtxGetCurrent(&before_) == CUDA_SUCCESS && before_ == context) return;
+    changed_ = driver->cuCtxSetCurrent(context) == CUDA_SUCCESS;
+  }
+  ContextScope(const ContextScope&) = delete;
+  ContextScope& operator=(const ContextScope&) = delete;
+  ~ContextScope() {
+    if (changed_) driver->cuCtxSetCurrent(before_);
+  }
+
+ private:
+  CUcontext before_ = nullptr;
+  bool changed_ = false;
+};
+
+}  // namespace anabranch::cuda

@@ -1,0 +1,45 @@
+#include "event.hpp"
+
+namespace anabranch::cuda {
+
+Ref<CudaMarker> EventPool::take(unsigned flags) {
+  if (flags == CU_EVENT_DISABLE_TIMING || flags == CU_EVENT_DEFAULT) {
+    std::lock_guard lock(mutex_);
+    auto& free = idle(flags);
+    if (!free.empty()) {
+      CudaMarker* marker = free.back();
+      free.pop_back();
+      marker->revive();
+      return Ref<CudaMarker>::take(marker);
+    }
+  }
+  CUevent event = nullptr;
+  if (const CUresult status = driver->cuEventCreate(&event, flags); status != CUDA_SUCCESS) {
+    throw driver_error(status, "creating an event");
+  }
+  return make_ref<CudaMarker>(*this, event, flags);
+}
+
+// Recording an event again does not disturb the waits for its last record, so it may go back while they are under way.
+void EventPool::give(CudaMarker& marker) noexcept {
+  if (marker.flags == CU_EVENT_DISABLE_TIMING || marker.flags == CU_EVENT_DEFAULT) {
+    marker.recorded.store(false, std::memory_order_relaxed);
+    std::lock_guard lock(mutex_);
+    idle(marker.flags).push_back(&marker);
+  } else {
+    const ContextScope scope(context_);
+    driver->cuEventDestroy(marker.event);
+    delete &marker;
+  }
+}
+
+void CudaMarker::dispose() noexcept { pool_.give(*this); }
+
+unsigned event_flags(const EventOptions& options) noexcept {
+  unsigned flags = options.timing ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING;
+  if (options.blocking) flags |= CU_EVENT_BLOCKING_SYNC;
+  if (options.interprocess) flags |= CU_EVENT_INTERPROCESS;
+  return flags;
+}
+
+}  // namespace anabranch::cuda

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "anabranch/event.hpp"
+#include "driver.hpp"
+
+namespace anabranch::cuda {
+
+class EventPool;
+
+// An event of the driver's, recorded at most once as long as anybody else holds this.
+class CudaMarker final : public Marker {
+ public:
+  CudaMarker(EventPool& pool, CUevent event, unsigned flags) : event(event), flags(flags), pool_(pool) {}
+
+  const CUevent event;
+  const unsigned flags;  // CU_EVENT_…
+  // False while the stream it was put into has not come to hand it to the driver.
+  std::atomic<bool> recorded{false};
+
+ private:
+  friend class EventPool;
+  void dispose() noexcept override;
+
+  EventPool& pool_;
+};
+
+// The events of a device that are not in use: making one takes the driver long, and from several threads longer. Lives
+// until the process ends.
+class EventPool {
+ public:
+  explicit EventPool(const CUcontext& context) : context_(context) {}
+
+  // An event not recorded. The device's context must be current. Throws DriverError.
+  Ref<CudaMarker> take(unsigned flags = CU_EVENT_DISABLE_TIMING);
+
+ private:
+  friend class CudaMarker;
+  void give(CudaMarker& marker) noexcept;
+  std::vector<CudaMarker*>& idle(unsigned flags) noexcept { return flags == CU_EVENT_DEFAULT ? timing_ : plain_; }
+
+  const CUcontext& context_;
+  std::mutex mutex_;
+  std::vector<CudaMarker*> plain_;
+  std::vector<CudaMarker*> timing_;
+};
+
+// The driver's flags for an event of these options.
+unsigned event_flags(const EventOptions& options) noexcept;
+
+}  // namespace anabranch::cuda

@@ -1,0 +1,202 @@
+#include "kernel.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+#include "anabranch/memory.hpp"
+#include "backend.hpp"
+
+namespace anabranch::cuda {
+namespace {
+
+// The pointers to the parameters that the driver wants: kept on the stack but for kernels of very many.
+class Pointers {
+ public:
+  explicit Pointers(std::size_t count) : many_(count > few_.size() ? count : 0) {}
+  void add(const void* pointer) noexcept { data()[count_++] = const_cast<void*>(pointer); }
+  void** data() noexcept { return many_.empty() ? few_.data() : many_.data(); }
+
+ private:
+  std::array<void*, 64> few_;
+  std::vector<void*> many_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace
+
+CudaLibrary::CudaLibrary(CudaBackend& device, const void* image) : device_(device) {
+  char log[8192] = {};
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+  const ContextScope scope(device.context());
+  const CUresult status = driver->cuModuleLoadDataEx(&module_, image, 2, options, values);
+  if (status == CUDA_SUCCESS) return;
+  if (is_sticky(status)) device.check(status, "loading code");
+  throw Error(ErrorKind::value,
+              device.alias() + " cannot run this code: " + error_name(status) + (*log ? "\n" : "") + log);
+}
+
+CudaLibrary::~CudaLibrary() {
+  if (!module_) return;
+  std::vector<Use> uses;
+  try {
+    for (const Ref<Stream>& stream : device_.streams()) uses.push_back({stream, 0, stream->issued()});
+  } catch (const std::exception&) {
+    return;  // left loaded
+  }
+  struct Module {
+    CudaBackend& device;
+    CUmodule module;
+  };
+  after(
+      std::move(uses),
+      [](void* context) noexcept {
+        const std::unique_ptr<Module> over(static_cast<Module*>(context));
+        const ContextScope scope(over->device.context());
+        driver->cuModuleUnload(over->module);
+      },
+      new Module{device_, module_});
+}
+
+Ref<Kernel> CudaLibrary::find(const std::string& symbol, std::string name, std::vector<std::uint32_t> slots) {
+  const ContextScope scope(device_.context());
+  CUfunction function = nullptr;
+  const CUresult status = driver->cuModuleGetFunction(&function, module_, symbol.c_str());
+  if (status == CUDA_ERROR_NOT_FOUND) throw Error(ErrorKind::value, "the code has no kernel \"" + symbol + "\"");
+  device_.check(status, "looking for a kernel");
+  return make_ref<CudaKernel>(*this, function, std::move(name), std::move(slots));
+}
+
+CudaKernel::CudaKernel(CudaLibrary& library, CUfunction function, std::string name, std::vector<std::uint32_t> slots)
+    : Kernel(function, std::move(name)), library_(Ref<CudaLibrary>::share(&library)), slots_(std::move(slots)) {
+  block_ = std::min(block_, std::max(1, attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)));
+}
+
+int CudaKernel::attribute(CUfunction_attribute which) const {
+  const ContextScope scope(device().context());
+  int value = 0;
+  device().check(driver->cuFuncGetAttribute(&value, which, function()), "asking a kernel");
+  return value;
+}
+
+KernelAttributes CudaKernel::attributes() {
+  const auto bytes = [this](CUfunction_attribute which) { return static_cast<std::size_t>(attribute(which)); };
+  KernelAttributes found;
+  found.registers = attribute(CU_FUNC_ATTRIBUTE_NUM_REGS);
+  found.max_threads = attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+  found.shared_memory = bytes(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
+  found.local_memory = bytes(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
+  found.constant_memory = bytes(CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES);
+  found.max_shared_memory =
+      static_cast<std::size_t>(device().attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
+  found.binary_version = attribute(CU_FUNC_ATTRIBUTE_BINARY_VERSION);
+  return found;
+}
+
+std::vector<ParameterPlace> CudaKernel::parameters() {
+  std::vector<ParameterPlace> places;
+  if (!driver->cuFuncGetParamInfo) return places;
+  const ContextScope scope(device().context());
+  ParameterPlace place;
+  while (driver->cuFuncGetParamInfo(function(), places.size(), &place.offset, &place.size) == CUDA_SUCCESS)
+    places.push_back(place);
+  return places;
+}
+
+int CudaKernel::resident_blocks(int threads, std::size_t shared_memory) {
+  const ContextScope scope(device().context());
+  int blocks = 0;
+  device().check(driver->cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function(), threads, shared_memory),
+                 "asking a kernel");
+  return blocks;
+}
+
+void CudaKernel::launch(CUstream stream, const LaunchShape& shape, std::span<const std::uint64_t> arguments) {
+  const int block = shape.block != 0 ? std::min(shape.block, 1024) : block_;
+  const std::int64_t blocks = (shape.size() + block - 1) / block;
+  const auto grid = static_cast<unsigned>(std::min<std::int64_t>(blocks, std::numeric_limits<std::int32_t>::max()));
+  Pointers pointers(static_cast<std::size_t>(shape.ndim) + slots_.size());
+  for (int d = 0; d < shape.ndim; ++d) pointers.add(&shape.dims[d]);
+  for (const std::uint32_t slot : slots_) pointers.add(&arguments[slot]);
+  const CUresult status = driver->cuLaunchKernel(function(), grid, 1, 1, static_cast<unsigned>(block), 1, 1, 0, stream,
+                                                 pointers.data(), nullptr);
+  if (status != CUDA_SUCCESS) [[unlikely]]
+    device().check(status, ("launching kernel '" + name + "'").c_str());
+}
+
+void CudaKernel::allow_shared_memory(std::uint32_t bytes) {
+  if (bytes <= allowed_shared_memory_.load(std::memory_order_acquire)) return;
+  std::lock_guard lock(mutex_);
+  if (bytes <= allowed_shared_memory_.load(std::memory_order_relaxed)) return;
+  device().check(
+      driver->cuFuncSetAttribute(function(), CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(bytes)),
+      ("allowing kernel '" + name + "' " + std::to_string(bytes) + " bytes of shared memory").c_str());
+  allowed_shared_memory_.store(bytes, std::memory_order_release);
+}
+
+void CudaKernel::launch(CUstream stream, const LaunchGrid& grid, std::span<const std::uint64_t> arguments) {
+  allow_shared_memory(grid.shared_memory);
+  Pointers pointers(slots_.size());
+  for (const std::uint32_t slot : slots_) pointers.add(&arguments[slot]);
+  CUresult status = CUDA_SUCCESS;
+  if (grid.cluster[0] == 0 && !grid.cooperative) [[likely]] {
+    status = driver->cuLaunchKernel(function(), grid.grid[0], grid.grid[1], grid.grid[2], grid.block[0], grid.block[1],
+                                    grid.block[2], grid.shared_memory, stream, pointers.data(), nullptr);
+  } else {
+    CUlaunchAttribute attributes[2] = {};
+    unsigned count = 0;
+    if (grid.cluster[0] != 0) {
+      attributes[count].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+      attributes[count++].value.clusterDim = {grid.cluster[0], std::max(grid.cluster[1], 1U),
+                                              std::max(grid.cluster[2], 1U)};
+    }
+    if (grid.cooperative) {
+      attributes[count].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+      attributes[count++].value.cooperative = 1;
+    }
+    const CUlaunchConfig config{grid.grid[0],  grid.grid[1],       grid.grid[2], grid.block[0], grid.block[1],
+                                grid.block[2], grid.shared_memory, stream,       attributes,    count};
+    status = driver->cuLaunchKernelEx(&config, function(), pointers.data(), nullptr);
+  }
+  if (status != CUDA_SUCCESS) [[unlikely]]
+    device().check(status, ("launching kernel '" + name + "'").c_str());
+}
+
+namespace {
+
+template <class Grid>
+Point launch_on(CudaStream& stream, CudaBackend& device, Kernel& kernel, const Grid& grid,
+                std::span<const std::uint64_t> arguments) {
+  auto& own = static_cast<CudaKernel&>(kernel);
+  if (&own.device() != &device) {
+    throw Error(ErrorKind::device,
+                "kernel '" + kernel.name + "' was loaded for " + own.device().alias() + ", not for " + device.alias());
+  }
+  return stream.enqueue(
+      [&](CUstream native) {
+        own.launch(native, grid, arguments);
+        stream.note_kernel(own);
+      },
+      [&] {
+        std::vector<std::uint64_t> copied(arguments.begin(), arguments.end());
+        return [&stream, kept = Ref<CudaKernel>::share(&own), grid, copied = std::move(copied)](CUstream native) {
+          kept->launch(native, grid, copied);
+          stream.note_kernel(*kept);
+        };
+      });
+}
+
+}  // namespace
+
+Point CudaBackend::launch(Stream& stream, Kernel& kernel, const LaunchShape& shape,
+                          std::span<const std::uint64_t> arguments) {
+  return launch_on(static_cast<CudaStream&>(stream), *this, kernel, shape, arguments);
+}
+
+Point CudaBackend::launch_grid(Stream& stream, Kernel& kernel, const LaunchGrid& grid,
+                               std::span<const std::uint64_t> arguments) {
+  return launch_on(static_cast<CudaStream&>(stream), *this, kernel, grid, arguments);
+}
+
+}  // namespace anabranch::cuda

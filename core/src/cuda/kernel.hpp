@@ -1,0 +1,54 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <mutex>
+
+#include "anabranch/kernel.hpp"
+#include "driver.hpp"
+
+namespace anabranch::cuda {
+
+class CudaBackend;
+
+// A module of the device's primary context. Unloaded when nothing refers to it any more and what the device had to do
+// then is over.
+class CudaLibrary final : public Library {
+ public:
+  // Throws Error(value) with the driver's log.
+  CudaLibrary(CudaBackend& device, const void* image);
+  ~CudaLibrary() override;
+
+  CudaBackend& device() const noexcept { return device_; }
+  Ref<Kernel> find(const std::string& symbol, std::string name, std::vector<std::uint32_t> slots) override;
+
+ private:
+  CudaBackend& device_;
+  CUmodule module_ = nullptr;
+};
+
+class CudaKernel final : public Kernel {
+ public:
+  CudaKernel(CudaLibrary& library, CUfunction function, std::string name, std::vector<std::uint32_t> slots);
+
+  KernelAttributes attributes() override;
+  std::vector<ParameterPlace> parameters() override;
+  int resident_blocks(int threads, std::size_t shared_memory) override;
+
+  CudaBackend& device() const noexcept { return library_->device(); }
+  void launch(CUstream stream, const LaunchShape& shape, std::span<const std::uint64_t> arguments);
+  void launch(CUstream stream, const LaunchGrid& grid, std::span<const std::uint64_t> arguments);
+
+ private:
+  CUfunction function() const noexcept { return static_cast<CUfunction>(code); }
+  int attribute(CUfunction_attribute which) const;
+  void allow_shared_memory(std::uint32_t bytes);
+
+  Ref<CudaLibrary> library_;
+  const std::vector<std::uint32_t> slots_;
+  int block_ = 256;
+  std::mutex mutex_;
+  std::atomic<std::uint32_t> allowed_shared_memory_{48 * 1024};
+};
+
+}  // namespace anabranch::cuda

@@ -1,0 +1,166 @@
+#include "memory.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "anabranch/runtime.hpp"
+#include "backend.hpp"
+
+namespace anabranch::cuda {
+namespace {
+
+// What the pool keeps of freed memory, for the next allocation, rather than give it back to the system.
+constexpr cuuint64_t release_threshold = cuuint64_t{2} << 30;
+
+bool is_over(const Use& use) noexcept {
+  try {
+    return use.stream->backend().query(*use.stream, use.used);
+  } catch (const Error&) {
+    return true;
+  }
+}
+
+}  // namespace
+
+struct MemoryPool::Late {
+  MemoryPool* pool;
+  CUdeviceptr pointer;
+};
+
+void MemoryPool::open() {
+  CUmemPoolProps properties{};
+  properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device_.ordinal()};
+  device_.check(driver->cuMemPoolCreate(&pool_, &properties), "creating a memory pool");
+  cuuint64_t threshold = std::max<cuuint64_t>(release_threshold, device_.capabilities().total_memory / 16);
+  device_.check(driver->cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold),
+                "setting up a memory pool");
+  // An allocation must not make its stream wait for another stream's work, which may be long.
+  int no = 0;
+  device_.check(driver->cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &no),
+                "setting up a memory pool");
+  device_.check(driver->cuStreamCreateWithPriority(&allocations_, CU_STREAM_NON_BLOCKING, 0), "creating a stream");
+  device_.check(driver->cuStreamCreateWithPriority(&frees_, CU_STREAM_NON_BLOCKING, 0), "creating a stream");
+}
+
+CUresult MemoryPool::take(CUdeviceptr& pointer, std::size_t bytes, CUstream stream) {
+  CUresult status = driver->cuMemAllocFromPoolAsync(&pointer, bytes, pool_, stream);
+  if (status != CUDA_ERROR_OUT_OF_MEMORY) return status;
+  // What is freed but still in use comes back when that use is over; what other pools of the process keep is theirs.
+  if (driver->cuCtxSynchronize() == CUDA_SUCCESS) driver->cuMemPoolTrimTo(pool_, 0);
+  return driver->cuMemAllocFromPoolAsync(&pointer, bytes, pool_, stream);
+}
+
+Allocation MemoryPool::allocate(CudaStream* stream, std::size_t bytes) {
+  const std::size_t total = device_.capabilities().total_memory;
+  CUdeviceptr pointer = 0;
+  CUresult status = CUDA_ERROR_OUT_OF_MEMORY;
+  Point ready = 0;
+  if (bytes <= total) {
+    const ContextScope scope(device_.context());
+    if (stream && stream->takes_frees()) {
+      status = take(pointer, bytes, stream->native());
+      if (status == CUDA_SUCCESS) ready = stream->newest();
+    } else {
+      // The stream may be held for long; the memory is there at once.
+      status = take(pointer, bytes, allocations_);
+      while (status == CUDA_SUCCESS && !device_.done(driver->cuStreamQuery(allocations_), "allocating")) {
+      }
+    }
+  }
+  if (status == CUDA_ERROR_OUT_OF_MEMORY) {
+    throw Error(ErrorKind::memory, "cannot allocate " + std::to_string(bytes) +
+                                       " bytes: " + std::to_string(device_.free_memory()) + " of the " +
+                                       std::to_string(total) + " bytes of " + device_.alias() + " are free");
+  }
+  device_.check(status, "allocating");
+  return {reinterpret_cast<std::byte*>(pointer), ready};
+}
+
+void MemoryPool::free(CUdeviceptr pointer, std::vector<Use> uses) noexcept {
+  if (forked()) return;
+  try {
+    if (uses.size() == 1) {
+      CudaStream* stream = as_cuda(*uses[0].stream);
+      if (stream && &stream->device() == &device_ && stream->takes_frees()) {
+        const ContextScope scope(device_.context());
+        driver->cuMemFreeAsync(pointer, stream->native());
+        return;
+      }
+    }
+    const bool submitted = std::all_of(uses.begin(), uses.end(), [](const Use& use) {
+      CudaStream* stream = as_cuda(*use.stream);
+      return stream && stream->submitted() >= use.used && !stream->failure_at(use.used);
+    });
+    if (submitted) return free_behind(pointer, uses);
+  } catch (const Error&) {
+    // The slow way asks again, and takes what failed for over.
+  }
+  after(
+      std::move(uses),
+      [](void* context) noexcept {
+        const std::unique_ptr<Late> late(static_cast<Late*>(context));
+        late->pool->free_now(late->pointer);
+      },
+      new Late{this, pointer});
+}
+
+void MemoryPool::free_behind(CUdeviceptr pointer, const std::vector<Use>& uses) {
+  const ContextScope scope(device_.context());
+  std::lock_guard lock(mutex_);
+  for (const Use& use : uses) {
+    if (!is_over(use)) as_cuda(*use.stream)->lead(frees_, use.used, nullptr);
+  }
+  driver->cuMemFreeAsync(pointer, frees_);
+}
+
+void MemoryPool::free_now(CUdeviceptr pointer) noexcept {
+  const ContextScope scope(device_.context());
+  driver->cuMemFreeAsync(pointer, frees_);
+}
+
+std::size_t MemoryPool::unused() {
+  cuuint64_t reserved = 0;
+  cuuint64_t used = 0;
+  driver->cuMemPoolGetAttribute(pool_, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved);
+  driver->cuMemPoolGetAttribute(pool_, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used);
+  return reserved > used ? reserved - used : 0;
+}
+
+void MemoryPool::share_with(CudaBackend& other) {
+  std::lock_guard lock(mutex_);
+  if (std::find(shared_with_.begin(), shared_with_.end(), other.ordinal()) != shared_with_.end()) return;
+  shared_with_.push_back(other.ordinal());
+  int can = 0;
+  if (driver->cuDeviceCanAccessPeer(&can, other.ordinal(), device_.ordinal()) != CUDA_SUCCESS || !can) return;
+  const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, other.ordinal()}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  driver->cuMemPoolSetAccess(pool_, &access, 1);
+}
+
+HostSource pinned_source() {
+  if (installation().devices == 0) return {};
+  return {
+      .allocate = [](std::size_t bytes) noexcept -> void* {
+        void* pointer = nullptr;
+        try {
+          const ContextScope scope(any_context());
+          if (driver->cuMemHostAlloc(&pointer, bytes, CU_MEMHOSTALLOC_PORTABLE) != CUDA_SUCCESS) return nullptr;
+        } catch (const Error&) {
+          return nullptr;
+        }
+        return pointer;
+      },
+      .release =
+          [](void* pointer) noexcept {
+            try {
+              const ContextScope scope(any_context());
+              driver->cuMemFreeHost(pointer);
+            } catch (const Error&) {
+              // The driver is gone, and the pages with it.
+            }
+          },
+  };
+}
+
+}  // namespace anabranch::cuda

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+#include <vector>
+
+#include "anabranch/memory.hpp"
+#include "driver.hpp"
+
+namespace anabranch::cuda {
+
+class CudaBackend;
+class CudaStream;
+
+// Memory of one device, from a pool of the driver's, allocated and freed in stream order. Made at the device's first
+// use, with its context current.
+class MemoryPool {
+ public:
+  explicit MemoryPool(CudaBackend& device) : device_(device) {}
+
+  // Throws DriverError.
+  void open();
+  // Throws Error(memory).
+  Allocation allocate(CudaStream* stream, std::size_t bytes);
+  void free(CUdeviceptr pointer, std::vector<Use> uses) noexcept;
+  // Bytes that the pool holds and nobody uses.
+  std::size_t unused();
+  // Lets another device's kernels and copies reach the pool's memory, if the hardware can. Asked once per device.
+  void share_with(CudaBackend& other);
+
+ private:
+  struct Late;
+
+  CUresult take(CUdeviceptr& pointer, std::size_t bytes, CUstream stream);
+  void free_behind(CUdeviceptr pointer, const std::vector<Use>& uses);
+  void free_now(CUdeviceptr pointer) noexcept;
+
+  CudaBackend& device_;
+  CUmemoryPool pool_ = nullptr;
+  CUstream allocations_ = nullptr;  // never waits for anything
+  CUstream frees_ = nullptr;        // waits for the streams that used what is freed
+  std::mutex mutex_;
+  std::vector<int> shared_with_;
+};
+
+// Pages that every device reaches, and none if there is no driver.
+HostSource pinned_source();
+
+}  // namespace anabranch::cuda

@@ -1,0 +1,97 @@
+#include "operation.hpp"
+
+#include "backend.hpp"
+
+namespace anabranch::cuda {
+namespace {
+
+// Sets the flag, after which the operation may be gone at once, and lets its stream look at it.
+void ring(std::atomic<bool>& flag, CudaStream& stream) noexcept {
+  const Ref<CudaStream> kept = Ref<CudaStream>::share(&stream);
+  flag.store(true, std::memory_order_release);
+  kept->device().service().ready(*kept);
+}
+
+}  // namespace
+
+bool WorkOperation::step(CudaStream& stream, Ref<Failure>&) {
+  const ContextScope scope(stream.device().context());
+  submit_(stream.native());
+  return true;
+}
+
+bool RecordOperation::step(CudaStream& stream, Ref<Failure>&) {
+  const ContextScope scope(stream.device().context());
+  stream.device().check(driver->cuEventRecord(marker_->event, stream.native()), "recording an event");
+  marker_->recorded.store(true, std::memory_order_release);
+  return true;
+}
+
+bool WaitOperation::step(CudaStream& stream, Ref<Failure>& failure) {
+  CudaStream* target = as_cuda(*target_);
+  if (!target) return step_beside(stream, failure);
+  if (target->submitted() < until_) {
+    if (!std::exchange(asked_, true) && target->when_submitted(until_, stream)) return step(stream, failure);
+    return false;
+  }
+  failure = target->failure_at(until_);
+  if (failure) return true;
+  const ContextScope scope(stream.device().context());
+  target->lead(stream.native(), until_, static_cast<CudaMarker*>(marker_.get()));
+  return true;
+}
+
+bool WaitOperation::step_beside(CudaStream& stream, Ref<Failure>& failure) {
+  if (!std::exchange(asked_, true)) {
+    stream_ = &stream;
+    Backend& backend = target_->backend();
+    if (backend.notify(*target_, until_, *this, marker_.get())) return false;
+    backend.query(*target_, until_, marker_.get());  // throws what the target failed with
+    return true;
+  }
+  if (!woken_.load(std::memory_order_acquire)) return false;
+  failure = met_;
+  return true;
+}
+
+void WaitOperation::wake(const Ref<Failure>& failure) noexcept {
+  met_ = failure;
+  ring(woken_, *stream_);
+}
+
+bool PendingOperation::step(CudaStream& stream, Ref<Failure>& failure) {
+  stream_ = &stream;
+  if (state_ == State::fresh) {
+    state_ = State::coming;
+    if (stream.notify(stream.submitted(), nullptr, *this)) return false;
+    woken_ = true;
+  }
+  if (!woken_.load(std::memory_order_acquire)) return false;
+  if (state_ == State::coming) {
+    failure = met_;
+    if (failure) {
+      pending_->skip(failure);
+      return true;
+    }
+    state_ = State::entered;
+    woken_ = false;
+    if (pending_->enter(&PendingOperation::resume, this)) {
+      pending_->start();
+      if (!woken_.load(std::memory_order_acquire)) return false;
+    }
+  }
+  failure = pending_->failure();
+  return true;
+}
+
+void PendingOperation::wake(const Ref<Failure>& failure) noexcept {
+  met_ = failure;
+  ring(woken_, *stream_);
+}
+
+void PendingOperation::resume(void* context) noexcept {
+  auto* operation = static_cast<PendingOperation*>(context);
+  ring(operation->woken_, *operation->stream_);
+}
+
+}  // namespace anabranch::cuda

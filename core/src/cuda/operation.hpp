@@ -1,0 +1,93 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+
+#include "anabranch/host.hpp"
+#include "event.hpp"
+
+namespace anabranch::cuda {
+
+class CudaStream;
+
+// Something that a stream holds back. `step` is called on the service thread when all before it is the driver's, and
+// again whenever the stream is made ready; it may throw.
+class Operation {
+ public:
+  virtual ~Operation() = default;
+  // Whether the operation is the driver's, or over; then `failure` is set if it failed. If not, it has seen to it that
+  // the stream is made ready when there is something new.
+  virtual bool step(CudaStream& stream, Ref<Failure>& failure) = 0;
+  // Instead of `step`, in a stream that failed before.
+  virtual void skip(const Ref<Failure>&) noexcept {}
+  // Whether all that came before is complete once `step` has returned true.
+  virtual bool completes() const noexcept { return false; }
+
+ private:
+  friend class CudaStream;
+  Point point_ = 0;  // 0: a wait that precedes an operation to keep the legacy stream's order
+};
+
+// Takes up a point and does nothing.
+class MarkOperation final : public Operation {
+ public:
+  bool step(CudaStream&, Ref<Failure>&) override { return true; }
+};
+
+class WorkOperation final : public Operation {
+ public:
+  explicit WorkOperation(std::function<void(CUstream)> submit) : submit_(std::move(submit)) {}
+  bool step(CudaStream& stream, Ref<Failure>& failure) override;
+
+ private:
+  std::function<void(CUstream)> submit_;
+};
+
+class RecordOperation final : public Operation {
+ public:
+  explicit RecordOperation(Ref<CudaMarker> marker) : marker_(std::move(marker)) {}
+  bool step(CudaStream& stream, Ref<Failure>& failure) override;
+
+ private:
+  Ref<CudaMarker> marker_;
+};
+
+class WaitOperation final : public Operation, private Waiter {
+ public:
+  WaitOperation(Stream& target, Point point, Marker* marker)
+      : target_(Ref<Stream>::share(&target)), until_(point), marker_(Ref<Marker>::share(marker)) {}
+  bool step(CudaStream& stream, Ref<Failure>& failure) override;
+
+ private:
+  bool step_beside(CudaStream& stream, Ref<Failure>& failure);
+  void wake(const Ref<Failure>& failure) noexcept override;
+
+  Ref<Stream> target_;
+  Point until_;
+  Ref<Marker> marker_;
+  bool asked_ = false;
+  CudaStream* stream_ = nullptr;
+  Ref<Failure> met_;
+  std::atomic<bool> woken_{false};
+};
+
+class PendingOperation final : public Operation, private Waiter {
+ public:
+  explicit PendingOperation(Ref<Pending> pending) : pending_(std::move(pending)) {}
+  bool step(CudaStream& stream, Ref<Failure>& failure) override;
+  void skip(const Ref<Failure>& failure) noexcept override { pending_->skip(failure); }
+  bool completes() const noexcept override { return true; }
+
+ private:
+  enum class State { fresh, coming, entered };
+  void wake(const Ref<Failure>& failure) noexcept override;
+  static void resume(void* context) noexcept;
+
+  Ref<Pending> pending_;
+  State state_ = State::fresh;
+  CudaStream* stream_ = nullptr;
+  Ref<Failure> met_;
+  std::atomic<bool> woken_{false};
+};
+
+}  // namespace anabranch::cuda

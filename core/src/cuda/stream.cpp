@@ -1,0 +1,243 @@
+#include "stream.hpp"
+
+#include <algorithm>
+
+#include "anabranch/runtime.hpp"
+#include "backend.hpp"
+
+namespace anabranch::cuda {
+namespace {
+
+// An unheld stream of no kind: nothing it comes after is ever held.
+const std::atomic<int> nothing_held{0};
+
+// Points between these many events are not told apart any more.
+constexpr std::size_t most_probes = 16;
+
+CUstream stream_handle(std::uintptr_t handle) noexcept { return reinterpret_cast<CUstream>(handle); }
+
+}  // namespace
+
+CudaStream* as_cuda(Stream& stream) noexcept { return dynamic_cast<CudaStream*>(&stream); }
+
+CudaStream::CudaStream(CudaBackend& backend, LegacyOrder& order, CUstream native, Origin origin)
+    : Stream(backend, {}), order_(order), origin_(origin), native_(native) {}
+
+void CudaStream::open(StreamOptions options) noexcept {
+  options_ = std::move(options);
+  owner_ = options_.role == StreamRole::per_thread ? thread_serial() : 0;
+  opened_at_ = issued();
+  completed_.store(opened_at_, std::memory_order_relaxed);
+  if (options_.role == StreamRole::legacy) {
+    other_held_ = &order_.blocking_held;
+  } else {
+    other_held_ = options_.non_blocking ? &nothing_held : &order_.legacy_held;
+  }
+}
+
+CudaBackend& CudaStream::device() const noexcept { return static_cast<CudaBackend&>(backend_); }
+
+CUcontext CudaStream::context() const noexcept { return device().context(); }
+
+bool CudaStream::own_thread() const noexcept { return owner_ == 0 || owner_ == thread_serial(); }
+
+std::uintptr_t CudaStream::handle() const noexcept {
+  switch (options_.role) {
+    case StreamRole::legacy:
+      return 1;
+    case StreamRole::per_thread:
+      return 2;
+    default:
+      return reinterpret_cast<std::uintptr_t>(native_);
+  }
+}
+
+Activity CudaStream::activity() const noexcept { return {completed_.load(std::memory_order_relaxed) - opened_at_, 0}; }
+
+// The driver knows a per-thread stream by the thread that names it. What another thread has to put into it, which is
+// what the stream held, goes into a stand-in, which started after all that the owner had put in; the owner's next work
+// comes after that.
+CUstream CudaStream::native() {
+  if (own_thread()) return native_;
+  if (!stand_in_) stand_in_ = device().open_blocking();
+  if (rejoin_) {
+    driver->cuStreamWaitEvent(stand_in_->native_, rejoin_->event, 0);
+    rejoin_.reset();
+  }
+  return stand_in_->native_;
+}
+
+void CudaStream::note_completed(Point point) noexcept {
+  Point known = completed_.load(std::memory_order_relaxed);
+  while (known < point && !completed_.compare_exchange_weak(known, point, std::memory_order_acq_rel)) {
+  }
+}
+
+Ref<Failure> CudaStream::failure_at(Point point) const {
+  if (Ref<Failure> failure = device().failure()) return failure;
+  if (!(special_.load(std::memory_order_acquire) & failed_bit)) return nullptr;
+  return failed_at_.load(std::memory_order_acquire) <= point ? failure_ : nullptr;
+}
+
+// -- order --
+
+Point CudaStream::suspend(Ref<Pending> pending) {
+  if (pending->completed() && !pending->failure() && (direct() || rejoined())) return next_point();
+  return hold(std::make_unique<PendingOperation>(std::move(pending)));
+}
+
+Point CudaStream::wait(Stream& target, Point point, Marker* marker) {
+  if (&target == this) return issued();
+  CudaStream* other = as_cuda(target);
+  if (!other) {
+    bool reached = false;
+    try {
+      reached = direct() && target.backend().query(target, point, marker);
+    } catch (const AsyncError&) {
+      reached = false;  // the failure is passed on, in its turn
+    }
+    return reached ? next_point() : hold(std::make_unique<WaitOperation>(target, point, marker));
+  }
+  if (!(direct() || rejoined()) || other->submitted() < point || other->failure_at(point)) {
+    return hold(std::make_unique<WaitOperation>(target, point, marker));
+  }
+  if (marker || other->completed_.load(std::memory_order_acquire) < point) {
+    const ContextScope scope(context());
+    other->lead(native(), point, static_cast<CudaMarker*>(marker));
+  }
+  return next_point();
+}
+
+void CudaStream::lead(CUstream follower, Point point, CudaMarker* marker) {
+  if (marker && marker->recorded.load(std::memory_order_acquire)) {
+    device().check(driver->cuStreamWaitEvent(follower, marker->event, 0), "waiting for an event");
+  } else {
+    device().check(driver->cuStreamWaitEvent(follower, cover(point)->event, 0), "waiting for an event");
+  }
+}
+
+// The order between the legacy stream and blocking ones is kept when work is put in, so for those an event has to be
+// put in.
+Point CudaStream::record() {
+  if (!direct() && !rejoined()) return hold(std::make_unique<MarkOperation>());
+  if (options_.non_blocking) return next_point();
+  std::lock_guard lock(mutex_);
+  const Point point = next_point();
+  add_probe(point);
+  return point;
+}
+
+Point CudaStream::record(unsigned flags, Ref<Marker>& marker) {
+  auto* reused = static_cast<CudaMarker*>(marker.get());
+  if (!reused || reused->flags != flags) {
+    const ContextScope scope(context());
+    Ref<CudaMarker> fresh = device().events().take(flags);
+    reused = fresh.get();
+    marker = std::move(fresh);
+  }
+  if (direct() || rejoined()) [[likely]] {
+    const ContextScope scope(context());
+    device().check(driver->cuEventRecord(reused->event, native()), "recording an event");
+    reused->recorded.store(true, std::memory_order_release);
+    return next_point();
+  }
+  reused->recorded.store(false, std::memory_order_release);
+  return hold(std::make_unique<RecordOperation>(Ref<CudaMarker>::share(reused)));
+}
+
+// From another thread than its own, the end of a per-thread stream is seen through the legacy stream, which comes after
+// it.
+Ref<CudaMarker> CudaStream::record_end() {
+  const ContextScope scope(context());
+  Ref<CudaMarker> marker = device().events().take();
+  const bool whole = own_thread() && !(special_.load(std::memory_order_acquire) & rejoin_bit);
+  const CUstream end = whole ? native_ : stream_handle(1);
+  device().check(driver->cuEventRecord(marker->event, end), "recording an event");
+  marker->recorded.store(true, std::memory_order_release);
+  return marker;
+}
+
+// `point` was read before: what is put in by then is covered.
+const Ref<CudaMarker>& CudaStream::add_probe(Point point) {
+  const Point known = completed_.load(std::memory_order_acquire);
+  auto over = std::find_if(probes_.begin(), probes_.end(), [known](const Probe& probe) { return probe.point > known; });
+  // Who asks for the points of the oldest gets the next one's, which covers more.
+  if (over == probes_.begin() && probes_.size() >= most_probes) ++over;
+  probes_.erase(probes_.begin(), over);
+  probes_.push_back({point, record_end()});
+  return probes_.back().marker;
+}
+
+Ref<CudaMarker> CudaStream::cover(Point point) {
+  std::lock_guard lock(mutex_);
+  for (const Probe& probe : probes_) {
+    if (probe.point >= point) return probe.marker;
+  }
+  return add_probe(submitted());
+}
+
+bool CudaStream::native_reached(Point point) {
+  if (completed_.load(std::memory_order_acquire) >= point) return true;
+  // A stream of somebody else's may be gone; what it was given has an event then.
+  if (origin_ == Origin::own && own_thread() && !(special_.load(std::memory_order_acquire) & rejoin_bit)) {
+    const Point newest = submitted();
+    if (device().done(driver->cuStreamQuery(native_), "asking a stream")) {
+      note_completed(newest);
+      return true;
+    }
+    if (point == newest) return false;
+  }
+  const Ref<CudaMarker> marker = cover(point);
+  if (!device().done(driver->cuEventQuery(marker->event), "asking an event")) return false;
+  note_completed(point);
+  return true;
+}
+
+bool CudaStream::query(Point point, CudaMarker* marker) {
+  if (Ref<Failure> failure = device().failure()) throw AsyncError(std::move(failure));
+  const ContextScope scope(context());
+  const unsigned special = special_.load(std::memory_order_acquire);
+  if ((special & held_bit) && point > submitted_.load(std::memory_order_acquire)) return false;
+  const bool failed = (special & failed_bit) && failed_at_.load(std::memory_order_acquire) <= point;
+  if (failed) {
+    // What came before may still be running.
+    if (!native_reached(failed_at_.load() - 1)) return false;
+    throw AsyncError(failure_);
+  }
+  if (marker && marker->recorded.load(std::memory_order_acquire)) {
+    return device().done(driver->cuEventQuery(marker->event), "asking an event");
+  }
+  return native_reached(point);
+}
+
+bool CudaStream::notify(Point point, CudaMarker* marker, Waiter& waiter) {
+  Ref<Marker> kept = Ref<Marker>::share(marker);
+  try {
+    if (query(point, marker)) return false;
+    if (!marker && point <= submitted()) kept = cover(point);
+  } catch (const Error&) {
+    return false;  // failed, as `query` will say
+  }
+  device().service().watch(Ref<CudaStream>::share(this), point, std::move(kept), waiter);
+  return true;
+}
+
+// -- kernels --
+
+void CudaStream::note_kernel(Kernel& kernel) noexcept {
+  if (last_kernel_.load(std::memory_order_relaxed) == &kernel) return;
+  kernel.retain();
+  if (Kernel* before = last_kernel_.exchange(&kernel, std::memory_order_acq_rel)) before->release();
+}
+
+std::string CudaStream::take_kernel_name() {
+  Kernel* kernel = last_kernel_.exchange(nullptr, std::memory_order_acq_rel);
+  if (!kernel) return {};
+  std::string name = kernel->name;
+  kernel->release();
+  return name;
+}
+
+void CudaStream::dispose() noexcept { device().recycle(*this); }
+
+}  // namespace anabranch::cuda

@@ -1,0 +1,156 @@
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "anabranch/kernel.hpp"
+#include "event.hpp"
+#include "operation.hpp"
+
+namespace anabranch::cuda {
+
+class CudaBackend;
+
+// The order between the legacy stream and the blocking streams of a device is the driver's, in the order in which it
+// gets their work. What streams hold back it does not know of; that is put in order here. Lock order: a stream's mutex,
+// then this one.
+struct LegacyOrder {
+  std::atomic<int> legacy_held{0};
+  std::atomic<int> blocking_held{0};
+  std::mutex mutex;
+  std::vector<CudaStream*> held;  // the blocking ones
+  CudaStream* legacy = nullptr;
+};
+
+// A stream of the driver's. Work goes to the driver at once, unless it comes after something that is not the driver's:
+// a gate, a host function, a stream of another kind of device, or a stream that itself holds work back. Then the stream
+// *holds* what follows, and the device's service thread hands it on in time. So a gate takes no queue of the
+// hardware's, and work behind a failure is never started.
+class CudaStream final : public Stream {
+ public:
+  enum class Origin { own, external };
+  CudaStream(CudaBackend& backend, LegacyOrder& order, CUstream native, Origin origin);
+
+  std::uintptr_t handle() const noexcept override;
+  Activity activity() const noexcept override;
+  CudaBackend& device() const noexcept;
+  // What to name to the driver on this thread.
+  CUstream native();
+
+  // Hands work to the driver now, by `submit(CUstream)` with the context current, or later, by the function that
+  // `later()` makes.
+  template <class Submit, class Later>
+  Point enqueue(Submit&& submit, Later&& later) {
+    if (direct() || rejoined()) [[likely]] {
+      const ContextScope scope(context());
+      submit(native());
+      return next_point();
+    }
+    return hold(std::make_unique<WorkOperation>(later()));
+  }
+  Point suspend(Ref<Pending> pending);
+  Point wait(Stream& target, Point point, Marker* marker);
+  Point record();
+  Point record(unsigned flags, Ref<Marker>& marker);
+  Point newest() noexcept { return holding() ? issued() : next_point(); }
+
+  // Throws AsyncError if the stream failed at or before the point, DriverError.
+  bool query(Point point, CudaMarker* marker);
+  bool notify(Point point, CudaMarker* marker, Waiter& waiter);
+  // Whether memory that was used here may be given back in stream order, with no more ado.
+  bool takes_frees() const noexcept { return direct() && origin_ == Origin::own && own_thread(); }
+  // The points up to this one are the driver's to reach.
+  Point submitted() const noexcept { return holding() ? submitted_.load(std::memory_order_acquire) : issued(); }
+  // Lets `follower`, a stream of the driver's, wait for a point that is submitted. Its context must be current.
+  void lead(CUstream follower, Point point, CudaMarker* marker);
+  // The failure that whoever waits for the point meets.
+  Ref<Failure> failure_at(Point point) const;
+  // Whether the point is submitted; else `follower` is made ready once it is.
+  bool when_submitted(Point point, CudaStream& follower);
+  // An event that covers a point which is submitted.
+  Ref<CudaMarker> cover(Point point);
+  void note_completed(Point point) noexcept;
+  // Remembers the kernel, for a fault that may come, and keeps it until the next one.
+  void note_kernel(Kernel& kernel) noexcept;
+  std::string take_kernel_name();
+
+  // Goes on with what is held, as far as it can. On the service thread only.
+  void advance() noexcept;
+
+ private:
+  friend class CudaBackend;
+  static constexpr Point never = std::numeric_limits<Point>::max();
+  // Why an operation cannot go straight to the driver.
+  enum Special : unsigned {
+    held_bit = 1,
+    failed_bit = 2,
+    rejoin_bit = 4,  // a per-thread stream whose held work went to a stand-in
+  };
+
+  void dispose() noexcept override;
+  CUcontext context() const noexcept;
+  bool direct() const noexcept {
+    return special_.load(std::memory_order_acquire) == 0 && other_held_->load(std::memory_order_acquire) == 0;
+  }
+  bool holding() const noexcept { return special_.load(std::memory_order_acquire) & held_bit; }
+  Point next_point() noexcept { return issued_.fetch_add(1, std::memory_order_acq_rel) + 1; }
+  void open(StreamOptions options) noexcept;
+  bool own_thread() const noexcept;
+  Point hold(std::unique_ptr<Operation> operation);
+  void add_legacy_waits();
+  void begin_holding();
+  void end_holding() noexcept;
+  void enter_order();
+  void leave_order() noexcept;
+  void rejoin();
+  bool rejoined();
+  void finish(Ref<Failure> failure) noexcept;
+  bool native_reached(Point point);
+  Ref<CudaMarker> record_end();
+  const Ref<CudaMarker>& add_probe(Point point);
+
+  struct Probe {
+    Point point;
+    Ref<CudaMarker> marker;
+  };
+  struct Follower {
+    Point point;
+    Ref<CudaStream> stream;
+  };
+
+  LegacyOrder& order_;
+  const Origin origin_;
+  const CUstream native_;
+  std::uint64_t owner_ = 0;  // the thread of a per-thread stream
+  const std::atomic<int>* other_held_ =
+      nullptr;  // how many streams are held that this one's next operation comes after
+
+  std::atomic<unsigned> special_{0};
+  std::atomic<Point> completed_{0};
+  std::atomic<Point> submitted_{0};
+  std::atomic<Point> failed_at_{never};
+  std::atomic<Kernel*> last_kernel_{nullptr};
+  Point opened_at_ = 0;
+
+  mutable std::mutex mutex_;
+  std::deque<std::unique_ptr<Operation>> queue_;
+  std::vector<Probe> probes_;  // events at the stream's end of some time, by their points
+  std::vector<Follower> followers_;
+  Ref<Failure> failure_;
+  // Guarded by the legacy order's mutex.
+  Point legacy_seen_ = 0;  // the point up to which the order is kept: of the legacy stream, or by it
+  bool in_order_ = false;  // listed there
+  Ref<CudaStream> stand_in_;
+  Ref<CudaMarker> rejoin_;
+};
+
+// Null for a stream of another kind of device.
+CudaStream* as_cuda(Stream& stream) noexcept;
+
+}  // namespace anabranch::cuda

@@ -1,0 +1,172 @@
+#include "transfer.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <string>
+
+#include "backend.hpp"
+#include "elements_ptx.hpp"
+
+namespace anabranch::cuda {
+namespace {
+
+constexpr int block = 256;
+constexpr std::int64_t most_blocks = 16384;
+
+// As the kernels in elements.cu see a layout.
+struct KernelLayout {
+  std::int64_t ndim = 1;
+  std::int64_t shape[max_dimensions] = {};
+  std::int64_t strides[max_dimensions] = {};
+};
+
+// A value as the fill kernels take it.
+struct Wide {
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+};
+
+KernelLayout kernel_layout(const Layout& layout) {
+  const Layout merged = layout.merged();
+  KernelLayout result;
+  result.ndim = merged.ndim;
+  std::copy_n(merged.shape, merged.ndim, result.shape);
+  std::copy_n(merged.strides, merged.ndim, result.strides);
+  return result;
+}
+
+// Where the elements are if they lie one after the other.
+std::byte* run_of(const Elements& elements, std::int64_t count) {
+  const Layout merged = elements.layout.merged();
+  const std::int64_t inner = merged.shape[merged.ndim - 1];
+  if (merged.strides[merged.ndim - 1] != merged.itemsize && count > 1) return nullptr;
+  if (merged.ndim == 1) return elements.pointer + elements.offset * merged.strides[0];
+  if (elements.offset % inner + count > inner) return nullptr;
+  std::byte* pointer = elements.pointer;
+  std::int64_t rest = elements.offset;
+  for (int d = merged.ndim - 1; d >= 0; --d) {
+    pointer += rest % merged.shape[d] * merged.strides[d];
+    rest /= merged.shape[d];
+  }
+  return pointer;
+}
+
+// The largest power of two, up to the size of an element, that every element of both starts on a multiple of.
+std::int64_t alignment_of(const Elements& elements) {
+  auto bits = reinterpret_cast<std::uintptr_t>(elements.pointer);
+  for (int d = 0; d < elements.layout.ndim; ++d) bits |= static_cast<std::uintptr_t>(elements.layout.strides[d]);
+  // Elements of 16 bytes are read as two halves.
+  const std::int64_t wanted = std::min<std::int64_t>(elements.layout.itemsize, 8);
+  return bits == 0 ? wanted : std::min(wanted, std::int64_t{1} << std::min(std::countr_zero(bits), 3));
+}
+
+// The same memory as elements of fewer bytes, by one more dimension.
+Elements split(const Elements& elements, std::int64_t itemsize) {
+  Elements parts = elements;
+  parts.layout = elements.layout.merged();
+  const std::int64_t each = parts.layout.itemsize / itemsize;
+  if (parts.layout.ndim == max_dimensions) {
+    throw Error(ErrorKind::value,
+                "an array with elements not aligned in memory has too many dimensions to be copied on a GPU");
+  }
+  parts.layout.shape[parts.layout.ndim] = each;
+  parts.layout.strides[parts.layout.ndim++] = itemsize;
+  parts.layout.itemsize = itemsize;
+  parts.offset *= each;
+  return parts;
+}
+
+}  // namespace
+
+void Transfer::load() {
+  std::call_once(loaded_, [this] {
+    CUmodule module = nullptr;
+    device_.check(driver->cuModuleLoadDataEx(&module, elements_ptx, 0, nullptr, nullptr), "loading the copy kernels");
+    for (int i = 0; i < sizes; ++i) {
+      const std::string size = std::to_string(1 << i);
+      device_.check(driver->cuModuleGetFunction(&copy_[i], module, ("copy_" + size).c_str()), "finding a copy kernel");
+      device_.check(driver->cuModuleGetFunction(&fill_[i], module, ("fill_" + size).c_str()), "finding a fill kernel");
+    }
+  });
+}
+
+void Transfer::launch(CUfunction function, CUstream stream, std::int64_t count, void** parameters, const char* what) {
+  const auto blocks = static_cast<unsigned>(std::min((count + block - 1) / block, most_blocks));
+  device_.check(driver->cuLaunchKernel(function, blocks, 1, 1, block, 1, 1, 0, stream, parameters, nullptr), what);
+}
+
+void Transfer::copy(CUstream stream, const Elements& dst, const Elements& src, std::int64_t count) {
+  if (count == 0) return;
+  std::byte* to = run_of(dst, count);
+  std::byte* from = run_of(src, count);
+  if (to && from) {
+    const auto bytes = static_cast<std::size_t>(count * dst.layout.itemsize);
+    device_.check(
+        driver->cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), bytes, stream),
+        "copying");
+    return;
+  }
+  const std::int64_t unit = std::min(alignment_of(dst), alignment_of(src));
+  const std::int64_t itemsize = dst.layout.itemsize;
+  if (unit < std::min<std::int64_t>(itemsize, 8)) {
+    return copy(stream, split(dst, unit), split(src, unit), count * (itemsize / unit));
+  }
+  load();
+  CUdeviceptr target = reinterpret_cast<CUdeviceptr>(dst.pointer);
+  CUdeviceptr source = reinterpret_cast<CUdeviceptr>(src.pointer);
+  std::int64_t dst_first = dst.offset;
+  std::int64_t src_first = src.offset;
+  KernelLayout target_layout = kernel_layout(dst.layout);
+  KernelLayout source_layout = kernel_layout(src.layout);
+  void* parameters[] = {&target, &source, &count, &dst_first, &src_first, &target_layout, &source_layout};
+  launch(copy_[std::countr_zero(static_cast<std::uint64_t>(itemsize))], stream, count, parameters, "copying");
+}
+
+void Transfer::fill(CUstream stream, const Elements& dst, const void* value, std::int64_t count) {
+  if (count == 0) return;
+  const std::int64_t itemsize = dst.layout.itemsize;
+  const std::int64_t unit = alignment_of(dst);
+  if (unit < std::min<std::int64_t>(itemsize, 8)) {
+    // The parts of all elements one after the other.
+    for (std::int64_t at = 0; at < itemsize; at += unit) {
+      Elements parts = dst;
+      parts.pointer += at;
+      parts.layout.itemsize = unit;
+      fill(stream, parts, static_cast<const std::byte*>(value) + at, count);
+    }
+    return;
+  }
+  Wide wide;
+  std::memcpy(&wide, value, static_cast<std::size_t>(itemsize));
+  if (std::byte* to = run_of(dst, count)) {
+    const auto target = reinterpret_cast<CUdeviceptr>(to);
+    const auto number = static_cast<std::size_t>(count);
+    const auto half = static_cast<std::uint32_t>(wide.low);
+    const bool repeats = wide.low >> 32 == half && (itemsize == 8 || wide.high == wide.low);
+    switch (itemsize) {
+      case 1:
+        return device_.check(driver->cuMemsetD8Async(target, static_cast<unsigned char>(wide.low), number, stream),
+                             "filling");
+      case 2:
+        return device_.check(driver->cuMemsetD16Async(target, static_cast<unsigned short>(wide.low), number, stream),
+                             "filling");
+      case 4:
+        return device_.check(driver->cuMemsetD32Async(target, half, number, stream), "filling");
+      default:
+        break;
+    }
+    if (repeats) {
+      const std::size_t words = number * static_cast<std::size_t>(itemsize / 4);
+      return device_.check(driver->cuMemsetD32Async(target, half, words, stream), "filling");
+    }
+  }
+  load();
+  CUdeviceptr target = reinterpret_cast<CUdeviceptr>(dst.pointer);
+  std::int64_t first = dst.offset;
+  KernelLayout layout = kernel_layout(dst.layout);
+  void* parameters[] = {&target, &wide, &count, &first, &layout};
+  launch(fill_[std::countr_zero(static_cast<std::uint64_t>(itemsize))], stream, count, parameters, "filling");
+}
+
+}  // namespace anabranch::cuda

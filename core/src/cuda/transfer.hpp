@@ -1,0 +1,34 @@
+#pragma once
+
+#include <atomic>
+#include <mutex>
+
+#include "anabranch/layout.hpp"
+#include "driver.hpp"
+
+namespace anabranch::cuda {
+
+class CudaBackend;
+
+// Copies and fills on a device, of any layout. Memory may be this device's, another's that it can reach, or pinned.
+// Contiguous elements go through the copy engines, others through kernels of ours, which are loaded when first needed.
+class Transfer {
+ public:
+  explicit Transfer(CudaBackend& device) : device_(device) {}
+
+  // The context is current. Throws DriverError.
+  void copy(CUstream stream, const Elements& dst, const Elements& src, std::int64_t count);
+  void fill(CUstream stream, const Elements& dst, const void* value, std::int64_t count);
+
+ private:
+  static constexpr int sizes = 5;  // elements of 1, 2, 4, 8 and 16 bytes
+  void load();
+  void launch(CUfunction function, CUstream stream, std::int64_t count, void** parameters, const char* what);
+
+  CudaBackend& device_;
+  std::once_flag loaded_;
+  CUfunction copy_[sizes] = {};
+  CUfunction fill_[sizes] = {};
+};
+
+}  // namespace anabranch::cuda

@@ -1,0 +1,51 @@
+// GPUs for the tests of this folder, which are skipped where there is none.
+#pragma once
+
+#include <cstring>
+#include <vector>
+
+#include "check.hpp"
+#include "cuda/backend.hpp"
+#include "gate.hpp"
+
+namespace anabranch::cuda {
+
+inline CudaBackend& device() {
+  const Installation& found = installation();
+  if (found.devices == 0) check::skip(found.missing);
+  static auto* const device = new CudaBackend(0, 0);
+  return *device;
+}
+
+// Contiguous bytes at a pointer.
+inline Elements bytes(const void* pointer, std::size_t count) {
+  const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
+  return {const_cast<std::byte*>(static_cast<const std::byte*>(pointer)), row_major(1, shape, 1)};
+}
+
+// Memory of the device and as much that is pinned.
+class Pair {
+ public:
+  Pair(CudaBackend& device, Stream& stream, std::size_t size)
+      : memory(Storage::allocate(device, &stream, size, MemoryKind::device)),
+        host(Storage::allocate(device, nullptr, size, MemoryKind::pinned)),
+        size(size) {}
+
+  Point upload(Stream& stream) { return copy(stream, *memory, *host); }
+  Point download(Stream& stream) { return copy(stream, *host, *memory); }
+
+  Ref<Storage> memory;
+  Ref<Storage> host;
+  const std::size_t size;
+
+ private:
+  Point copy(Stream& stream, Storage& dst, Storage& src) {
+    const auto count = static_cast<std::int64_t>(size);
+    const Point point = stream.backend().copy(stream, bytes(dst.pointer(), size), bytes(src.pointer(), size), count);
+    dst.note(stream, point, Access::write, {0, size});
+    src.note(stream, point, Access::read, {0, size});
+    return point;
+  }
+};
+
+}  // namespace anabranch::cuda

@@ -1,0 +1,62 @@
+from libc.stdint cimport uint8_t, uint16_t, uint32_t
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+from anabranch._core cimport CBackend, CKernel, Ref, translate
+from anabranch._device cimport DeviceBase
+from anabranch._launch_config cimport LaunchConfig
+
+cdef extern from *:
+    """
+    static inline int architecture_of(const anabranch::Backend& backend) { return backend.capabilities().architecture; }
+    """
+    # Which machine code the device loads; 0 where kernels are functions of this process.
+    int architecture_of(const CBackend&) nogil
+
+cdef extern from "anabranch/kernel.hpp" namespace "anabranch" nogil:
+    cdef cppclass ParameterPlace:
+        size_t offset
+        size_t size
+    cdef cppclass KernelAttributes:
+        int registers
+        int max_threads
+        size_t shared_memory
+        size_t local_memory
+        size_t constant_memory
+        size_t max_shared_memory
+        int binary_version
+    cdef cppclass Library:
+        Ref[CKernel] find(const string& symbol, string name, vector[uint32_t] slots) except +translate
+
+
+cdef class LoadedCode:
+    """Code loaded for one device."""
+    cdef Ref[Library] library
+    cdef readonly object device
+
+
+# What the launch path needs to know of a parameter.
+cdef struct ParameterRule:
+    uint8_t kind                # a ParameterKind
+    uint8_t access              # 0 in-out, 1 in, 2 out
+    uint16_t accepted           # for a pointer: a bit per code of dtypes that the elements may have
+    uint32_t slot
+    uint32_t size
+
+
+cdef class GridKernel:
+    """What the launch path needs of a kernel of a module."""
+    cdef vector[ParameterRule] rules
+    # Of the arrays in their order, where the code does not say what a pointer is.
+    cdef vector[uint8_t] array_access
+    cdef vector[Ref[CKernel]] loaded        # by the device's ordinal
+    cdef vector[int] most_threads
+    cdef vector[size_t] most_shared_memory
+    cdef size_t slot_count
+    cdef object __weakref__
+
+
+# The kernel of a symbol in code for one device; `slots` as Library.find.
+cdef Ref[CKernel] load_kernel(DeviceBase device, bytes image, str symbol, str name, tuple slots) except *
+# Enqueues a checked launch.
+cdef int launch_grid(GridKernel kernel, LaunchConfig config, tuple args, object stream, object device) except -1

@@ -1,0 +1,26 @@
+from typing import TypeAlias, final
+
+_Size: TypeAlias = int | tuple[int, ...]
+
+@final
+class LaunchConfig:
+    def __init__(
+        self,
+        grid: _Size,
+        block: _Size,
+        shared_memory: int = 0,
+        cluster: _Size | None = None,
+        cooperative: bool = False,
+    ) -> None: ...
+    @property
+    def grid(self) -> tuple[int, int, int]: ...
+    @property
+    def block(self) -> tuple[int, int, int]: ...
+    @property
+    def shared_memory(self) -> int: ...
+    @property
+    def cluster(self) -> tuple[int, int, int] | None: ...
+    @property
+    def cooperative(self) -> bool: ...
+    def __eq__(self, other: object) -> bool: ...
+    def __hash__(self) -> int: ...

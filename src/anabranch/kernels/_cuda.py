@@ -1,0 +1,167 @@
+"""A kernel for CUDA: from the disk cache, or compiled by numba-cuda-mlir."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import sys
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from types import FunctionType
+from typing import Final, NamedTuple
+
+from anabranch.kernels import _cache
+from anabranch.kernels._compile_error import NO_MEMORY, compile_error, definition, from_compiler
+from anabranch.kernels._fingerprint import UncacheableError, fingerprint
+from anabranch.kernels._parameter import Parameter
+from anabranch.kernels._ptx import externals
+from anabranch.kernels._restriction import check_restrictions
+from anabranch.kernels._signature import Signature, describe
+
+# Whatever of these is installed takes part in compiling. Each CUDA version has its own names.
+_TOOLS: Final = tuple(
+    name + suffix
+    for name in ("numba-cuda-mlir", "cuda-core", "cuda-bindings", "nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-nvjitlink")
+    for suffix in ("", "-cu12")
+)
+_ALLOCATION: Final = re.compile(r"malloc|NRT_")
+
+
+class CompiledPTX(NamedTuple):
+    """A kernel as code for one compute capability.
+
+    Attributes
+    ----------
+    image : bytes
+        A cubin.
+    symbol : str
+        Name of the kernel in it.
+    slots : tuple of int
+        Which 8-byte slot of a launch's arguments each parameter starts at, the sizes of the index
+        space, which come first, left out. A launch packs, for an array, its address, its sizes and
+        its strides in elements, and, for a scalar, what it packs on the CPU.
+    """
+
+    image: bytes
+    symbol: str
+    slots: tuple[int, ...]
+
+
+def compile_kernel(
+    function: FunctionType,
+    parameters: tuple[Parameter, ...],
+    signature: Signature,
+    capability: tuple[int, int],
+) -> CompiledPTX:
+    """Return code of `function` for a checked `signature` and a compute capability, such as ``(9, 0)``.
+
+    Needs no device.
+
+    Raises
+    ------
+    anabranch.CompileError
+        The compiler refuses the function, or it does what no kernel may.
+    ModuleNotFoundError
+        numba-cuda-mlir is not installed.
+    """
+    if importlib.util.find_spec("numba_cuda_mlir") is None:
+        raise ModuleNotFoundError(
+            "kernels written in Python need numba-cuda-mlir to run on CUDA; install it, for the driver's version, "
+            'with: pip install "anabranch[cu13]", or "anabranch[cu12]"',
+            name="numba_cuda_mlir",
+        )
+    symbol = "anabranch_" + re.sub(r"[^A-Za-z0-9_]", "_", function.__qualname__)
+    key = _key(function, parameters, signature, symbol, capability)
+    stored = _cache.read("cuda", key) if key else None
+    if stored is not None:
+        return _unpack(stored, symbol)
+    compiled = _compile(function, parameters, signature, symbol, capability)
+    if key:
+        _cache.write("cuda", key, _pack(compiled))
+    return compiled
+
+
+def _compile(
+    function: FunctionType,
+    parameters: tuple[Parameter, ...],
+    signature: Signature,
+    symbol: str,
+    capability: tuple[int, int],
+) -> CompiledPTX:
+    check_restrictions(function)
+    from anabranch.kernels import _cuda_link, _cuda_mlir
+    from anabranch.kernels._cuda_refusal import refusal
+    from anabranch.kernels._cuda_result import ReturnsValueError
+
+    arguments = describe(parameters, signature)
+    try:
+        ptx = _cuda_mlir.build(function, parameters, signature, symbol, capability)
+    except ReturnsValueError as error:
+        reason = f"a kernel returns nothing; this one returns {error.kind}"
+        raise compile_error(function, reason, definition(function), arguments) from None
+    except Exception as error:
+        found = refusal(error)
+        if found is not None:
+            raise compile_error(function, found.reason, found.place or definition(function), arguments) from None
+        # The traceback of a refusal tells nothing that the message does not; that of a bug does.
+        cause = None if type(error).__module__.startswith("numba_cuda_mlir.") else error
+        raise from_compiler(function, parameters, signature, error) from cause
+    unwanted = externals(ptx.text)
+    if unwanted:
+        raise compile_error(function, _unwanted(unwanted), definition(function), arguments)
+    return CompiledPTX(
+        _cuda_link.link(ptx.text, 10 * capability[0] + capability[1], function.__qualname__), symbol, ptx.slots
+    )
+
+
+def _unwanted(names: list[str]) -> str:
+    if any(map(_ALLOCATION.search, names)):
+        return NO_MEMORY
+    if "vprintf" in names:
+        return "a kernel cannot print or use Python objects: no interpreter runs where it does"
+    return f"CUDA has no function {', '.join(names)}"
+
+
+def _pack(compiled: CompiledPTX) -> bytes:
+    return json.dumps(compiled.slots).encode() + b"\n" + compiled.image
+
+
+def _unpack(stored: bytes, symbol: str) -> CompiledPTX:
+    head, _, image = stored.partition(b"\n")
+    return CompiledPTX(image, symbol, tuple(json.loads(head)))
+
+
+def _key(
+    function: FunctionType,
+    parameters: tuple[Parameter, ...],
+    signature: Signature,
+    symbol: str,
+    capability: tuple[int, int],
+) -> str | None:
+    try:
+        content = fingerprint(function)
+    except UncacheableError:
+        return None
+    kinds = tuple((parameter.access_code, parameter.scalar) for parameter in parameters)
+    settings = sorted(item for item in os.environ.items() if item[0].startswith("NUMBA_"))
+    text = repr((_tools(), settings, symbol, kinds, signature, capability))
+    return hashlib.sha256(text.encode() + content).hexdigest()
+
+
+@cache
+def _tools() -> tuple[object, ...]:
+    """Everything but the kernel and its target that decides what the compiler puts out."""
+    versions = []
+    for name in _TOOLS:
+        try:
+            versions.append((name, metadata.version(name)))
+        except metadata.PackageNotFoundError:
+            continue
+    sources = sorted(
+        (path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in Path(__file__).parent.glob("*.py")
+    )
+    return sys.implementation.cache_tag, versions, sources

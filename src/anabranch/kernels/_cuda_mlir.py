@@ -1,0 +1,139 @@
+"""From a Python function to PTX, through numba-cuda-mlir.
+
+Imported when a kernel has to be compiled for CUDA: importing the compiler takes most of a second.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FunctionType
+from typing import Any, Final, NamedTuple
+
+import numpy
+from numba_cuda_mlir import cuda, extending, tools, types
+from numba_cuda_mlir.numba_cuda.core.compiler_lock import global_compiler_lock
+
+from anabranch.kernels import _cuda_atomic  # noqa: F401  gives the compiler the meaning of the atomics
+from anabranch.kernels._cuda_division import numpy_division
+from anabranch.kernels._cuda_entry import layout_of, make_entry, source_of
+from anabranch.kernels._cuda_result import ignore, may_return, nothing_returned
+from anabranch.kernels._dtype import KINDS
+from anabranch.kernels._parameter import Parameter
+from anabranch.kernels._ptx import entries, fold_parameters
+from anabranch.kernels._reference import helpers, python_function, references
+from anabranch.kernels._signature import Code, Signature, is_readonly
+
+_SCOPE: Final = {
+    **{name: numpy.bool_ if name == "bool" else getattr(numpy, name) for name in KINDS},
+    "cuda": cuda,
+    "ignore": ignore,
+}
+_registered: Final[set[int]] = set()
+
+
+class Ptx(NamedTuple):
+    """A kernel as PTX: the text, and the slot of each parameter after those of the index space."""
+
+    text: str
+    slots: tuple[int, ...]
+
+
+def scalar_type(dtype: str) -> Any:
+    """Return the compiler's type for elements of a dtype."""
+    return types.boolean if dtype == "bool" else getattr(types, dtype)
+
+
+def _parameter_types(parameter: Parameter, code: Code) -> list[Any]:
+    if code[0] == "array":
+        layout = "C" if code[3] else "A"
+        return [types.Array(scalar_type(code[1]), code[2], layout, readonly=is_readonly(parameter, code))]
+    if code[1].startswith("complex"):
+        return [types.float64, types.float64]
+    if code[1].startswith("float"):
+        return [types.float64]
+    return [types.uint64 if code[1] == "uint64" else types.int64]
+
+
+@contextmanager
+def _target(capability: tuple[int, int]) -> Iterator[None]:
+    """Compile for that compute capability, whichever device the machine has, if any.
+
+    The compiler asks the current device, once, for what to link for; it need not be the target.
+    """
+    found = tools._cached_cc
+    tools._cached_cc = capability
+    try:
+        yield
+    finally:
+        tools._cached_cc = found
+
+
+def _register_helpers(function: FunctionType) -> None:
+    """Let kernels call plain Python functions, and those that Numba has decorated for the CPU."""
+    for part in (function, *helpers(function)):
+        for _, value in references(part):
+            helper = python_function(value)
+            if helper is not None and id(value) not in _registered and not _is_known(value):
+                _register(value, helper)
+
+
+def _register(value: Any, helper: FunctionType) -> None:
+    @extending.overload(value, strict=False, typing_registry=extending.typing_registry)  # type: ignore[untyped-decorator]
+    def implement(*args: Any, **kwargs: Any) -> FunctionType:
+        return helper
+
+    _registered.add(id(value))  # the registry keeps the value alive
+
+
+def _is_known(value: Any) -> bool:
+    """Whether the compiler has a meaning of its own for a function, such as one decorated for it."""
+    return type(value).__module__.startswith("numba_cuda_mlir.")
+
+
+@global_compiler_lock  # type: ignore[untyped-decorator]
+def build(
+    function: FunctionType,
+    parameters: tuple[Parameter, ...],
+    signature: Signature,
+    symbol: str,
+    capability: tuple[int, int],
+) -> Ptx:
+    """Compile `function` for `signature` into PTX that defines the kernel `symbol`.
+
+    Raises
+    ------
+    ReturnsValueError
+        The function returns something.
+    numba_cuda_mlir's NumbaError, and what it lets through
+        The function cannot be compiled.
+    """
+    _register_helpers(function)
+    launch_ndim, codes = signature
+    kinds = [types.int64] * launch_ndim
+    for parameter, code in zip(parameters, codes, strict=True):
+        kinds += _parameter_types(parameter, code)
+
+    def compile_as(call: str) -> str:
+        device = cuda.jit(device=True)(function)
+        entry = make_entry(source_of(parameters, signature, call), device, _SCOPE)
+        kind = types.void(*kinds)
+        text: str = cuda.compile(entry, kind, device=False, abi="numba", output="ptx", cc=capability)[0]
+        return text
+
+    with _target(capability), numpy_division():
+        if may_return(function):
+            with nothing_returned():
+                compile_as("ignore(function({}))")
+        text = compile_as("function({})")
+    return _finish(text, symbol, signature)
+
+
+def _finish(text: str, symbol: str, signature: Signature) -> Ptx:
+    text = text.rstrip("\0")
+    (mangled,) = entries(text)
+    text = re.sub(rf"(?<![\w$.]){re.escape(mangled)}(?=(?:_param_\d+)?(?![\w$.]))", symbol, text)
+    layout = layout_of(signature)
+    text, kept = fold_parameters(text, symbol, layout.known, signature[0])
+    return Ptx(text, tuple(layout.slots[position - signature[0]] for position in kept[signature[0] :]))

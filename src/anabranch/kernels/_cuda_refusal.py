@@ -1,0 +1,63 @@
+"""What numba-cuda-mlir takes for a bug of its own: things that its types allow and it cannot translate.
+
+It hides the cause and leaves a file with the traceback. Mostly the cause is a function that allocates.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Final, NamedTuple
+
+from numba_cuda_mlir.errors import UserFacingInternalCompilerError
+
+from anabranch.kernels._compile_error import NO_MEMORY, is_users
+
+_LOG: Final = re.compile(r"saved to:\s+(\S+numba_cuda_mlir_error_\w+\.log)")
+_ARRAY_RESULT: Final = re.compile(r"-> (?:array|list|dict|unicode|reflected)\b")
+_CALL: Final = re.compile(r"call to (?:<[\w-]+ )+'?([\w.]+)")
+
+
+class Refusal(NamedTuple):
+    """Why a function cannot be translated, and the file and line of it, if they are known."""
+
+    reason: str
+    place: tuple[str, int] | None
+
+
+def refusal(error: Exception) -> Refusal | None:
+    """Return what stands behind an error of this kind; None for any other error."""
+    if not isinstance(error, UserFacingInternalCompilerError):
+        return None
+    log = _LOG.search(str(error))
+    if log is not None and os.path.exists(log[1]):
+        os.unlink(log[1])
+    cause = error.__context__ or error
+    text = str(cause)
+    if _ARRAY_RESULT.search(text):
+        reason = NO_MEMORY
+    elif call := _CALL.search(text):
+        reason = f"numba-cuda-mlir has no {call[1]} on the GPU"
+    else:
+        reason = f"numba-cuda-mlir cannot translate this: {text.splitlines()[0] if text else type(cause).__name__}"
+    return Refusal(reason, _place(cause))
+
+
+def _place(error: BaseException) -> tuple[str, int] | None:
+    """Return the innermost line of the user's that the compiler was at."""
+    found = None
+    for frame in _frames(error.__traceback__):
+        for value in frame.values():
+            at = getattr(value, "loc", None)
+            file, line = getattr(at, "filename", None), getattr(at, "line", None)
+            if isinstance(file, str) and isinstance(line, int) and is_users(file):
+                found = file, line
+    return found
+
+
+def _frames(traceback: TracebackType | None) -> Iterator[dict[str, Any]]:
+    while traceback is not None:
+        yield traceback.tb_frame.f_locals
+        traceback = traceback.tb_next
