@@ -12,11 +12,12 @@ namespace {
 // More entries than this are merged into one per stream.
 constexpr std::size_t most_uses = 32;
 
-bool is_over(const Use& use) noexcept {
+// `failed`: the answer for work that failed, which touches nothing any more.
+bool is_over(const Use& use, bool failed) noexcept {
   try {
     return use.stream->backend().query(*use.stream, use.used);
   } catch (const Error&) {
-    return true;  // failed work touches nothing any more
+    return failed;
   }
 }
 
@@ -93,7 +94,9 @@ void Storage::note(Stream& stream, Point point, Access access, ByteRange bytes) 
 }
 
 void Storage::forget_finished(std::vector<Use>& finished) {
-  auto through = std::partition(uses_.begin(), uses_.end(), [](const Use& use) { return !is_over(use); });
+  // A failed write stays: who reads what it should have written is told so, every time.
+  const auto stays = [](const Use& use) { return !is_over(use, use.wrote == 0); };
+  auto through = std::partition(uses_.begin(), uses_.end(), stays);
   finished.assign(std::make_move_iterator(through), std::make_move_iterator(uses_.end()));
   uses_.erase(through, uses_.end());
 }
@@ -131,7 +134,7 @@ std::vector<Use> Storage::uses(Access access, ByteRange bytes) const {
 
 void Storage::dispose() noexcept {
   merge_ranges();
-  if (kind_ == MemoryKind::foreign) std::erase_if(uses_, is_over);
+  if (kind_ == MemoryKind::foreign) std::erase_if(uses_, [](const Use& use) { return is_over(use, true); });
   if (kind_ != MemoryKind::foreign) {
     if (pointer_) backend_.free(pointer_, bytes_, kind_, std::move(uses_));
   } else if (release_) {

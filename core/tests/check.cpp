@@ -44,10 +44,12 @@ Outcome outcome(const Test& test) {
   return Outcome::failed;
 }
 
-int run(const std::string& wanted) {
+int run(const std::string& wanted, bool verbose) {
   std::map<Outcome, int> count;
   for (const Test& test : tests()) {
-    if (test.name.find(wanted) != std::string::npos) ++count[outcome(test)];
+    if (test.name.find(wanted) == std::string::npos) continue;
+    if (verbose) std::printf("%s\n", test.name.c_str());
+    ++count[outcome(test)];
   }
   std::printf("%d passed, %d failed, %d skipped\n", count[Outcome::passed], count[Outcome::failed],
               count[Outcome::skipped]);
@@ -80,4 +82,10 @@ bool eventually(const std::function<bool()>& condition) {
 
 }  // namespace anabranch::check
 
-int main(int argc, char** argv) { return anabranch::check::run(argc > 1 ? argv[1] : ""); }
+// NAME-TEST [-v] [PART-OF-A-NAME]: -v tells each test as it begins, so that one that hangs is known.
+int main(int argc, char** argv) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  const bool verbose = argc > 1 && std::string(argv[1]) == "-v";
+  const int first = verbose ? 2 : 1;
+  return anabranch::check::run(argc > first ? argv[first] : "", verbose);
+}

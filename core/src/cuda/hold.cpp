@@ -51,16 +51,16 @@ void CudaStream::add_legacy_waits() {
     std::lock_guard lock(order_.mutex);
     for (CudaStream* stream : order_.held) {
       const Point point = stream->issued();
-      if (point <= stream->legacy_seen_ || !stream->try_retain()) continue;
+      if (point <= stream->for_legacy_ || !stream->try_retain()) continue;
       const auto kept = Ref<CudaStream>::take(stream);
-      stream->legacy_seen_ = point;
+      stream->for_legacy_ = point;
       queue_.push_back(std::make_unique<WaitOperation>(*stream, point, nullptr));
     }
   } else if (!options_.non_blocking && order_.legacy_held.load(std::memory_order_acquire) != 0) {
     const Point point = order_.legacy->issued();
     std::lock_guard lock(order_.mutex);
-    if (point <= legacy_seen_) return;
-    legacy_seen_ = point;
+    if (point <= of_legacy_) return;
+    of_legacy_ = point;
     queue_.push_back(std::make_unique<WaitOperation>(*order_.legacy, point, nullptr));
   }
 }
@@ -77,7 +77,7 @@ void CudaStream::enter_order() {
   } else if (!options_.non_blocking) {
     std::lock_guard lock(order_.mutex);
     if (std::exchange(in_order_, true)) return;
-    legacy_seen_ = 0;
+    for_legacy_ = 0;
     order_.held.push_back(this);
     order_.blocking_held.fetch_add(1, std::memory_order_release);
   }

@@ -144,7 +144,8 @@ class CudaStream final : public Stream {
   std::vector<Follower> followers_;
   Ref<Failure> failure_;
   // Guarded by the legacy order's mutex.
-  Point legacy_seen_ = 0;  // the point up to which the order is kept: of the legacy stream, or by it
+  Point of_legacy_ = 0;   // of the legacy stream: what this blocking stream waits for already
+  Point for_legacy_ = 0;  // of this blocking stream: what the legacy stream waits for already
   bool in_order_ = false;  // listed there
   Ref<CudaStream> stand_in_;
   Ref<CudaMarker> rejoin_;

@@ -226,9 +226,8 @@ TEST(the_frontier_of_the_legacy_stream_covers_blocking_streams) {
   CHECK(over());
   Gate gate(*device.blocking);
   CHECK(!over());
-  const Point issued = device.legacy->issued();
-  CHECK(!over());
-  CHECK_EQUAL(device.legacy->issued(), issued);
+  // Looking is no action of the legacy stream's, which others would come after.
+  finish(*device.other, device.add(device.other));
   gate.open();
   finish(*device.blocking);
   CHECK(over());

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import re
+import warnings
 import sys
 from functools import cache
 from importlib import metadata
@@ -93,7 +94,10 @@ def _compile(
     capability: tuple[int, int],
 ) -> CompiledPTX:
     check_restrictions(function)
-    from anabranch.kernels import _cuda_link, _cuda_mlir
+    with warnings.catch_warnings():
+        # The compiler's import uses what NumPy deprecates; who makes warnings errors means those of their own program.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from anabranch.kernels import _cuda_link, _cuda_mlir
     from anabranch.kernels._cuda_refusal import refusal
     from anabranch.kernels._cuda_result import ReturnsValueError
 
