@@ -7,8 +7,8 @@ import importlib.util
 import json
 import os
 import re
-import warnings
 import sys
+import warnings
 from functools import cache
 from importlib import metadata
 from pathlib import Path
