@@ -103,6 +103,7 @@ void Storage::forget_finished(std::vector<Use>& finished) {
 
 // One entry per stream: later accesses wait for more than they must, but the list stays short.
 void Storage::merge_ranges() {
+  if (uses_.size() < 2) return;
   std::vector<Use> merged;
   for (Use& use : uses_) {
     auto same =

@@ -1,6 +1,7 @@
 """Arrays: memory of a device with a shape and a dtype, and views of it."""
 
 cimport cython
+from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.ref cimport Py_INCREF
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uintptr_t
@@ -15,7 +16,7 @@ from anabranch._core cimport (
     copy_elements, discard_reference, forked, max_dimensions, row_major, synchronize_uses,
 )
 from anabranch._device cimport DeviceBase
-from anabranch._dtype cimport dtype_code
+from anabranch._dtype cimport ElementType, dtype_code
 from anabranch._host cimport ensure_host_thread
 from anabranch._staging cimport download
 from anabranch._stream cimport Stream
@@ -356,9 +357,14 @@ cdef Array as_array(object array, str name):
     return <Array>array
 
 
-cdef Layout layout_of(object shape, object dtype) except *:
+cdef Layout layout_of(object shape, int64_t itemsize) except *:
     cdef int64_t sizes[max_dimensions]
     cdef int ndim = 0
+    cdef int overflow = 0
+    if type(shape) is int:
+        sizes[0] = PyLong_AsLongLongAndOverflow(shape, &overflow)
+        if overflow == 0 and sizes[0] >= 0:
+            return row_major(1, sizes, itemsize)
     if not isinstance(shape, (tuple, list)):
         shape = (shape,)
     if len(shape) > max_dimensions:
@@ -373,10 +379,10 @@ cdef Layout layout_of(object shape, object dtype) except *:
             raise ValueError(f"negative size {size} in dimension {ndim}")
         sizes[ndim] = size
         ndim += 1
-    return row_major(ndim, sizes, dtype.itemsize)
+    return row_major(ndim, sizes, itemsize)
 
 
-cdef Array new_array(DeviceBase device, Layout layout, object dtype, Stream stream, MemoryKind kind):
+cdef Array new_array(DeviceBase device, const Layout& layout, ElementType dtype, Stream stream, MemoryKind kind):
     cdef Array array = Array.__new__(Array)
     cdef CStream* target = NULL
     if stream is not None:
@@ -385,8 +391,8 @@ cdef Array new_array(DeviceBase device, Layout layout, object dtype, Stream stre
     array._device = device
     array.layout = layout
     array.data = <char*>array.storage.get().pointer()
-    array._dtype = dtype
-    array.code = dtype_code(dtype)
+    array._dtype = dtype.dtype
+    array.code = dtype.code
     array.contiguous = True
     return array
 

@@ -1,21 +1,17 @@
 from libc.stdint cimport uint64_t
 
 
-cdef class Frame:
-    """What a scope has to put back."""
-    cdef object owner
-    cdef int device
-    cdef int ordinal        # whose stream it replaced; -1: none
-    cdef object stream
-    cdef Frame outer
-
-
 cdef class TaskState:
     """The current device and streams of one task. Immutable: a change makes a new one."""
     cdef uint64_t thread
     cdef int device
     cdef tuple streams      # by the device's ordinal; None or missing: the default stream
-    cdef Frame frames
+    # Of a state that entering a scope made: whose scope, what it puts back, and which device's stream (-1: none).
+    cdef object owner
+    cdef TaskState outer
+    cdef int ordinal
+    # Of any other state: the innermost scope around it.
+    cdef TaskState scope
 
 
 cdef TaskState current_state()

@@ -9,7 +9,8 @@ import contextvars
 
 cimport cython
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_New, PyTuple_SET_ITEM
 
 from anabranch._core cimport first_device, thread_serial
 
@@ -18,12 +19,6 @@ cdef extern from "Python.h":
     object PyContextVar_Set(object var, object value)
 
 cdef object _variable = contextvars.ContextVar("anabranch_task", default=None)
-
-
-@cython.final
-@cython.freelist(64)
-cdef class Frame:
-    pass
 
 
 @cython.final
@@ -51,32 +46,32 @@ cdef TaskState _first_state():
     return state
 
 
-cdef tuple _with_stream(tuple streams, int ordinal, object stream):
-    if ordinal == 0 and len(streams) <= 1:
-        return (stream,)
-    changed = list(streams)
-    while len(changed) <= ordinal:
-        changed.append(None)
-    changed[ordinal] = stream
-    return tuple(changed)
+cdef tuple _with_stream(tuple streams, Py_ssize_t ordinal, object stream):
+    cdef Py_ssize_t known = len(streams)
+    cdef Py_ssize_t count = max(known, ordinal + 1)
+    cdef tuple changed = PyTuple_New(count)
+    cdef Py_ssize_t i
+    cdef object one
+    for i in range(count):
+        one = stream if i == ordinal else <object>PyTuple_GET_ITEM(streams, i) if i < known else None
+        Py_INCREF(one)
+        PyTuple_SET_ITEM(changed, i, one)
+    return changed
+
+
+cdef inline TaskState _scope_of(TaskState state):
+    return state if state.owner is not None else state.scope
 
 
 cdef int _enter(object owner, int device, int ordinal, object stream) except -1:
     cdef TaskState before = current_state()
-    cdef Frame frame = Frame.__new__(Frame)
-    frame.owner = owner
-    frame.device = before.device
-    frame.ordinal = ordinal
-    frame.outer = before.frames
     cdef TaskState state = TaskState.__new__(TaskState)
     state.thread = before.thread
     state.device = device
-    if ordinal < 0:
-        state.streams = before.streams
-    else:
-        frame.stream = stream_in(before, ordinal)
-        state.streams = _with_stream(before.streams, ordinal, stream)
-    state.frames = frame
+    state.streams = before.streams if ordinal < 0 else _with_stream(before.streams, ordinal, stream)
+    state.owner = owner
+    state.outer = before
+    state.ordinal = ordinal
     PyContextVar_Set(_variable, state)
     return 0
 
@@ -91,17 +86,23 @@ cdef int enter_stream(object owner, int device, object stream) except -1:
 
 cdef int leave_scope(object owner) except -1:
     cdef TaskState before = current_state()
-    cdef Frame frame = before.frames
+    cdef TaskState scope = _scope_of(before)
     # The innermost one, unless scopes are left out of order, as generators can.
-    while frame is not None and frame.owner is not owner:
-        frame = frame.outer
-    if frame is None:
+    while scope is not None and scope.owner is not owner:
+        scope = _scope_of(scope.outer)
+    if scope is None:
         return 0
+    if scope is before:
+        PyContextVar_Set(_variable, scope.outer)
+        return 0
+    # Streams of other devices that were made current with no scope stay so.
     cdef TaskState state = TaskState.__new__(TaskState)
     state.thread = before.thread
-    state.device = frame.device
-    state.streams = before.streams if frame.ordinal < 0 else _with_stream(before.streams, frame.ordinal, frame.stream)
-    state.frames = frame.outer
+    state.device = scope.outer.device
+    state.streams = before.streams
+    if scope.ordinal >= 0:
+        state.streams = _with_stream(before.streams, scope.ordinal, stream_in(scope.outer, scope.ordinal))
+    state.scope = _scope_of(scope.outer)
     PyContextVar_Set(_variable, state)
     return 0
 
@@ -112,6 +113,6 @@ cdef int use_stream(int device, object stream) except -1:
     state.thread = before.thread
     state.device = device
     state.streams = _with_stream(before.streams, device, stream)
-    state.frames = before.frames
+    state.scope = _scope_of(before)
     PyContextVar_Set(_variable, state)
     return 0

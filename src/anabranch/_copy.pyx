@@ -1,17 +1,22 @@
 """Copies and fills."""
 
+from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t
+from libc.string cimport memcmp
 
 from anabranch._array cimport Array, as_array, new_array
 from anabranch._core cimport Access as MemoryAccess
 from anabranch._core cimport CStream, MemoryKind, Point, row_major, synchronize_point
 from anabranch._current cimport as_stream
 from anabranch._device cimport DeviceBase
+from anabranch._dtype cimport Item, element_type, encode
 from anabranch._staging cimport download, upload
 from anabranch._stream cimport Stream
 
 from anabranch._errors import DeviceError
+
+cdef int64_t most_elements = 2**62
 
 
 cdef int enqueue_fill(Array dst, const void* value, Stream stream) except -1:
@@ -42,13 +47,24 @@ cdef bint _overlap(Array a, Array b) noexcept:
     return a.data + a_low < b.data + b_high and b.data + b_low < a.data + a_high
 
 
+cdef bint _same_shape(Array a, Array b) noexcept:
+    cdef int ndim = a.layout.ndim
+    return ndim == b.layout.ndim and memcmp(a.layout.shape, b.layout.shape, ndim * sizeof(int64_t)) == 0
+
+
 cdef int64_t _position(object value, str name) except -1:
+    cdef int overflow = 0
+    cdef int64_t position
+    if type(value) is int:
+        position = PyLong_AsLongLongAndOverflow(value, &overflow)
+        if overflow == 0 and 0 <= position < most_elements:
+            return position
     if not hasattr(type(value), "__index__") or isinstance(value, bool):
         raise TypeError(f"{name} is an int, not {type(value).__name__}")
     value = value.__index__()
     if value < 0:
         raise ValueError(f"{name} is {value}; it must not be negative")
-    if value >= 2**62:
+    if value >= most_elements:
         raise ValueError(f"{name} is {value}, more than an array has elements")
     return value
 
@@ -80,16 +96,15 @@ def fill(dst, value, *, stream=None):
     DeviceError
         If the stream is another device's.
     """
-    from anabranch._create import element_bytes
-
     cdef Array array = as_array(dst, "dst")
     cdef Stream target = as_stream(stream, array._device)
     if target.device is not array._device:
         raise DeviceError(f"{array!r} cannot be filled on {target!r}, a stream of another device")
     if array.storage.get().read_only():
         raise ValueError(f"{array!r} is read-only memory")
-    cdef bytes item = element_bytes(value, array._dtype)
-    enqueue_fill(array, <const char*>item, target)
+    cdef Item item
+    encode(value, element_type(array._dtype), &item)
+    enqueue_fill(array, &item, target)
 
 
 def copy(dst, src, *, stream=None, dst_offset=0, src_offset=0, count=None):
@@ -125,7 +140,7 @@ cdef int _copy(Array dst, Array src, object stream, object dst_offset, object sr
     if target.device is not dst._device and target.device is not src._device:
         raise DeviceError(f"{target!r} is of neither side of a copy from {src._device.alias} to {dst._device.alias}")
     target.get()
-    if dst._dtype != src._dtype:
+    if dst.code != src.code:
         raise ValueError(f"cannot copy {src._dtype} to {dst._dtype}; the dtypes must be equal")
     if dst.storage.get().read_only():
         raise ValueError(f"the destination {dst!r} is read-only memory")
@@ -133,7 +148,7 @@ cdef int _copy(Array dst, Array src, object stream, object dst_offset, object sr
     cdef int64_t start = _position(src_offset, "src_offset")
     cdef int64_t elements
     if count is None:
-        if to == 0 and start == 0 and dst.shape != src.shape:
+        if to == 0 and start == 0 and not _same_shape(dst, src):
             raise ValueError(
                 f"cannot copy shape {src.shape} to shape {dst.shape}; "
                 "give an offset or a count to copy flattened elements")
@@ -154,7 +169,7 @@ cdef bint _is_host(Array array) noexcept:
 cdef int transfer(Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1:
     cdef Array through
     if _overlap(dst, src):
-        if dst.data == src.data and to == start and dst.shape == src.shape and dst.strides == src.strides:
+        if dst.data == src.data and to == start and _same_shape(dst, src) and dst.strides == src.strides:
             return 0
         through = _contiguous(target.device, src, count, target)
         enqueue_copy(through, 0, src, start, count, target)
@@ -175,7 +190,7 @@ cdef int transfer(Array dst, int64_t to, Array src, int64_t start, int64_t count
 
 
 cdef Array _contiguous(DeviceBase device, Array like, int64_t count, Stream stream):
-    return new_array(device, row_major(1, &count, like.layout.itemsize), like._dtype, stream, MemoryKind.device)
+    return new_array(device, row_major(1, &count, like.layout.itemsize), element_type(like._dtype), stream, MemoryKind.device)
 
 
 cdef Stream _aside(DeviceBase device, Stream after):

@@ -5,10 +5,10 @@ from libc.stdint cimport int64_t, uintptr_t
 from anabranch cimport _core
 from anabranch._array cimport Array, layout_of, new_array
 from anabranch._core cimport Access as MemoryAccess
-from anabranch._core cimport CStream, Elements, MemoryKind, Ref, StreamOptions, byte_t, copy_elements, forked
+from anabranch._core cimport CStream, Elements, Layout, MemoryKind, Ref, StreamOptions, byte_t, copy_elements, forked
 from anabranch._copy cimport enqueue_fill, transfer
 from anabranch._device cimport DeviceBase, as_device
-from anabranch._dtype cimport as_dtype
+from anabranch._dtype cimport ElementType, Item, as_dtype, element_type, encode
 from anabranch._current cimport as_stream, current_stream_of
 from anabranch._staging cimport upload
 from anabranch._stream cimport Stream
@@ -35,10 +35,9 @@ cdef MemoryKind _kind(DeviceBase device, bint pinned) except *:
     return MemoryKind.pinned
 
 
-cdef Array _make(object shape, object dtype, object device, object stream, bint pinned):
-    cdef Stream target = _stream_for(device, stream)
-    resolved = as_dtype(dtype)
-    return new_array(target.device, layout_of(shape, resolved), resolved, target, _kind(target.device, pinned))
+cdef Array _make(object shape, ElementType dtype, Stream stream, bint pinned):
+    cdef Layout layout = layout_of(shape, dtype.itemsize)
+    return new_array(stream.device, layout, dtype, stream, _kind(stream.device, pinned))
 
 
 def empty(shape, dtype="float32", *, device=None, stream=None, bint pinned=False):
@@ -67,15 +66,16 @@ def empty(shape, dtype="float32", *, device=None, stream=None, bint pinned=False
     OutOfMemoryError
         If the device has too little memory; it derives from MemoryError too.
     """
-    return _make(shape, dtype, device, stream, pinned)
+    return _make(shape, element_type(dtype), _stream_for(device, stream), pinned)
 
 
 def zeros(shape, dtype="float32", *, device=None, stream=None, bint pinned=False):
     """Return a new array of zeros. Asynchronous on the stream; parameters and errors as of `empty`."""
     cdef Stream target = _stream_for(device, stream)
-    cdef Array array = _make(shape, dtype, None, target, pinned)
-    cdef int64_t[2] value = [0, 0]
-    enqueue_fill(array, value, target)
+    cdef Array array = _make(shape, element_type(dtype), target, pinned)
+    cdef Item item
+    item.bytes[0] = item.bytes[1] = 0
+    enqueue_fill(array, &item, target)
     return array
 
 
@@ -96,31 +96,17 @@ def full(shape, value, dtype=None, *, device=None, stream=None, bint pinned=Fals
 
     Other parameters and errors are those of `empty`; a value that does not fit the dtype is a ValueError.
     """
-    import numpy
-
     cdef Stream target = _stream_for(device, stream)
-    resolved = as_dtype(numpy.asarray(value).dtype if dtype is None else dtype)
-    cdef bytes item = element_bytes(value, resolved)
-    cdef Array array = _make(shape, resolved, None, target, pinned)
-    enqueue_fill(array, <const char*>item, target)
+    if dtype is None:
+        import numpy
+
+        dtype = numpy.asarray(value).dtype
+    cdef ElementType type_ = element_type(dtype)
+    cdef Item item
+    encode(value, type_, &item)
+    cdef Array array = _make(shape, type_, target, pinned)
+    enqueue_fill(array, &item, target)
     return array
-
-
-def element_bytes(value, dtype):
-    """Return the bytes of one element with that value."""
-    import numpy
-
-    if isinstance(value, (int, float, complex)):
-        try:
-            return numpy.asarray(value, dtype).tobytes()
-        except OverflowError as error:
-            raise ValueError(f"{value!r} does not fit dtype {dtype}: {error}") from None
-    item = numpy.asarray(value)
-    if item.ndim != 0:
-        raise ValueError(f"the value must be a scalar, not of shape {item.shape}")
-    if item.dtype.kind not in "biufc":
-        raise TypeError(f"the value must be a number, not {value!r}")
-    return item.astype(dtype).tobytes()
 
 
 def array(data, dtype=None, *, device=None, stream=None, bint pinned=False):
@@ -144,13 +130,14 @@ def array(data, dtype=None, *, device=None, stream=None, bint pinned=False):
     cdef Array source
     cdef Elements dst
     cdef Elements src
+    cdef Layout layout
     cdef int64_t count
     cdef uintptr_t address
     cdef Ref[CStream] worker
     if isinstance(data, Array) and (dtype is None or as_dtype(dtype) == (<Array>data)._dtype):
         source = data
         source.check()
-        made = _make(source.shape, source._dtype, None, target, pinned)
+        made = _make(source.shape, element_type(source._dtype), target, pinned)
         if source.layout.size() != 0:
             transfer(made, 0, source, 0, source.layout.size(), target)
         if not source.pinned:
@@ -162,10 +149,11 @@ def array(data, dtype=None, *, device=None, stream=None, bint pinned=False):
     values = numpy.asarray(data)
     if values.dtype.hasobject or values.dtype.kind in "USmMV":
         as_dtype(values.dtype)
-    resolved = as_dtype(values.dtype.newbyteorder("=") if dtype is None else dtype)
-    values = numpy.ascontiguousarray(values, resolved).reshape(values.shape)
+    cdef ElementType resolved = element_type(values.dtype.newbyteorder("=") if dtype is None else dtype)
+    values = numpy.ascontiguousarray(values, resolved.dtype).reshape(values.shape)
     # No stream: nothing earlier may still use the memory when the host writes to it below.
-    made = new_array(target.device, layout_of(values.shape, resolved), resolved, None, _kind(target.device, pinned))
+    layout = layout_of(values.shape, resolved.itemsize)
+    made = new_array(target.device, layout, resolved, None, _kind(target.device, pinned))
     address = values.__array_interface__["data"][0]
     dst = made.elements(0)
     src = made.elements(0)

@@ -1,47 +1,143 @@
 """The element types of arrays. NumPy is imported here, when the first array or launch needs it."""
 
+cimport cython
+from cpython.float cimport PyFloat_AS_DOUBLE
+from cpython.long cimport PyLong_AsLongLongAndOverflow
+from libc.math cimport fabs
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
+
+cdef enum:
+    # Positions in `names`.
+    int8_code = 1
+    int64_code = 4
+    uint8_code = 5
+    uint64_code = 8
+    float32_code = 10
+    float64_code = 11
+
+cdef double largest_float32 = 3.4028234663852886e38
+
 # The codes are positions in this list.
 names = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
     "float16", "float32", "float64", "complex64", "complex128",
 )
 
-cdef dict _known = {}       # what users pass -> numpy.dtype
-cdef dict _codes = {}       # numpy.dtype -> code
+cdef dict _known = {}       # what users pass -> ElementType
+cdef dict _types = {}       # numpy.dtype -> ElementType
 
 
-cdef int _fill_codes() except -1:
+@cython.final
+cdef class ElementType:
+    pass
+
+
+cdef int _fill_types() except -1:
     import numpy
 
+    cdef ElementType type_
     for code, name in enumerate(names):
-        _codes[numpy.dtype(name)] = code
+        type_ = ElementType.__new__(ElementType)
+        type_.dtype = numpy.dtype(name)
+        type_.code = code
+        type_.itemsize = type_.dtype.itemsize
+        _types[type_.dtype] = type_
     return 0
 
 
-cdef object as_dtype(object dtype):
+cdef ElementType element_type(object dtype):
     try:
-        return _known[dtype]
+        return <ElementType>_known[dtype]
     except (KeyError, TypeError):
         return _resolve(dtype)
 
 
-cdef object _resolve(object dtype):
+cdef ElementType _resolve(object dtype):
     import numpy
 
-    if not _codes:
-        _fill_codes()
+    if not _types:
+        _fill_types()
     if dtype is None:
         raise TypeError("dtype is missing")
     resolved = numpy.dtype(dtype)
-    if resolved not in _codes:
+    if resolved not in _types:
         raise TypeError(f"arrays cannot hold dtype {resolved}; they hold {', '.join(names)}")
     # The table stays small: only names, types and dtypes are kept, of which there are few.
     if isinstance(dtype, (str, type, numpy.dtype)):
-        _known[dtype] = resolved
-    return resolved
+        _known[dtype] = _types[resolved]
+    return _types[resolved]
+
+
+cdef object as_dtype(object dtype):
+    return element_type(dtype).dtype
 
 
 cdef int dtype_code(object dtype) except -1:
-    if not _codes:
-        _fill_codes()
-    return _codes[dtype]
+    if not _types:
+        _fill_types()
+    return (<ElementType>_types[dtype]).code
+
+
+cdef int encode(object value, ElementType type_, Item* item) except -1:
+    item.bytes[0] = item.bytes[1] = 0
+    cdef bytes encoded
+    if not _encode_plain(value, type_, item):
+        encoded = _encode_with_numpy(value, type_.dtype)
+        memcpy(item, <const char*>encoded, type_.itemsize)
+    return 0
+
+
+cdef bint _encode_plain(object value, ElementType type_, Item* item) except -1:
+    # What most values are, without NumPy; whether the value is one of these.
+    cdef double number
+    cdef float narrow
+    cdef int64_t integer
+    cdef int overflow = 0
+    cdef int code = type_.code
+    cdef int bits = 8 * type_.itemsize
+    if type(value) is float:
+        number = PyFloat_AS_DOUBLE(value)
+    elif type(value) is int:
+        integer = PyLong_AsLongLongAndOverflow(value, &overflow)
+        if overflow != 0:
+            return False
+        if int8_code <= code <= uint64_code:
+            if code <= int64_code:
+                # All bits from the sign on are the sign's.
+                if integer >> (bits - 1) not in (0, -1):
+                    return False
+            elif integer < 0 or (bits < 64 and integer >> bits != 0):
+                return False
+            # The low bytes come first.
+            memcpy(item, &integer, type_.itemsize)
+            return True
+        number = <double>integer
+        if <int64_t>number != integer or fabs(number) > 9e15:
+            return False
+    else:
+        return False
+    if code == float64_code:
+        memcpy(item, &number, sizeof(number))
+        return True
+    if code == float32_code and fabs(number) <= largest_float32:
+        narrow = <float>number
+        memcpy(item, &narrow, sizeof(narrow))
+        return True
+    return False
+
+
+cdef bytes _encode_with_numpy(object value, object dtype):
+    import numpy
+
+    if isinstance(value, (int, float, complex)):
+        try:
+            return numpy.asarray(value, dtype).tobytes()
+        except OverflowError as error:
+            raise ValueError(f"{value!r} does not fit dtype {dtype}: {error}") from None
+    item = numpy.asarray(value)
+    if item.ndim != 0:
+        raise ValueError(f"the value must be a scalar, not of shape {item.shape}")
+    if item.dtype.kind not in "biufc":
+        raise TypeError(f"the value must be a number, not {value!r}")
+    return item.astype(dtype).tobytes()

@@ -334,7 +334,7 @@ cdef Array _from_cuda_interface(object obj, dict interface):
             device.backend.wait(
                 deref(stream), deref(producer.get()), device.backend.record(deref(producer.get())))
     dtype = as_dtype(interface["typestr"])
-    cdef Layout layout = layout_of(tuple(interface["shape"]), dtype)
+    cdef Layout layout = layout_of(tuple(interface["shape"]), dtype.itemsize)
     strides = interface.get("strides")
     cdef int d
     if strides is not None:

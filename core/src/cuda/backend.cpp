@@ -334,8 +334,8 @@ std::size_t CudaBackend::free_memory() {
 
 Point CudaBackend::copy(Stream& stream, const Elements& dst, const Elements& src, std::int64_t count) {
   for (const Elements* side : {&dst, &src}) {
-    auto* home = dynamic_cast<CudaBackend*>(side->home);
-    if (home && home != this) home->memory_.share_with(*this);
+    if (side->home == this || !side->home || side->home->capabilities().host_memory) continue;
+    static_cast<CudaBackend*>(side->home)->memory_.share_with(*this);
   }
   return as_own(stream).enqueue(
       [&](CUstream native) { transfer_.copy(native, dst, src, count); },

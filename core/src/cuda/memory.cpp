@@ -82,10 +82,10 @@ void MemoryPool::free(CUdeviceptr pointer, std::vector<Use> uses) noexcept {
   if (forked()) return;
   try {
     if (uses.size() == 1) {
-      CudaStream* stream = as_cuda(*uses[0].stream);
-      if (stream && &stream->device() == &device_ && stream->takes_frees()) {
+      Stream& stream = *uses[0].stream;
+      if (&stream.backend() == &device_ && static_cast<CudaStream&>(stream).takes_frees()) {
         const ContextScope scope(device_.context());
-        driver->cuMemFreeAsync(pointer, stream->native());
+        driver->cuMemFreeAsync(pointer, static_cast<CudaStream&>(stream).native());
         return;
       }
     }

@@ -38,6 +38,9 @@ KernelLayout kernel_layout(const Layout& layout) {
 
 // Where the elements are if they lie one after the other.
 std::byte* run_of(const Elements& elements, std::int64_t count) {
+  const Layout& layout = elements.layout;
+  if (layout.ndim == 1 && layout.strides[0] == layout.itemsize)
+    return elements.pointer + elements.offset * layout.itemsize;
   const Layout merged = elements.layout.merged();
   const std::int64_t inner = merged.shape[merged.ndim - 1];
   if (merged.strides[merged.ndim - 1] != merged.itemsize && count > 1) return nullptr;
