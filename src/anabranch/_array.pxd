@@ -1,10 +1,9 @@
 from libc.stdint cimport int64_t
 
-from anabranch._core cimport ByteRange, Elements, Layout, MemoryKind, Point, Ref, Storage
+from anabranch._core cimport ByteRange, Elements, Layout, Point, Ref, Storage
 from anabranch._core cimport Access as MemoryAccess
 from anabranch._core cimport CStream
 from anabranch._device cimport DeviceBase
-from anabranch._dtype cimport ElementType
 from anabranch._stream cimport Stream
 
 
@@ -32,8 +31,3 @@ cdef class Array:
 
 # The array for an argument called `name`. Raises TypeError with a hint, ClosedError.
 cdef Array as_array(object array, str name)
-cdef Layout layout_of(object shape, int64_t itemsize) except *
-# A fresh array; with no stream, memory that everybody may use at once.
-cdef Array new_array(DeviceBase device, const Layout& layout, ElementType dtype, Stream stream, MemoryKind kind)
-# An array over memory of `owner`, which is kept alive until the last use is over.
-cdef Array adopt_array(DeviceBase device, Layout layout, object dtype, char* data, bint read_only, object owner)

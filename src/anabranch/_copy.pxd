@@ -7,6 +7,6 @@ from anabranch._stream cimport Stream
 cdef int enqueue_fill(Array dst, const void* value, Stream stream) except -1
 cdef int enqueue_copy(
     Array dst, int64_t dst_offset, Array src, int64_t src_offset, int64_t count, Stream stream) except -1
-# The same for any two devices and overlapping arrays, of at least one element; returns when the copy is done where host memory that is not
-# pinned takes part.
+# The same for any two devices and overlapping arrays, of at least one element; returns when the copy is done where host
+# memory that is not pinned takes part.
 cdef int transfer(Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1

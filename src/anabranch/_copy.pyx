@@ -5,12 +5,13 @@ from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp
 
-from anabranch._array cimport Array, as_array, new_array
+from anabranch._array cimport Array, as_array
 from anabranch._core cimport Access as MemoryAccess
-from anabranch._core cimport CStream, MemoryKind, Point, row_major, synchronize_point
+from anabranch._core cimport CStream, Layout, MemoryKind, Point, row_major, synchronize_point
 from anabranch._current cimport as_stream
 from anabranch._device cimport DeviceBase
 from anabranch._dtype cimport Item, element_type, encode
+from anabranch._make cimport new_array
 from anabranch._staging cimport download, upload
 from anabranch._stream cimport Stream
 
@@ -190,7 +191,8 @@ cdef int transfer(Array dst, int64_t to, Array src, int64_t start, int64_t count
 
 
 cdef Array _contiguous(DeviceBase device, Array like, int64_t count, Stream stream):
-    return new_array(device, row_major(1, &count, like.layout.itemsize), element_type(like._dtype), stream, MemoryKind.device)
+    cdef Layout layout = row_major(1, &count, like.layout.itemsize)
+    return new_array(device, layout, element_type(like._dtype), stream, MemoryKind.device)
 
 
 cdef Stream _aside(DeviceBase device, Stream after):

@@ -3,13 +3,14 @@
 from libc.stdint cimport int64_t, uintptr_t
 
 from anabranch cimport _core
-from anabranch._array cimport Array, layout_of, new_array
+from anabranch._array cimport Array
 from anabranch._core cimport Access as MemoryAccess
 from anabranch._core cimport CStream, Elements, Layout, MemoryKind, Ref, StreamOptions, byte_t, copy_elements, forked
 from anabranch._copy cimport enqueue_fill, transfer
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._dtype cimport ElementType, Item, as_dtype, element_type, encode
 from anabranch._current cimport as_stream, current_stream_of
+from anabranch._make cimport layout_of, new_array
 from anabranch._staging cimport upload
 from anabranch._stream cimport Stream
 

@@ -16,8 +16,8 @@ cdef object as_dtype(object dtype)
 cdef struct Item:
     int64_t[2] bytes
 
-# Sets `item` to a scalar, converted as NumPy does. Raises ValueError for one that does not fit the type or is no scalar,
-# TypeError for what is no number.
+# Sets `item` to a scalar, converted as NumPy does. Raises ValueError for one that does not fit the type or is no
+# scalar, TypeError for what is no number.
 cdef int encode(object value, ElementType type_, Item* item) except -1
 # The code of a numpy.dtype. Raises KeyError for one that arrays cannot hold.
 cdef int dtype_code(object dtype) except -1

@@ -8,12 +8,13 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc
 from libcpp.vector cimport vector
 
-from anabranch._array cimport Array, adopt_array, layout_of
+from anabranch._array cimport Array
 from anabranch._core cimport Access as MemoryAccess
 from anabranch._core cimport CStream, Layout, Ref, Use, forked, max_dimensions, row_major
 from anabranch._current cimport current_stream_of
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._dtype cimport as_dtype
+from anabranch._make cimport adopt_array, layout_of
 from anabranch._stream cimport Stream
 
 # The structures of DLPack 1.x (dmlc.github.io/dlpack): its binary interface, which does not change within a

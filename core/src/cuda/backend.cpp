@@ -12,7 +12,7 @@ namespace {
 // How long a host thread asks again and again before it sleeps between the questions.
 constexpr auto spin_time = std::chrono::microseconds(200);
 constexpr auto shortest_sleep = std::chrono::microseconds(10);
-constexpr auto longest_sleep = std::chrono::microseconds(500);
+constexpr auto longest_sleep = std::chrono::microseconds(100);
 
 // Those that are in use.
 std::mutex opened_mutex;

@@ -2,6 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
+#include <string_view>
+
 namespace anabranch::cuda {
 
 const Driver* driver = nullptr;
@@ -90,6 +93,14 @@ DriverError driver_error(CUresult code, const char* what) {
   const char* text = nullptr;
   driver->cuGetErrorString(code, &text);
   return {static_cast<int>(code), error_name(code), std::string(what) + ": " + (text ? text : "unknown error")};
+}
+
+bool confirms_queries() noexcept {
+  static const bool confirms = [] {
+    const char* value = std::getenv("ANABRANCH_CUDA_CONFIRM_QUERIES");
+    return value && std::string_view(value) == "1";
+  }();
+  return confirms;
 }
 
 bool is_sticky(CUresult code) noexcept {

@@ -29,6 +29,7 @@ namespace anabranch::cuda {
   F(cuStreamCreateWithPriority, 5050)                  \
   F(cuStreamDestroy, 4000)                             \
   F(cuStreamQuery, 2000)                               \
+  F(cuStreamSynchronize, 2000)                         \
   F(cuStreamWaitEvent, 3020)                           \
   F(cuStreamGetPriority, 5050)                         \
   F(cuStreamGetFlags, 5050)                            \
@@ -37,6 +38,7 @@ namespace anabranch::cuda {
   F(cuEventDestroy, 4000)                              \
   F(cuEventRecord, 2000)                               \
   F(cuEventQuery, 2000)                                \
+  F(cuEventSynchronize, 2000)                          \
   F(cuEventElapsedTime, 2000)                          \
   F(cuMemPoolCreate, 11020)                            \
   F(cuMemPoolSetAttribute, 11020)                      \
@@ -89,6 +91,10 @@ std::string error_name(CUresult code);
 DriverError driver_error(CUresult code, const char* what);
 // Whether after this error every call on the context fails.
 bool is_sticky(CUresult code) noexcept;
+
+// Whether each successful query is followed by the driver's own synchronize, which returns at once: for tools such as
+// compute-sanitizer, which do not see that a query orders the host. By ANABRANCH_CUDA_CONFIRM_QUERIES=1, read once.
+bool confirms_queries() noexcept;
 
 // Makes a context current on this thread, if it is not, until the end of the scope. What was current then is again.
 class ContextScope {

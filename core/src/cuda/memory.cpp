@@ -65,8 +65,7 @@ Allocation MemoryPool::allocate(CudaStream* stream, std::size_t bytes) {
     } else {
       // The stream may be held for long; the memory is there at once.
       status = take(pointer, bytes, allocations_);
-      while (status == CUDA_SUCCESS && !device_.done(driver->cuStreamQuery(allocations_), "allocating")) {
-      }
+      if (status == CUDA_SUCCESS) status = driver->cuStreamSynchronize(allocations_);
     }
   }
   if (status == CUDA_ERROR_OUT_OF_MEMORY) {

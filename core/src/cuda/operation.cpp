@@ -91,6 +91,8 @@ void PendingOperation::wake(const Ref<Failure>& failure) noexcept {
 
 void PendingOperation::resume(void* context) noexcept {
   auto* operation = static_cast<PendingOperation*>(context);
+  // Whoever learns of the completion from elsewhere, such as a future, sees the stream as far at once.
+  if (!operation->pending_->failure()) operation->stream_->note_completed(operation->point());
   ring(operation->woken_, *operation->stream_);
 }
 

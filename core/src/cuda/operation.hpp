@@ -15,6 +15,7 @@ class CudaStream;
 class Operation {
  public:
   virtual ~Operation() = default;
+  Point point() const noexcept { return point_; }
   // Whether the operation is the driver's, or over; then `failure` is set if it failed. If not, it has seen to it that
   // the stream is made ready when there is something new.
   virtual bool step(CudaStream& stream, Ref<Failure>& failure) = 0;

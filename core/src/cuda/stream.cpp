@@ -176,19 +176,26 @@ Ref<CudaMarker> CudaStream::cover(Point point) {
   return add_probe(submitted());
 }
 
+bool CudaStream::reached(const CudaMarker& marker) {
+  if (!device().done(driver->cuEventQuery(marker.event), "asking an event")) return false;
+  if (confirms_queries()) driver->cuEventSynchronize(marker.event);
+  return true;
+}
+
 bool CudaStream::native_reached(Point point) {
   if (completed_.load(std::memory_order_acquire) >= point) return true;
   // A stream of somebody else's may be gone; what it was given has an event then.
   if (origin_ == Origin::own && own_thread() && !(special_.load(std::memory_order_acquire) & rejoin_bit)) {
     const Point newest = submitted();
     if (device().done(driver->cuStreamQuery(native_), "asking a stream")) {
+      if (confirms_queries()) driver->cuStreamSynchronize(native_);
       note_completed(newest);
       return true;
     }
     if (point == newest) return false;
   }
   const Ref<CudaMarker> marker = cover(point);
-  if (!device().done(driver->cuEventQuery(marker->event), "asking an event")) return false;
+  if (!reached(*marker)) return false;
   note_completed(point);
   return true;
 }
@@ -197,7 +204,8 @@ bool CudaStream::query(Point point, CudaMarker* marker) {
   if (Ref<Failure> failure = device().failure()) throw AsyncError(std::move(failure));
   const ContextScope scope(context());
   const unsigned special = special_.load(std::memory_order_acquire);
-  if ((special & held_bit) && point > submitted_.load(std::memory_order_acquire)) return false;
+  if ((special & held_bit) && point > submitted_.load(std::memory_order_acquire))
+    return completed_.load(std::memory_order_acquire) >= point;
   const bool failed = (special & failed_bit) && failed_at_.load(std::memory_order_acquire) <= point;
   if (failed) {
     // What came before may still be running.
@@ -205,7 +213,7 @@ bool CudaStream::query(Point point, CudaMarker* marker) {
     throw AsyncError(failure_);
   }
   if (marker && marker->recorded.load(std::memory_order_acquire)) {
-    return device().done(driver->cuEventQuery(marker->event), "asking an event");
+    return reached(*marker);
   }
   return native_reached(point);
 }

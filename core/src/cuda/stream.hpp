@@ -112,6 +112,7 @@ class CudaStream final : public Stream {
   bool rejoined();
   void finish(Ref<Failure> failure) noexcept;
   bool native_reached(Point point);
+  bool reached(const CudaMarker& marker);
   Ref<CudaMarker> record_end();
   const Ref<CudaMarker>& add_probe(Point point);
 

@@ -1,0 +1,15 @@
+from libc.stdint cimport int64_t
+
+from anabranch._array cimport Array
+from anabranch._core cimport Layout, MemoryKind
+from anabranch._device cimport DeviceBase
+from anabranch._dtype cimport ElementType
+from anabranch._stream cimport Stream
+
+
+# The layout for a shape as users give one. Raises TypeError and ValueError.
+cdef Layout layout_of(object shape, int64_t itemsize) except *
+# A fresh array; with no stream, memory that everybody may use at once.
+cdef Array new_array(DeviceBase device, const Layout& layout, ElementType dtype, Stream stream, MemoryKind kind)
+# An array over memory of `owner`, which is kept alive until the last use is over.
+cdef Array adopt_array(DeviceBase device, Layout layout, object dtype, char* data, bint read_only, object owner)

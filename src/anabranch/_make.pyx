@@ -1,0 +1,71 @@
+"""How arrays come about: the layout for a shape, memory of a device, memory of somebody else."""
+
+from cpython.long cimport PyLong_AsLongLongAndOverflow
+from cpython.ref cimport Py_INCREF
+from cython.operator cimport dereference as deref
+from libc.stdint cimport int64_t
+
+from anabranch._array cimport Array
+from anabranch._core cimport CStream, Layout, MemoryKind, Storage, discard_reference, max_dimensions, row_major
+from anabranch._device cimport DeviceBase
+from anabranch._dtype cimport ElementType, dtype_code
+from anabranch._host cimport ensure_host_thread
+from anabranch._stream cimport Stream
+
+
+cdef Layout layout_of(object shape, int64_t itemsize) except *:
+    cdef int64_t sizes[max_dimensions]
+    cdef int ndim = 0
+    cdef int overflow = 0
+    if type(shape) is int:
+        sizes[0] = PyLong_AsLongLongAndOverflow(shape, &overflow)
+        if overflow == 0 and sizes[0] >= 0:
+            return row_major(1, sizes, itemsize)
+    if not isinstance(shape, (tuple, list)):
+        shape = (shape,)
+    if len(shape) > max_dimensions:
+        raise ValueError(f"an array has at most {max_dimensions} dimensions, not {len(shape)}")
+    for size in shape:
+        if not hasattr(type(size), "__index__") or isinstance(size, bool):
+            raise TypeError(f"a shape is an int or a tuple of ints; {size!r} is not an int")
+        size = size.__index__()
+        if size >= 2**63:
+            raise ValueError(f"the size {size} in dimension {ndim} is over 2**63 - 1")
+        if size < 0:
+            raise ValueError(f"negative size {size} in dimension {ndim}")
+        sizes[ndim] = size
+        ndim += 1
+    return row_major(ndim, sizes, itemsize)
+
+
+cdef Array new_array(DeviceBase device, const Layout& layout, ElementType dtype, Stream stream, MemoryKind kind):
+    cdef Array array = Array.__new__(Array)
+    cdef CStream* target = NULL
+    if stream is not None:
+        target = stream.get()
+    array.storage = Storage.allocate(deref(device.backend), target, layout.size() * layout.itemsize, kind)
+    array._device = device
+    array.layout = layout
+    array.data = <char*>array.storage.get().pointer()
+    array._dtype = dtype.dtype
+    array.code = dtype.code
+    array.contiguous = True
+    return array
+
+
+cdef Array adopt_array(DeviceBase device, Layout layout, object dtype, char* data, bint read_only, object owner):
+    cdef int64_t low = 0
+    cdef int64_t high = 0
+    cdef Array array = Array.__new__(Array)
+    layout.extent(low, high)
+    ensure_host_thread()
+    Py_INCREF(owner)
+    array.storage = Storage.adopt(
+        deref(device.backend), data + low, high - low, read_only, <void*>owner, discard_reference)
+    array._device = device
+    array.layout = layout
+    array.data = data
+    array._dtype = dtype
+    array.code = dtype_code(dtype)
+    array.contiguous = layout.contiguous()
+    return array
