@@ -27,7 +27,7 @@ failed=0
 step() {
   local name=$1 limit=$2 begin=$SECONDS status result=ok
   export -f "$3"
-  timeout -k 10 "$limit" bash -c "$3" >"$logs/$name.log" 2>&1
+  timeout -k 10 "$limit" bash -o pipefail -c "$3" >"$logs/$name.log" 2>&1
   status=$?
   if [ $status -eq 124 ] || [ $status -eq 137 ]; then result='TIMED OUT'; elif [ $status -ne 0 ]; then result="FAILED ($status)"; fi
   [ $status -eq 0 ] || failed=1
