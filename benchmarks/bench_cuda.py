@@ -88,6 +88,19 @@ def record() -> Iterator[Case]:
     yield Timed(batch, stream.synchronize)
 
 
+@ours("event.record_own_thread")
+def record_own_thread() -> Iterator[Case]:
+    """The same in a thread that nothing else uses, so that no other library has left its context current there."""
+    stream, event = ab.Stream(DEVICE), ab.Event(device=DEVICE)
+
+    def body(calls: int) -> None:
+        record = event.record
+        for _ in repeat(calls):
+            record(stream)
+
+    yield from in_threads([body], stream.synchronize)
+
+
 @ours("event.record_wait")
 def record_wait() -> Iterator[Case]:
     """`wait_stream`: two streams wait for each other in turn, so that every wait is for something new."""

@@ -267,13 +267,14 @@ def matches(name: str, pattern: str) -> bool:
     return fnmatch.fnmatchcase(name, pattern) or name.startswith(f"{pattern}.")
 
 
-def unmeasured(all_results: dict[str, dict[str, Result]]) -> dict[str, list[str]]:
-    """Return the benchmarks of the CUDA device that nobody could measure, by why ours could not."""
-    found: dict[str, list[str]] = {}
+def absent_on_gpu(all_results: dict[str, dict[str, Result]]) -> dict[str, list[str]]:
+    """Return who is absent from the benchmarks of the CUDA device, by why."""
+    found: dict[str, set[str]] = {}
     for name, results in all_results.items():
-        if name.startswith(PREFIX) and all(result.absent for result in results.values()):
-            found.setdefault(results[OURS].absent, []).append(name)
-    return found
+        for by, result in results.items():
+            if name.startswith(PREFIX) and result.absent:
+                found.setdefault(result.absent, set()).add(by)
+    return {reason: sorted(names) for reason, names in found.items()}
 
 
 def _show_progress(text: str) -> None:
@@ -315,8 +316,8 @@ def main() -> int:
     elsewhere = [row.cells() for row in rows if not row.benchmark.startswith(PREFIX)]
     if elsewhere:
         print(table(elsewhere))
-    for reason, names in unmeasured(all_results).items():
-        print(f"{len(names)} of {PREFIX}* are absent: {reason}")
+    for reason, names in absent_on_gpu(all_results).items():
+        print(f"absent from {PREFIX}*: {', '.join(names)}: {reason}")
     failures = [
         f"\n{name} of {by} failed:\n{result.failure}"
         for name, results in all_results.items()

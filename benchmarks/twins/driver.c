@@ -39,7 +39,6 @@ static struct {
 enum { threads = 8, lanes = 3, block = 256 };
 
 static const size_t page = 4096;
-
 static CUcontext context;
 static CUfunction scaled_sum;
 static CUmemoryPool pool;
@@ -295,6 +294,7 @@ static const struct twin {
     {"cuda.launch.kernel4", launch_4args, NULL, NULL},
     {"cuda.launch.threads8", launch_threads, open_threads, NULL},
     {"cuda.event.record", event_record, NULL, NULL},
+    {"cuda.event.record_own_thread", event_record, NULL, NULL},
     {"cuda.event.record_wait", event_record_wait, NULL, NULL},
     {"cuda.event.query", event_query, NULL, NULL},
     {"cuda.event.create_destroy", event_create_destroy, NULL, NULL},

@@ -24,6 +24,7 @@ SAMPLES = {
     "launch.kernel4": (200, ROUNDS),
     "launch.threads8": (THREAD_CALLS, ROUNDS),
     "event.record": (200, ROUNDS),
+    "event.record_own_thread": (THREAD_CALLS, ROUNDS),
     "event.record_wait": (200, ROUNDS),
     "event.query": (200, ROUNDS),
     "event.create_destroy": (200, ROUNDS),
