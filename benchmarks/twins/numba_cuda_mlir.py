@@ -6,11 +6,13 @@ from typing import Any
 from gpu import BLOCK, PAGE, on_gpu
 from harness import Case, Timed, repeat
 
-twin = on_gpu("numba-cuda-mlir", "numba_cuda_mlir.cuda", "numpy")
+twin = on_gpu("numba-cuda-mlir", "numba_cuda_mlir", "numpy")
 
 
 @twin("launch.kernel4")
-def launch(cuda: Any, numpy: Any) -> Iterator[Case]:
+def launch(numba_cuda_mlir: Any, numpy: Any) -> Iterator[Case]:
+    from numba_cuda_mlir import cuda
+
     @cuda.jit
     def scaled_sum(alpha, x, y, z):
         i = cuda.grid(1)
