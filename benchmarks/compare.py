@@ -2,11 +2,13 @@
 
     python benchmarks/compare.py                    # all; `make bench` does this with the package as users install it
     python benchmarks/compare.py 'launch.*' import  # some
+    python benchmarks/compare.py cuda               # those that begin with `cuda.`: what runs on the CUDA device
     python benchmarks/compare.py --save             # and keep the result in benchmarks/results/
 
 Every value is the median of many batches, taken in turn from all implementations of the ID. Times hold only within one
 run: what counts is the ratio, ours divided by the twin's. Lower is better everywhere. A twin whose package is not
-installed is left out.
+installed is left out. On the CUDA device the twin that counts is the one in C on the driver API, the floor; the others
+are shown as so many times the floor.
 """
 
 from __future__ import annotations
@@ -21,11 +23,18 @@ import platform
 import re
 import sys
 import sysconfig
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gpu import DEVICE, PREFIX
 from harness import FOLDER, OURS, Result, load, measure
+
+import anabranch as ab
+
+FLOOR = "driver"
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 # How many times the twin's value ours may be.
 RATIOS: dict[str, dict[str, float]] = {
@@ -34,7 +43,22 @@ RATIOS: dict[str, dict[str, float]] = {
     "launch.chain1000": {"futures": 0.1},
     "kernel.saxpy_memory_bound": {"numba": 1 / 0.95},
     "import": {"numpy": 0.5},
+    "cuda.launch.4args": {FLOOR: 1.1},
+    "cuda.launch.kernel4": {FLOOR: 1.1},
+    "cuda.event.record": {FLOOR: 1.35},
+    "cuda.event.record_wait": {FLOOR: 1.35},
+    "cuda.event.query": {FLOOR: 1.5},
+    "cuda.event.create_destroy": {FLOOR: 1.0},
+    "cuda.stream.create_destroy": {FLOOR: 0.15},
+    "cuda.stream.synchronize_idle": {FLOOR: 1.15},
+    "cuda.memory.alloc_free_4k": {FLOOR: 1.3},
+    "cuda.memory.zeros_free_4k": {FLOOR: 1.2},
+    "cuda.copy.pinned_4k": {FLOOR: 1.15},
+    "cuda.copy.device_4k": {FLOOR: 1.1},
+    "cuda.pipeline.overlap": {FLOOR: 1.03},
 }
+if FREE_THREADED:
+    RATIOS["cuda.launch.threads8"] = {FLOOR: 1.2}
 
 # What ours may be at most, in its unit.
 LIMITS: dict[str, float] = {
@@ -43,7 +67,22 @@ LIMITS: dict[str, float] = {
     "object.array_bytes": 1024,
     "object.view_bytes": 1024,
     "event.million_growth": 256 * 1024,  # a quarter of a byte per event: the allocator's own coming and going
+    "cuda.stream.with": 250,
+    "cuda.stream.current": 40,
 }
+
+# Whose versions go on record.
+PACKAGES = (
+    "numpy",
+    "numba",
+    "numba-cuda-mlir",
+    "cuda-core",
+    "cupy-cuda12x",
+    "cupy-cuda13x",
+    "torch",
+    "triton",
+    "warp-lang",
+)
 
 TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
 SIZES = ((2**20, "MiB"), (2**10, "KiB"), (1, "B"))
@@ -68,6 +107,8 @@ class Row:
 
 
 HEADINGS = ("benchmark", "ours", "twin", "twin's", "ratio", "target", "verdict")
+FLOOR_HEADINGS = ("benchmark", "C floor", "ours", "ratio", "target", "verdict", "others, times the floor")
+FLOOR_WIDTHS = (32, 8, 8, 6, 8, 7, 0)
 
 
 def in_words(value: float, unit: str) -> str:
@@ -111,15 +152,43 @@ def _without_value(result: Result) -> str:
     return "failed" if result.failure else f"absent: {result.absent}"
 
 
-def table(rows: list[tuple[str, ...]], markdown: bool = False) -> str:
+def floor_cells(benchmark: str, results: dict[str, Result], *, judge: bool = True) -> tuple[str, ...]:
+    """Put one benchmark of the CUDA device into one row: ours against the floor, and the others beside it."""
+    ours, floor = (results.get(name, Result(absent="not written")) for name in (OURS, FLOOR))
+    rows = [row for row in rows_of(benchmark, results, judge=judge) if row.target is not None or not ours.samples]
+    by_floor = bool(floor.samples) and benchmark not in LIMITS
+    others = []
+    for name, result in results.items():
+        if name in (OURS, FLOOR) or result.absent:
+            continue
+        if result.failure:
+            others.append(f"{name} failed")
+        else:
+            value = f"{result.value / floor.value:.2f}" if by_floor else in_words(result.value, result.unit)
+            others.append(f"{name} {value}")
+    return (
+        benchmark,
+        in_words(floor.value, floor.unit) if floor.samples else _without_value(floor),
+        in_words(ours.value, ours.unit) if ours.samples else "-",
+        f"{ours.value / floor.value:.3f}" if ours.samples and by_floor else "",
+        ", ".join(row.target_text for row in rows),
+        ", ".join(row.verdict for row in rows),
+        ", ".join(others),
+    )
+
+
+def table(rows: list[tuple[str, ...]], headings: tuple[str, ...] = HEADINGS, *, markdown: bool = False) -> str:
     """Set rows of text in columns."""
-    widths = [max(len(row[column]) for row in (HEADINGS, *rows)) for column in range(len(HEADINGS))]
-    lines = [HEADINGS, *rows]
+    widths = [max(len(row[column]) for row in (headings, *rows)) for column in range(len(headings))]
+    lines = [headings, *rows]
     if markdown:
-        lines.insert(1, ("---",) * len(HEADINGS))
+        lines.insert(1, ("---",) * len(headings))
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    columns = [zip(line, widths, strict=True) for line in lines]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in line).rstrip() for line in columns)
+    return "\n".join(line_of(line, widths) for line in lines)
+
+
+def line_of(cells: tuple[str, ...], widths: Sequence[int]) -> str:
+    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
 
 
 def machine() -> dict[str, Any]:
@@ -130,7 +199,7 @@ def machine() -> dict[str, Any]:
         found = re.search(r"^model name\s*:\s*(.+)$", information.read_text(), re.MULTILINE)
         name = found[1] if found else name
     versions = {}
-    for package in (OURS, "numpy", "numba", "warp-lang"):
+    for package in (OURS, *PACKAGES):
         try:
             versions[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
@@ -139,12 +208,19 @@ def machine() -> dict[str, Any]:
         "cpu": name,
         "cores": os.cpu_count(),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
-        "free_threaded": bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+        "free_threaded": FREE_THREADED,
         "packages": versions,
     }
 
 
-def save(folder: Path, all_results: dict[str, dict[str, Result]], rows: list[Row]) -> list[Path]:
+def gpu() -> dict[str, str]:
+    """Describe the CUDA device and its driver."""
+    information = Path("/proc/driver/nvidia/version")
+    version = re.search(r"\d+\.\d+(\.\d+)?", information.read_text()) if information.is_file() else None
+    return {"gpu": ab.Device(DEVICE).name, "driver": version[0] if version else "unknown"}
+
+
+def save(folder: Path, all_results: dict[str, dict[str, Result]], rows: list[Row], *, judge: bool = True) -> list[Path]:
     """Write what was measured, for people and for programs."""
     about = {"date": datetime.date.today().isoformat(), **machine()}
     values: dict[str, dict[str, Any]] = {}
@@ -157,20 +233,48 @@ def save(folder: Path, all_results: dict[str, dict[str, Result]], rows: list[Row
                 values.setdefault(benchmark, {})[name] = {**value, "samples": len(result.samples)}
             elif result.absent:
                 absent.setdefault(benchmark, {})[name] = result.absent
+    on_gpu = [benchmark for benchmark in values if benchmark.startswith(PREFIX)]
+    if on_gpu:
+        about |= gpu()
     judged = [
         {"benchmark": row.benchmark, "twin": row.twin, "ratio": row.ratio, "target": row.target, "verdict": row.verdict}
         for row in rows
     ]
     packages = ", ".join(f"{name} {version}" for name, version in about["packages"].items())
-    heading = f"{about['date']}, {about['cores']} cores of {about['cpu']}, {about['python']}; {packages}"
+    place = f"{about['cores']} cores of {about['cpu']}"
+    if on_gpu:
+        place = f"{about['gpu']} (driver {about['driver']}), {place}"
+    text = [f"{about['date']}, {place}, {about['python']}; {packages}"]
+    if on_gpu:
+        floors = [floor_cells(name, all_results[name], judge=judge) for name in on_gpu]
+        text.append(table(floors, FLOOR_HEADINGS, markdown=True))
+    cells = [row.cells() for row in rows if not row.benchmark.startswith(PREFIX)]
+    if cells:
+        text.append(table(cells, markdown=True))
     folder.mkdir(parents=True, exist_ok=True)
     build = "t" if about["free_threaded"] else ""
-    stem = f"{about['date']}-python{sys.version_info[0]}.{sys.version_info[1]}{build}"
+    where = "-".join(re.findall(r"[a-z0-9]+", about["gpu"].lower())) + "-" if on_gpu else ""
+    stem = f"{about['date']}-{where}python{sys.version_info[0]}.{sys.version_info[1]}{build}"
     files = [folder / f"{stem}.json", folder / f"{stem}.md"]
     data = {**about, "values": values, "absent": absent, "rows": judged}
     files[0].write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n")
-    files[1].write_text(f"{heading}\n\n{table([row.cells() for row in rows], markdown=True)}\n")
+    files[1].write_text("\n\n".join(text) + "\n")
     return files
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Whether a pattern, or the part before a dot, chooses an ID."""
+    return fnmatch.fnmatchcase(name, pattern) or name.startswith(f"{pattern}.")
+
+
+def absent_on_gpu(all_results: dict[str, dict[str, Result]]) -> dict[str, list[str]]:
+    """Return who is absent from the benchmarks of the CUDA device, by why."""
+    found: dict[str, set[str]] = {}
+    for name, results in all_results.items():
+        for by, result in results.items():
+            if name.startswith(PREFIX) and result.absent:
+                found.setdefault(result.absent, set()).add(by)
+    return {reason: sorted(names) for reason, names in found.items()}
 
 
 def _show_progress(text: str) -> None:
@@ -180,7 +284,7 @@ def _show_progress(text: str) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("benchmarks", nargs="*", default=["*"], help="IDs, or patterns such as 'launch.*'; none: all")
+    parser.add_argument("benchmarks", nargs="*", default=["*"], help="IDs, how they begin, or patterns; none: all")
     parser.add_argument("--list", action="store_true", help="print the IDs and who implements them")
     parser.add_argument("--quick", action="store_true", help="run each a few times: shows that it works, no more")
     parser.add_argument(
@@ -188,7 +292,7 @@ def main() -> int:
     )
     options = parser.parse_args()
     known = load()
-    chosen = [name for name in known if any(fnmatch.fnmatchcase(name, pattern) for pattern in options.benchmarks)]
+    chosen = [name for name in known if any(matches(name, pattern) for pattern in options.benchmarks)]
     if not chosen:
         parser.error(f"no benchmark matches; there are {', '.join(known)}")
     if options.list:
@@ -197,12 +301,23 @@ def main() -> int:
         return 0
 
     all_results: dict[str, dict[str, Result]] = {}
+    printed = False
     for number, name in enumerate(chosen, 1):
         _show_progress(f"{number}/{len(chosen)} {name}")
-        all_results[name] = measure(known[name], quick=options.quick)
-    _show_progress("")
+        results = all_results[name] = measure(known[name], quick=options.quick)
+        _show_progress("")
+        if name.startswith(PREFIX) and not all(result.absent for result in results.values()):
+            # At once: who stops the program, or has a driver that hangs, still sees what was measured.
+            if not printed:
+                print(line_of(FLOOR_HEADINGS, FLOOR_WIDTHS))
+            print(line_of(floor_cells(name, results, judge=not options.quick), FLOOR_WIDTHS), flush=True)
+            printed = True
     rows = [row for name, results in all_results.items() for row in rows_of(name, results, judge=not options.quick)]
-    print(table([row.cells() for row in rows]))
+    elsewhere = [row.cells() for row in rows if not row.benchmark.startswith(PREFIX)]
+    if elsewhere:
+        print(table(elsewhere))
+    for reason, names in absent_on_gpu(all_results).items():
+        print(f"absent from {PREFIX}*: {', '.join(names)}: {reason}")
     failures = [
         f"\n{name} of {by} failed:\n{result.failure}"
         for name, results in all_results.items()
@@ -211,7 +326,7 @@ def main() -> int:
     ]
     print(*failures, sep="\n", end="", file=sys.stderr)
     if options.save:
-        for file in save(options.save, all_results, rows):
+        for file in save(options.save, all_results, rows, judge=not options.quick):
             print(f"saved {os.path.relpath(file)}")
     return 1 if failures else 0
 

@@ -6,9 +6,12 @@ import json
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+
+import anabranch as ab
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 NEEDS_NUMBA = {
@@ -45,13 +48,28 @@ def saved(tmp_path_factory):
 def test_every_benchmark_of_ours_runs(saved, modules):
     absent = {"import"} if importlib.util.find_spec("numba") else {"import", *NEEDS_NUMBA}
     known = modules("harness").load()
+    if not ab.devices("cuda"):
+        absent |= {name for name in known if name.startswith("cuda.")}
+    elif not importlib.util.find_spec("numba_cuda_mlir"):
+        absent.add("cuda.launch.kernel4")
     assert {name for name in known if "anabranch" not in saved["values"].get(name, {})} <= absent
     timed = [result for results in saved["values"].values() for result in results.values() if result["unit"] == "ns"]
     assert all(result["median"] > 0 for result in timed)
 
 
+def test_without_a_gpu_the_cuda_device_is_absent_and_nothing_fails(saved, modules):
+    if ab.devices("cuda"):
+        pytest.skip("there is a CUDA device")
+    on_gpu = {name: twins for name, twins in modules("harness").load().items() if name.startswith("cuda.")}
+    reason = "there is no CUDA device"
+    assert {name: saved["absent"][name] for name in on_gpu} == {
+        name: dict.fromkeys(twins, reason) for name, twins in on_gpu.items()
+    }
+
+
 def test_only_what_is_not_installed_is_absent(saved):
-    absent = {name for twins in saved["absent"].values() for name in twins} - {"anabranch", "numpy"}
+    on_cpu = [twins for name, twins in saved["absent"].items() if not name.startswith("cuda.")]
+    absent = {name for twins in on_cpu for name in twins} - {"anabranch", "numpy"}
     assert absent == {name for name in ("warp", "numba") if importlib.util.find_spec(name) is None}
 
 
@@ -78,6 +96,80 @@ def test_a_ratio_is_judged(modules, ours, verdict):
     results = {"anabranch": result("ns", [ours] * 3), "warp": result("ns", [100.0, 1.0, 900.0])}
     rows = compare.rows_of("launch.4args", results)
     assert [(row.twin, row.ratio, row.verdict) for row in rows] == [("warp", ours / 100, verdict)]
+
+
+def test_every_benchmark_of_the_cuda_device_has_its_twin_in_c(modules, tmp_path):
+    known, driver = modules("harness").load(), modules("twins.driver")
+    on_gpu = {name for name in known if name.startswith("cuda.")}
+    assert on_gpu == {name for name, twins in known.items() if "driver" in twins}
+    library = driver.load(driver.build(tmp_path, "-Werror"))
+    in_c = [library.twin_id(position) for position in range(len(on_gpu) + 1)]
+    assert in_c.pop() is None
+    assert on_gpu == {name.decode() for name in in_c}
+
+
+@pytest.mark.parametrize(("ours", "verdict"), [(110, "met"), (111, "missed")])
+def test_the_cuda_device_is_judged_by_the_floor(modules, ours, verdict):
+    compare, result = modules("compare"), modules("harness").Result
+    results = {
+        "anabranch": result("ns", [ours]),
+        "driver": result("ns", [100.0]),
+        "torch": result("ns", [175.0]),
+        "cupy": result(absent="cupy cannot be imported"),
+        "cuda.core": result(failure="Traceback"),
+    }
+    cells = compare.floor_cells("cuda.launch.4args", results)
+    others = "torch 1.75, cuda.core failed"
+    assert cells == ("cuda.launch.4args", "100 ns", f"{ours} ns", f"{ours / 100:.3f}", "≤ 1.1", verdict, others)
+
+
+def test_a_limit_holds_whatever_the_floor_is(modules):
+    compare, result = modules("compare"), modules("harness").Result
+    results = {name: result("ns", [value]) for name, value in [("anabranch", 41.0), ("driver", 2.0), ("cupy", 57.0)]}
+    expected = ("cuda.stream.current", "2 ns", "41 ns", "", "≤ 40 ns", "missed", "cupy 57 ns")
+    assert compare.floor_cells("cuda.stream.current", results) == expected
+
+
+def test_what_cannot_be_measured_says_why_in_its_row(modules):
+    compare, result = modules("compare"), modules("harness").Result
+    results = {"anabranch": result(absent="no compiler"), "driver": result("ns", [100.0])}
+    expected = ("cuda.launch.kernel4", "100 ns", "-", "", "", "absent: no compiler", "")
+    assert compare.floor_cells("cuda.launch.kernel4", results) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "chosen"),
+    [
+        ("cuda.event.record", "cuda", True),
+        ("cuda.event.record", "cuda.event", True),
+        ("cuda.event.record", "*.record", True),
+        ("cuda.event.record_wait", "cuda.event.record", False),
+        ("event.record", "cuda", False),
+    ],
+)
+def test_benchmarks_are_chosen_by_pattern_or_beginning(modules, name, pattern, chosen):
+    assert modules("compare").matches(name, pattern) == chosen
+
+
+def test_a_package_that_is_broken_counts_as_absent(modules, monkeypatch, tmp_path):
+    (tmp_path / "package_that_is_broken.py").write_text("raise OSError('libbroken.so is missing')")
+    monkeypatch.syspath_prepend(tmp_path)
+    for _ in range(2):
+        with pytest.raises(modules("harness").AbsentError, match=r"libbroken\.so is missing"):
+            modules("gpu").imported("package_that_is_broken")
+
+
+def test_threads_run_at_the_same_time_and_share_the_calls(modules):
+    meeting, done = threading.Barrier(3, timeout=30), []
+
+    def body(calls):
+        meeting.wait()
+        done.append(calls)
+
+    cases = modules("gpu").in_threads([body] * 3, lambda: done.append("drained"))
+    assert next(cases).sample(quick=True) > 0
+    assert done == [3, 3, 3, "drained"]
+    assert next(cases, None) is None
 
 
 def test_a_limit_is_judged(modules):
