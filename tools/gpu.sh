@@ -15,6 +15,7 @@ export logs
 export site=$PWD/build/site
 export unpacked=$PWD/build/unpacked
 export PYTHONPATH=$site:$unpacked
+export PYTHONFAULTHANDLER=1
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INDEX=1 PIP_ROOT_USER_ACTION=ignore
 # Numba's compiler for CUDA finds the toolkit's libraries from here, where they are not installed as packages.
 if [ -d /usr/local/cuda ]; then export CUDA_HOME=${CUDA_HOME:-/usr/local/cuda}; fi

@@ -364,8 +364,9 @@ const char* twin_start(const char* ptx) {
   if (!library) return "libcuda.so.1 cannot be opened";
   PFN_cuGetProcAddress_v12000 lookup = (PFN_cuGetProcAddress_v12000)dlsym(library, "cuGetProcAddress_v2");
   if (!lookup) return "the CUDA driver is older than CUDA 12.0";
-#define FIND(name, version)                                                                                  \
-  if (lookup(#name, (void**)&cu.name, 12000, CU_GET_PROC_ADDRESS_DEFAULT, NULL) != CUDA_SUCCESS || !cu.name) \
+  CUdriverProcAddressQueryResult found;
+#define FIND(name, version)                                                                                    \
+  if (lookup(#name, (void**)&cu.name, 12000, CU_GET_PROC_ADDRESS_DEFAULT, &found) != CUDA_SUCCESS || !cu.name) \
     return "the CUDA driver has no " #name;
   FUNCTIONS(FIND)
 #undef FIND

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
@@ -6,7 +7,6 @@
 #include <atomic>
 #include <charconv>
 #include <cstdlib>
-#include <fstream>
 #include <mutex>
 #include <string>
 
@@ -50,8 +50,13 @@ int usable_cores() {
 std::size_t usable_memory() {
   std::size_t bytes =
       static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  char text[32];
+  const int file = open("/sys/fs/cgroup/memory.max", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return bytes;
+  const ssize_t length = read(file, text, sizeof text);
+  close(file);
   std::size_t limit = 0;
-  if (std::ifstream("/sys/fs/cgroup/memory.max") >> limit) bytes = std::min(bytes, limit);
+  if (length > 0 && std::from_chars(text, text + length, limit).ec == std::errc()) bytes = std::min(bytes, limit);
   return bytes;
 }
 
