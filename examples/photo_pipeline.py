@@ -19,6 +19,7 @@ import math
 import time
 from concurrent.futures import as_completed
 from functools import partial
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -328,12 +329,16 @@ def main():
         parser.error("the output needs a folder of its own")
 
     console, device = Console(), ab.current_device()
+    if device.kind == "cuda" and find_spec("numba_cuda_mlir") is None:
+        console.print(f"{device.alias} is left out: anabranch\\[cu13], or \\[cu12], has what compiles kernels for it")
+        device = ab.Device("cpu")
     try:
         photos = find(options.folder, options.output)
         options.output.mkdir(parents=True, exist_ok=True)
         megapixels = sum(photo.size for photo in photos) / 1e6
         console.print(f"{len(photos)} photographs, {megapixels:.1f} megapixels, on {device.alias}: {device.name}")
-        compare(photos, min(options.streams, len(photos)), options.rounds, console)
+        with device:
+            compare(photos, min(options.streams, len(photos)), options.rounds, console)
     except OSError as error:
         raise SystemExit(f"{parser.prog}: {error}") from error
     console.print(f"The pictures are in {options.output}")

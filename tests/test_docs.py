@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +47,16 @@ def environment(page: Path, kind: str) -> dict[str, str]:
 def pages_that_run() -> Iterator[Any]:
     """Yield each page that has code, with every kind of device that there is unless the page states one."""
     kinds = list(dict.fromkeys(device.kind for device in anabranch.devices()))
+    no_compiler = find_spec("numba_cuda_mlir") is None
     for page in PAGES:
         code = "".join(block.code for block in blocks(page) if block.language in RUN)
         if code:
             marks = [pytest.mark.numba] if "ab.kernel" in code else []
             name = page.relative_to(ROOT).as_posix()
             for kind in ["cpu"] if "ANABRANCH_DEVICE" in stated_environment(page) else kinds:
-                yield pytest.param(page, kind, marks=marks, id=f"{name}-{kind}")
+                lacks = kind == "cuda" and "ab.kernel" in code and no_compiler
+                skip = pytest.mark.skipif(lacks, reason="numba-cuda-mlir is not installed")
+                yield pytest.param(page, kind, marks=[*marks, skip], id=f"{name}-{kind}")
 
 
 @pytest.mark.parametrize(("page", "kind"), list(pages_that_run()))
