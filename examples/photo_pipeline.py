@@ -5,9 +5,11 @@ they go on two: while one is decoded, another is blurred and a third is written.
 functions, put into the stream like everything else; they run when what is before them in their stream is done. The
 program queues everything, and then takes the results as they come. The only order there is, is that of each stream.
 
-The job is done on one stream and on several, and every picture it writes is compared with SciPy's. On a CPU device the
-kernels of one stream already use all cores; what several streams gain there is that files are read and written
-meanwhile.
+The job is done on one stream and on several, and every picture it writes is compared with SciPy's. It runs on the
+current device, which is a GPU if there is one; ANABRANCH_DEVICE=cpu chooses the CPU. On a GPU the copies from and to
+pinned memory of one photograph, the kernels of another, and reading and writing files go on at the same time. On a CPU
+device the kernels of one stream already use all cores; what several streams gain there is that files are read and
+written meanwhile.
 
     python photo_pipeline.py [FOLDER] [--output DIR] [--streams N] [--rounds N]
 """
@@ -17,6 +19,7 @@ import math
 import time
 from concurrent.futures import as_completed
 from functools import partial
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -182,14 +185,15 @@ class Lane:
             # memory is expensive, so a lane keeps its own, and its order keeps one photograph from overwriting another.
             original, sharpened = ab.empty(color, "uint8"), ab.empty(color, "uint8")
             luma, half, blurred, edges = ab.empty(grey), ab.empty(grey), ab.empty(grey), ab.empty(grey, "uint8")
-            ab.copy(original, self.photo.array, count=original.size)
+            # The stream is named, since pinned memory may be another device's: that of the first CPU device.
+            ab.copy(original, self.photo.array, stream=stream, count=original.size)
             ab.launch(luminance, grey, original, luma)
             ab.launch(blur_along_x, grey, self.weights, luma, half)
             ab.launch(blur_along_y, grey, self.weights, half, blurred)
             ab.launch(sobel, grey, blurred, edges)
             ab.launch(unsharp, grey, original, luma, blurred, sharpened)
-            ab.copy(self.edges.array, edges, count=edges.size)
-            ab.copy(self.sharpened.array, sharpened, count=sharpened.size)
+            ab.copy(self.edges.array, edges, stream=stream, count=edges.size)
+            ab.copy(self.sharpened.array, sharpened, stream=stream, count=sharpened.size)
             computed = self.mark()
 
             pictures = {photo.edges: self.edges.picture(grey), photo.sharpened: self.sharpened.picture(color)}
@@ -325,12 +329,16 @@ def main():
         parser.error("the output needs a folder of its own")
 
     console, device = Console(), ab.current_device()
+    if device.kind == "cuda" and find_spec("numba_cuda_mlir") is None:
+        console.print(f"{device.alias} is left out: anabranch\\[cu13], or \\[cu12], has what compiles kernels for it")
+        device = ab.Device("cpu")
     try:
         photos = find(options.folder, options.output)
         options.output.mkdir(parents=True, exist_ok=True)
         megapixels = sum(photo.size for photo in photos) / 1e6
         console.print(f"{len(photos)} photographs, {megapixels:.1f} megapixels, on {device.alias}: {device.name}")
-        compare(photos, min(options.streams, len(photos)), options.rounds, console)
+        with device:
+            compare(photos, min(options.streams, len(photos)), options.rounds, console)
     except OSError as error:
         raise SystemExit(f"{parser.prog}: {error}") from error
     console.print(f"The pictures are in {options.output}")

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -32,26 +33,37 @@ REFERENCE = sorted((ROOT / "docs" / "reference").glob("*.md"))
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 
 
-def environment(page: Path) -> dict[str, str]:
-    """Return a user's environment, with what a comment such as ``<!-- environment: NAME=value -->`` sets for a page."""
+def stated_environment(page: Path) -> dict[str, str]:
+    """Return what comments such as ``<!-- environment: NAME=value -->`` set for a page."""
+    return dict(re.findall(r"^<!-- environment: (\w+)=(.*?) -->$", page.read_text(), re.MULTILINE))
+
+
+def environment(page: Path, kind: str) -> dict[str, str]:
+    """Return a user's environment in which devices of a kind come first, with what the page states."""
     ours = {name: value for name, value in os.environ.items() if not name.startswith(("ANABRANCH_", "CUDA_PYTHON_"))}
-    stated = re.findall(r"^<!-- environment: (\w+)=(.*?) -->$", page.read_text(), re.MULTILINE)
-    return ours | dict(stated)
+    return ours | {"ANABRANCH_DEVICE": kind} | stated_environment(page)
 
 
 def pages_that_run() -> Iterator[Any]:
+    """Yield each page that has code, with every kind of device that there is unless the page states one."""
+    kinds = list(dict.fromkeys(device.kind for device in anabranch.devices()))
+    no_compiler = find_spec("numba_cuda_mlir") is None
     for page in PAGES:
         code = "".join(block.code for block in blocks(page) if block.language in RUN)
         if code:
             marks = [pytest.mark.numba] if "ab.kernel" in code else []
-            yield pytest.param(page, marks=marks, id=page.relative_to(ROOT).as_posix())
+            name = page.relative_to(ROOT).as_posix()
+            for kind in ["cpu"] if "ANABRANCH_DEVICE" in stated_environment(page) else kinds:
+                lacks = kind == "cuda" and "ab.kernel" in code and no_compiler
+                skip = pytest.mark.skipif(lacks, reason="numba-cuda-mlir is not installed")
+                yield pytest.param(page, kind, marks=[*marks, skip], id=f"{name}-{kind}")
 
 
-@pytest.mark.parametrize("page", list(pages_that_run()))
-def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("page", "kind"), list(pages_that_run()))
+def test_the_code_of_a_page_runs(page: Path, kind: str, tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", str(Path(__file__).with_name("documentation.py")), str(page)]
     done = subprocess.run(
-        command, cwd=tmp_path, env=environment(page), capture_output=True, text=True, timeout=50, check=False
+        command, cwd=tmp_path, env=environment(page, kind), capture_output=True, text=True, timeout=50, check=False
     )
     assert done.stderr == ""
     assert done.returncode == 0
@@ -153,6 +165,7 @@ def test_the_examples_of_a_module_are_true(file: Path) -> None:
     report: list[str] = []
     for name, text in docstrings(module):
         session = doctest.DocTestParser().get_doctest(text, dict(vars(module)), name, str(file), 0)
-        runner.run(session, out=report.append)
+        with anabranch.Device("cpu"):  # which the examples show where they name no device
+            runner.run(session, out=report.append)
     assert "".join(report) == ""
     assert runner.tries == examples_in(file), "an example stands where no docstring is, or one that was not found"

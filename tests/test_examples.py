@@ -6,11 +6,13 @@ import io
 import os
 import subprocess
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+import anabranch as ab
 
 pytestmark = [pytest.mark.numba, pytest.mark.timeout(300)]
 for package in ("numba", "PIL", "rich", "scipy", "skimage", "typer"):
@@ -22,6 +24,14 @@ from scipy import ndimage  # noqa: E402
 FOLDER = Path(__file__).parents[1] / "examples"
 PROGRAMS = sorted(FOLDER.glob("*.py"))
 PHOTO_PIPELINE = FOLDER / "photo_pipeline.py"
+ON_GPUS_ONLY = FOLDER / "cuda_module.py"
+
+each_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
+each_kind = [pytest.param("cpu")]
+if ab.devices("cuda"):
+    lacks_compiler = find_spec("numba_cuda_mlir") is None
+    reason = "numba-cuda-mlir is not installed, and kernels need it on CUDA"
+    each_kind.append(pytest.param("cuda", marks=pytest.mark.skipif(lacks_compiler, reason=reason)))
 
 ORIENTATION = 0x0112
 LIES_ON_ITS_SIDE = 6
@@ -81,31 +91,64 @@ NAMES = {
 }
 
 
-@pytest.fixture(scope="module")
-def done(photos, tmp_path_factory):
-    """The output folder of a demo of all photographs, and what it printed."""
+@pytest.fixture(scope="module", params=each_kind)
+def done(request, photos, tmp_path_factory):
+    """The output folder of a demo of all photographs on a device of each kind, and what it printed."""
     output = tmp_path_factory.mktemp("demo") / "a" / "new" / "folder"
-    result = demo(photos, "--output", output, "--streams", 3, "--rounds", 1)
+    options = ("--output", output, "--streams", 3, "--rounds", 1)
+    result = demo(photos, *options, env={"ANABRANCH_DEVICE": request.param})
     assert (result.returncode, result.stderr) == (0, "")
+    assert f"on {request.param}:0: " in result.stdout
     return output, result.stdout
 
 
 # -- all --
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
-def test_every_example_runs(program, photos, tmp_path):
-    arguments = [photos, "--output", tmp_path, "--rounds", 1] if program == PHOTO_PIPELINE else []
-    result = start(program, *arguments)
+def run_example(program, photos, output, **environment):
+    arguments = [photos, "--output", output, "--rounds", 1] if program == PHOTO_PIPELINE else []
+    result = start(program, *arguments, env=environment)
     assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout
+    return result.stdout
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
+@pytest.mark.parametrize("kind", each_kind)
+@each_program
+def test_every_example_runs_on_every_kind_of_device(program, kind, photos, tmp_path):
+    if program == ON_GPUS_ONLY and kind == "cpu":
+        pytest.skip("CUDA C++ does not run on the CPU")
+    assert run_example(program, photos, tmp_path, ANABRANCH_DEVICE=kind)
+
+
+@each_program
 def test_every_example_runs_on_one_worker(program, photos, tmp_path):
-    arguments = [photos, "--output", tmp_path, "--rounds", 1] if program == PHOTO_PIPELINE else []
-    result = start(program, *arguments, env={"ANABRANCH_CPU_WORKERS": "1"})
-    assert (result.returncode, result.stderr) == (0, "")
+    run_example(program, photos, tmp_path, ANABRANCH_CPU_WORKERS="1", ANABRANCH_DEVICE="cpu")
+
+
+@pytest.mark.parametrize("kind", each_kind)
+@each_program
+def test_every_example_runs_on_a_device_that_is_not_the_first(program, kind, photos, tmp_path):
+    if len(ab.devices(kind)) < 2:
+        pytest.skip(f"there is only one {kind} device")
+    run_example(program, photos, tmp_path, ANABRANCH_DEVICE=f"{kind}:1")
+
+
+@pytest.mark.skipif(bool(ab.devices("cuda")), reason="there is a CUDA device, which the example uses")
+def test_without_a_gpu_an_example_of_cuda_cpp_says_why_it_does_nothing(photos, tmp_path):
+    said = run_example(ON_GPUS_ONLY, photos, tmp_path)
+    assert "nothing to do" in said
+    with pytest.raises(ab.DeviceError) as told:
+        ab.Device("cuda:0")
+    assert str(told.value) in said
+
+
+@pytest.mark.parametrize("name", ["concurrent_devices.py", "peer_copies.py"])
+def test_an_example_for_two_devices_says_so_where_there_is_one(name):
+    if ab.devices("cuda"):
+        pytest.skip("there is a CUDA device, and so a second one")
+    result = start(FOLDER / name, env={"ANABRANCH_CPU_DEVICES": "1"})
+    assert result.returncode == 1
+    assert "two devices" in result.stderr
 
 
 # -- the demo --

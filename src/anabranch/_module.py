@@ -77,14 +77,16 @@ class Module:
 
     Examples
     --------
-    >>> source = '''
-    ... template <typename T> __global__ void scale(const T* x, T* y, T factor, int n) {
-    ...     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    ...     if (i < n) y[i] = factor * x[i];
-    ... }
-    ... '''
-    >>> scale = Module(source).get_kernel("scale<float>")       # doctest: +SKIP
-    >>> launch(scale, LaunchConfig(4, 256), x, y, 2.0, 1000)    # doctest: +SKIP
+    ::
+
+        source = '''
+        template <typename T> __global__ void scale(const T* x, T* y, T factor, int n) {
+            int i = blockIdx.x * blockDim.x + threadIdx.x;
+            if (i < n) y[i] = factor * x[i];
+        }
+        '''
+        scale = Module(source).get_kernel("scale<float>")
+        launch(scale, LaunchConfig(4, 256), x, y, 2.0, 1000)
     """
 
     def __init__(self, source: str | bytes | bytearray | memoryview, *, options: Sequence[str] = ()) -> None:
