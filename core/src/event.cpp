@@ -1,5 +1,6 @@
 #include "anabranch/event.hpp"
 
+#include <mutex>
 #include <utility>
 
 #include "anabranch/backend.hpp"
@@ -7,7 +8,7 @@
 namespace anabranch {
 
 Record Event::last() const {
-  std::lock_guard lock(mutex_);
+  std::lock_guard guard(lock_);
   return last_;
 }
 
@@ -19,20 +20,19 @@ void Event::record(Stream& stream) {
                                        " cannot be recorded on a stream of " + other.kind + ":" +
                                        std::to_string(other.index) + "; create the event with that device");
   }
-  // The old stream is let go outside the lock, since that may recycle it.
-  Ref<Stream> kept = Ref<Stream>::share(&stream);
-  std::lock_guard lock(mutex_);
+  Ref<Stream> before;  // let go outside the lock, since that may recycle it
+  std::lock_guard guard(lock_);
   Ref<Marker> marker;
   if (last_.marker && last_.marker->unique()) marker = std::move(last_.marker);
   try {
     last_.point = backend_.record(stream, options_, marker);
   } catch (...) {
     // What the marker stood for may be gone.
-    if (!last_.marker) kept = std::exchange(last_, Record{}).stream;
+    if (!last_.marker) before = std::exchange(last_, Record{}).stream;
     throw;
   }
   last_.marker = std::move(marker);
-  std::swap(last_.stream, kept);
+  if (last_.stream.get() != &stream) before = std::exchange(last_.stream, Ref<Stream>::share(&stream));
 }
 
 void Event::wait(Stream& stream) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <mutex>
 
 #include "anabranch/backend.hpp"
 
@@ -80,7 +81,7 @@ Ref<Storage> Storage::adopt(Backend& backend, void* pointer, std::size_t bytes, 
 void Storage::note(Stream& stream, Point point, Access access, ByteRange bytes) {
   const bool writes = access != Access::read;
   std::vector<Use> finished;  // let go outside the lock, since that may recycle a stream
-  std::lock_guard lock(mutex_);
+  std::lock_guard guard(lock_);
   for (Use& use : uses_) {
     if (use.stream.get() != &stream || use.bytes != bytes) continue;
     use.used = std::max(use.used, point);
@@ -120,7 +121,7 @@ void Storage::merge_ranges() {
 }
 
 std::vector<Use> Storage::uses(Access access, ByteRange bytes) const {
-  std::lock_guard lock(mutex_);
+  std::lock_guard guard(lock_);
   std::vector<Use> found;
   for (const Use& use : uses_) {
     if (!use.bytes.overlaps(bytes)) continue;

@@ -5,19 +5,21 @@ cdef class TaskState:
     """The current device and streams of one task. Immutable: a change makes a new one."""
     cdef uint64_t thread
     cdef int device
-    cdef tuple streams      # by the device's ordinal; None or missing: the default stream
-    # Of a state that entering a scope made: whose scope, what it puts back, and which device's stream (-1: none).
+    # The current stream of one device (ordinal -1: of none) and the state that tells those of the others. None, and no
+    # state that tells: the default stream.
+    cdef int ordinal
+    cdef object stream
+    cdef TaskState rest
+    # Of a state that entering a scope made: whose scope, and what it puts back.
     cdef object owner
     cdef TaskState outer
-    cdef int ordinal
     # Of any other state: the innermost scope around it.
     cdef TaskState scope
 
 
 cdef TaskState current_state()
 # The stream made current for a device, or None.
-cdef inline object stream_in(TaskState state, int ordinal):
-    return state.streams[ordinal] if ordinal < len(state.streams) else None
+cdef object stream_in(TaskState state, int ordinal)
 
 cdef int enter_device(object owner, int device) except -1
 cdef int enter_stream(object owner, int device, object stream) except -1

@@ -9,14 +9,19 @@ import contextvars
 
 cimport cython
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF, Py_INCREF
-from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_New, PyTuple_SET_ITEM
+from cpython.ref cimport Py_DECREF
 
-from anabranch._core cimport first_device, thread_serial
+from libc.stdint cimport uint64_t
+
+from anabranch._core cimport first_device
 
 cdef extern from "Python.h":
     int PyContextVar_Get(object var, PyObject* default, PyObject** value) except -1
     object PyContextVar_Set(object var, object value)
+    ctypedef struct PyThreadState:
+        pass
+    PyThreadState* PyThreadState_Get()
+    uint64_t PyThreadState_GetID(PyThreadState* state)
 
 cdef object _variable = contextvars.ContextVar("anabranch_task", default=None)
 
@@ -27,36 +32,58 @@ cdef class TaskState:
     pass
 
 
+cdef inline uint64_t _this_thread():
+    # No other thread of the interpreter has or had this number.
+    return PyThreadState_GetID(PyThreadState_Get())
+
+
 cdef TaskState current_state():
     cdef PyObject* found = NULL
     PyContextVar_Get(_variable, NULL, &found)
     cdef object state = <object>found
     Py_DECREF(state)
-    if state is not None and (<TaskState>state).thread == thread_serial():
+    if state is not None and (<TaskState>state).thread == _this_thread():
         return <TaskState>state
     return _first_state()
 
 
-cdef TaskState _first_state():
+cdef TaskState _new_state(int device, int ordinal, object stream, TaskState rest):
     cdef TaskState state = TaskState.__new__(TaskState)
-    state.thread = thread_serial()
-    state.device = first_device()
-    state.streams = ()
+    state.thread = _this_thread()
+    state.device = device
+    state.ordinal = ordinal
+    state.stream = stream
+    state.rest = rest
+    return state
+
+
+cdef TaskState _first_state():
+    cdef TaskState state = _new_state(first_device(), -1, None, None)
     PyContextVar_Set(_variable, state)
     return state
 
 
-cdef tuple _with_stream(tuple streams, Py_ssize_t ordinal, object stream):
-    cdef Py_ssize_t known = len(streams)
-    cdef Py_ssize_t count = max(known, ordinal + 1)
-    cdef tuple changed = PyTuple_New(count)
-    cdef Py_ssize_t i
-    cdef object one
-    for i in range(count):
-        one = stream if i == ordinal else <object>PyTuple_GET_ITEM(streams, i) if i < known else None
-        Py_INCREF(one)
-        PyTuple_SET_ITEM(changed, i, one)
-    return changed
+cdef object stream_in(TaskState state, int ordinal):
+    while state is not None:
+        if state.ordinal == ordinal:
+            return state.stream
+        state = state.rest
+    return None
+
+
+cdef TaskState _without(TaskState state, int ordinal):
+    # What it tells of the other devices, in as few states, so that changes with no scope do not add up.
+    cdef TaskState kept = None
+    cdef TaskState other
+    while state is not None:
+        if state.ordinal >= 0 and state.ordinal != ordinal:
+            other = kept
+            while other is not None and other.ordinal != state.ordinal:
+                other = other.rest
+            if other is None:
+                kept = _new_state(0, state.ordinal, state.stream, kept)
+        state = state.rest
+    return kept
 
 
 cdef inline TaskState _scope_of(TaskState state):
@@ -65,13 +92,9 @@ cdef inline TaskState _scope_of(TaskState state):
 
 cdef int _enter(object owner, int device, int ordinal, object stream) except -1:
     cdef TaskState before = current_state()
-    cdef TaskState state = TaskState.__new__(TaskState)
-    state.thread = before.thread
-    state.device = device
-    state.streams = before.streams if ordinal < 0 else _with_stream(before.streams, ordinal, stream)
+    cdef TaskState state = _new_state(device, ordinal, stream, before)
     state.owner = owner
     state.outer = before
-    state.ordinal = ordinal
     PyContextVar_Set(_variable, state)
     return 0
 
@@ -96,12 +119,8 @@ cdef int leave_scope(object owner) except -1:
         PyContextVar_Set(_variable, scope.outer)
         return 0
     # Streams of other devices that were made current with no scope stay so.
-    cdef TaskState state = TaskState.__new__(TaskState)
-    state.thread = before.thread
-    state.device = scope.outer.device
-    state.streams = before.streams
-    if scope.ordinal >= 0:
-        state.streams = _with_stream(before.streams, scope.ordinal, stream_in(scope.outer, scope.ordinal))
+    cdef object stream = stream_in(scope.outer, scope.ordinal)
+    cdef TaskState state = _new_state(scope.outer.device, scope.ordinal, stream, _without(before, scope.ordinal))
     state.scope = _scope_of(scope.outer)
     PyContextVar_Set(_variable, state)
     return 0
@@ -109,10 +128,7 @@ cdef int leave_scope(object owner) except -1:
 
 cdef int use_stream(int device, object stream) except -1:
     cdef TaskState before = current_state()
-    cdef TaskState state = TaskState.__new__(TaskState)
-    state.thread = before.thread
-    state.device = device
-    state.streams = _with_stream(before.streams, device, stream)
+    cdef TaskState state = _new_state(device, device, stream, _without(before, device))
     state.scope = _scope_of(before)
     PyContextVar_Set(_variable, state)
     return 0

@@ -208,7 +208,6 @@ cdef extern from "anabranch/runtime.hpp" namespace "anabranch" nogil:
     cbool forked()
     void check_fork() except +translate
     void stop_devices()
-    uint64_t thread_serial()
 
 cdef extern from "errand.hpp" namespace "anabranch::python" nogil:
     cpdef enum class ErrandKind "anabranch::python::ErrandKind":

@@ -2,8 +2,8 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 
+#include "anabranch/lock.hpp"
 #include "anabranch/stream.hpp"
 
 namespace anabranch {
@@ -53,7 +53,7 @@ class Event final : public RefCounted {
  private:
   Backend& backend_;
   EventOptions options_;
-  mutable std::mutex mutex_;
+  mutable SpinLock lock_;
   Record last_;
 };
 

@@ -12,8 +12,9 @@ inline constexpr int max_dimensions = 16;
 struct Layout {
   int ndim = 0;
   std::int64_t itemsize = 1;
-  std::int64_t shape[max_dimensions] = {};
-  std::int64_t strides[max_dimensions] = {};
+  // Only the first `ndim` of each are set.
+  std::int64_t shape[max_dimensions];
+  std::int64_t strides[max_dimensions];
 
   // The number of elements; 1 for no dimension, 0 if any dimension is 0.
   std::int64_t size() const noexcept;

@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <mutex>
 #include <vector>
 
+#include "anabranch/lock.hpp"
 #include "anabranch/stream.hpp"
 
 namespace anabranch {
@@ -91,7 +91,7 @@ class Storage final : public RefCounted {
   void forget_finished(std::vector<Use>& finished);
   void merge_ranges();
 
-  mutable std::mutex mutex_;
+  mutable SpinLock lock_;
   std::vector<Use> uses_;
 };
 

@@ -50,7 +50,10 @@ int CudaBackend::attribute(CUdevice_attribute which) const {
 }
 
 CUcontext CudaBackend::open() {
-  std::call_once(opened_, [this] { open_now(); });
+  if (!is_open_.load(std::memory_order_acquire)) [[unlikely]] {
+    std::call_once(opened_, [this] { open_now(); });
+    is_open_.store(true, std::memory_order_release);
+  }
   return context_;
 }
 
@@ -106,7 +109,7 @@ Ref<CudaStream> CudaBackend::reuse(std::vector<CudaStream*>& idle) noexcept {
   for (std::size_t i = idle.size() - looked_at; i < idle.size(); ++i) {
     CudaStream* stream = idle[i];
     // One that still has work would put the new work behind it.
-    if (driver->cuStreamQuery(stream->native_) != CUDA_SUCCESS) continue;
+    if (!stream->idle() && driver->cuStreamQuery(stream->native_) != CUDA_SUCCESS) continue;
     idle.erase(idle.begin() + static_cast<std::ptrdiff_t>(i));
     stream->revive();
     return Ref<CudaStream>::take(stream);

@@ -89,6 +89,7 @@ class CudaBackend final : public Backend {
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
   std::once_flag opened_;
+  std::atomic<bool> is_open_{false};
   Service service_;
   EventPool events_{context_};
   MemoryPool memory_{*this};

@@ -1,10 +1,12 @@
 #include "event.hpp"
 
+#include <mutex>
+
 namespace anabranch::cuda {
 
 Ref<CudaMarker> EventPool::take(unsigned flags) {
   if (flags == CU_EVENT_DISABLE_TIMING || flags == CU_EVENT_DEFAULT) {
-    std::lock_guard lock(mutex_);
+    std::lock_guard guard(lock_);
     auto& free = idle(flags);
     if (!free.empty()) {
       CudaMarker* marker = free.back();
@@ -24,7 +26,7 @@ Ref<CudaMarker> EventPool::take(unsigned flags) {
 void EventPool::give(CudaMarker& marker) noexcept {
   if (marker.flags == CU_EVENT_DISABLE_TIMING || marker.flags == CU_EVENT_DEFAULT) {
     marker.recorded.store(false, std::memory_order_relaxed);
-    std::lock_guard lock(mutex_);
+    std::lock_guard guard(lock_);
     idle(marker.flags).push_back(&marker);
   } else {
     const ContextScope scope(context_);

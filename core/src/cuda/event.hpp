@@ -1,10 +1,10 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
 #include <vector>
 
 #include "anabranch/event.hpp"
+#include "anabranch/lock.hpp"
 #include "driver.hpp"
 
 namespace anabranch::cuda {
@@ -43,7 +43,7 @@ class EventPool {
   std::vector<CudaMarker*>& idle(unsigned flags) noexcept { return flags == CU_EVENT_DEFAULT ? timing_ : plain_; }
 
   const CUcontext& context_;
-  std::mutex mutex_;
+  SpinLock lock_;
   std::vector<CudaMarker*> plain_;
   std::vector<CudaMarker*> timing_;
 };

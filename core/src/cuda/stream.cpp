@@ -88,7 +88,7 @@ Point CudaStream::suspend(Ref<Pending> pending) {
 
 Point CudaStream::wait(Stream& target, Point point, Marker* marker) {
   if (&target == this) return issued();
-  CudaStream* other = as_cuda(target);
+  CudaStream* other = &target.backend() == &backend_ ? static_cast<CudaStream*>(&target) : as_cuda(target);
   if (!other) {
     bool reached = false;
     try {
@@ -111,6 +111,16 @@ Point CudaStream::wait(Stream& target, Point point, Marker* marker) {
 void CudaStream::lead(CUstream follower, Point point, CudaMarker* marker) {
   if (marker && marker->recorded.load(std::memory_order_acquire)) {
     device().check(driver->cuStreamWaitEvent(follower, marker->event, 0), "waiting for an event");
+  } else if (origin_ == Origin::own && sees_end()) [[likely]] {
+    // One event serves every wait: recording it again does not move the waits for it that were made.
+    std::lock_guard lock(mutex_);
+    if (lead_point_ < point) {
+      const Point newest = submitted();
+      if (!lead_) lead_ = device().events().take();
+      device().check(driver->cuEventRecord(lead_->event, native_), "recording an event");
+      lead_point_ = newest;
+    }
+    device().check(driver->cuStreamWaitEvent(follower, lead_->event, 0), "waiting for an event");
   } else {
     device().check(driver->cuStreamWaitEvent(follower, cover(point)->event, 0), "waiting for an event");
   }
@@ -145,13 +155,16 @@ Point CudaStream::record(unsigned flags, Ref<Marker>& marker) {
   return hold(std::make_unique<RecordOperation>(Ref<CudaMarker>::share(reused)));
 }
 
+bool CudaStream::sees_end() const noexcept {
+  return own_thread() && !(special_.load(std::memory_order_acquire) & rejoin_bit);
+}
+
 // From another thread than its own, the end of a per-thread stream is seen through the legacy stream, which comes after
 // it.
 Ref<CudaMarker> CudaStream::record_end() {
   const ContextScope scope(context());
   Ref<CudaMarker> marker = device().events().take();
-  const bool whole = own_thread() && !(special_.load(std::memory_order_acquire) & rejoin_bit);
-  const CUstream end = whole ? native_ : stream_handle(1);
+  const CUstream end = sees_end() ? native_ : stream_handle(1);
   device().check(driver->cuEventRecord(marker->event, end), "recording an event");
   marker->recorded.store(true, std::memory_order_release);
   return marker;
@@ -185,7 +198,7 @@ bool CudaStream::reached(const CudaMarker& marker) {
 bool CudaStream::native_reached(Point point) {
   if (completed_.load(std::memory_order_acquire) >= point) return true;
   // A stream of somebody else's may be gone; what it was given has an event then.
-  if (origin_ == Origin::own && own_thread() && !(special_.load(std::memory_order_acquire) & rejoin_bit)) {
+  if (origin_ == Origin::own && sees_end()) {
     const Point newest = submitted();
     if (device().done(driver->cuStreamQuery(native_), "asking a stream")) {
       if (confirms_queries()) driver->cuStreamSynchronize(native_);

@@ -76,6 +76,8 @@ class CudaStream final : public Stream {
   // An event that covers a point which is submitted.
   Ref<CudaMarker> cover(Point point);
   void note_completed(Point point) noexcept;
+  // Whether all that was put in through here is known to be complete.
+  bool idle() const noexcept { return completed_.load(std::memory_order_acquire) >= issued(); }
   // Remembers the kernel, for a fault that may come, and keeps it until the next one.
   void note_kernel(Kernel& kernel) noexcept;
   std::string take_kernel_name();
@@ -111,6 +113,8 @@ class CudaStream final : public Stream {
   void rejoin();
   bool rejoined();
   void finish(Ref<Failure> failure) noexcept;
+  // Whether the driver's stream holds all of this one, seen from this thread.
+  bool sees_end() const noexcept;
   bool native_reached(Point point);
   bool reached(const CudaMarker& marker);
   Ref<CudaMarker> record_end();
@@ -141,6 +145,8 @@ class CudaStream final : public Stream {
 
   mutable std::mutex mutex_;
   std::deque<std::unique_ptr<Operation>> queue_;
+  Ref<CudaMarker> lead_;  // what others wait for
+  Point lead_point_ = 0;  // the point that it covers
   std::vector<Probe> probes_;  // events at the stream's end of some time, by their points
   std::vector<Follower> followers_;
   Ref<Failure> failure_;
