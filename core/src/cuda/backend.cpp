@@ -265,6 +265,11 @@ Point CudaBackend::record(Stream& stream, const EventOptions& options, Ref<Marke
   return as_own(stream).record(event_flags(options), marker);
 }
 
+Ref<Marker> CudaBackend::make_marker(const EventOptions& options) {
+  const ContextScope scope(open());
+  return events_.take(event_flags(options));
+}
+
 double CudaBackend::elapsed(const Record& begin, const Record& end) {
   const auto* last = dynamic_cast<const CudaMarker*>(end.marker.get());
   if (!last || &end.stream->backend() != this) {
@@ -288,13 +293,14 @@ bool CudaBackend::query(Stream& stream, Point point, Marker* marker) {
 bool CudaBackend::synchronize(Stream& stream, Point point, std::chrono::nanoseconds timeout, Marker* marker) {
   using Clock = std::chrono::steady_clock;
   if (query(stream, point, marker)) return true;
+  const bool spins = !marker || !(as_marker(marker)->flags & CU_EVENT_BLOCKING_SYNC);
   const auto began = Clock::now();
   // A time-out that means for ever must not overflow the clock.
   const auto limit = std::min<std::chrono::nanoseconds>(timeout, std::chrono::years(1));
   while (true) {
     const auto waited = Clock::now() - began;
     if (waited >= limit) return false;
-    if (waited > spin_time) {
+    if (!spins || waited > spin_time) {
       auto sleep = std::clamp<Clock::duration>(waited / 32, shortest_sleep, longest_sleep);
       std::this_thread::sleep_for(std::min<Clock::duration>(sleep, limit - waited));
     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <vector>
 
@@ -15,6 +16,8 @@ class EventPool;
 class CudaMarker final : public Marker {
  public:
   CudaMarker(EventPool& pool, CUevent event, unsigned flags) : event(event), flags(flags), pool_(pool) {}
+
+  std::uintptr_t handle() const noexcept override { return reinterpret_cast<std::uintptr_t>(event); }
 
   const CUevent event;
   const unsigned flags;  // CU_EVENT_…
