@@ -86,7 +86,7 @@ void CudaBackend::fail(CUresult status, const char* what) {
   std::lock_guard lock(failure_mutex_);
   if (!failed_.load(std::memory_order_acquire)) {
     std::string kernels;
-    for (const Ref<Stream>& stream : streams()) {
+    for (const Ref<Stream>& stream : held_streams()) {
       const std::string name = as_own(*stream).take_kernel_name();
       if (!name.empty()) kernels += (kernels.empty() ? "" : ", ") + ("'" + name + "'");
     }
@@ -145,9 +145,10 @@ Ref<CudaStream> CudaBackend::open_blocking() {
 }
 
 void CudaBackend::recycle(CudaStream& stream) noexcept {
-  note_end(stream);
+  if (!std::exchange(stream.ended_, false)) note_end(stream);
   stream.leave_order();
-  stream.take_kernel_name();
+  // Let go once the stream is listed again, so that the kernel's code waits for it.
+  const Ref<Kernel> kernel = stream.take_kernel();
   stream.probes_.clear();
   stream.failure_.reset();
   stream.failed_at_.store(CudaStream::never, std::memory_order_relaxed);
@@ -236,6 +237,27 @@ void CudaBackend::release_external(Stream& stream) noexcept {
 }
 
 std::vector<Ref<Stream>> CudaBackend::streams() {
+  std::vector<Ref<Stream>> found = held_streams();
+  if (!context_) return found;
+  const ContextScope scope(context_);
+  std::lock_guard lock(mutex_);
+  for (auto& [kind, idle] : idle_) {
+    // Nobody holds these any more, but they may have work left.
+    const auto busy = std::partition(idle.begin(), idle.end(), [](const CudaStream* stream) {
+      return driver->cuStreamQuery(stream->native_) == CUDA_SUCCESS;
+    });
+    for (auto stream = busy; stream != idle.end(); ++stream) {
+      (*stream)->revive();
+      (*stream)->ended_ = true;
+      living_.push_back(*stream);
+      found.push_back(Ref<CudaStream>::take(*stream));
+    }
+    idle.erase(busy, idle.end());
+  }
+  return found;
+}
+
+std::vector<Ref<Stream>> CudaBackend::held_streams() {
   std::vector<Ref<Stream>> living;
   std::lock_guard lock(mutex_);
   for (CudaStream* stream : living_) {
@@ -249,7 +271,7 @@ std::vector<Ref<Stream>> CudaBackend::streams() {
 std::vector<Record> CudaBackend::frontier(Stream& stream) {
   std::vector<Record> records{{Ref<Stream>::share(&stream), as_own(stream).newest(), nullptr}};
   if (stream.role() != StreamRole::legacy) return records;
-  for (Ref<Stream>& other : streams()) {
+  for (Ref<Stream>& other : held_streams()) {
     if (other->non_blocking() || other.get() == &stream) continue;
     const Point point = as_own(*other).newest();
     records.push_back({std::move(other), point, nullptr});

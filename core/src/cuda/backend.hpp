@@ -82,6 +82,7 @@ class CudaBackend final : public Backend {
 
  private:
   [[noreturn]] void fail(CUresult status, const char* what);
+  std::vector<Ref<Stream>> held_streams();
   Ref<CudaStream> reuse(std::vector<CudaStream*>& idle) noexcept;
   Ref<CudaStream> adopt(CUstream native);
   void open_now();
@@ -91,7 +92,7 @@ class CudaBackend final : public Backend {
   CUcontext context_ = nullptr;
   std::once_flag opened_;
   Service service_;
-  EventPool events_{context_};
+  EventPool events_{*this};
   MemoryPool memory_{*this};
   Transfer transfer_{*this};
   LegacyOrder order_;

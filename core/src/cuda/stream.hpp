@@ -78,6 +78,7 @@ class CudaStream final : public Stream {
   void note_completed(Point point) noexcept;
   // Remembers the kernel, for a fault that may come, and keeps it until the next one.
   void note_kernel(Kernel& kernel) noexcept;
+  Ref<Kernel> take_kernel() noexcept;
   std::string take_kernel_name();
 
   // Goes on with what is held, as far as it can. On the service thread only.
@@ -137,6 +138,7 @@ class CudaStream final : public Stream {
   std::atomic<Point> failed_at_{never};
   std::atomic<Kernel*> last_kernel_{nullptr};
   Point opened_at_ = 0;
+  bool ended_ = false;  // nobody held it, and its end was noted, before it was found to have work left
 
   mutable std::mutex mutex_;
   std::deque<std::unique_ptr<Operation>> queue_;
