@@ -1,4 +1,4 @@
-"""Arrays and tensors over one memory: no copy, in order with work pending on both sides, alive for as long as needed."""
+"""Arrays and tensors over one memory: no copy, in order with what both sides have pending, alive while needed."""
 
 import gc
 
@@ -112,7 +112,7 @@ def test_a_tensor_of_the_cpu_is_no_argument_of_a_kernel_on_the_gpu(torch, cuda, 
 
 
 def test_a_tensor_with_a_gradient_is_refused_by_pytorch(torch):
-    with pytest.raises((BufferError, RuntimeError), match="gradient|grad"):
+    with pytest.raises((BufferError, RuntimeError), match="grad"):
         ab.asarray(torch.zeros(4, device="cuda", requires_grad=True))
 
 
