@@ -187,7 +187,7 @@ def test_a_function_that_raises_fails_nothing_else(cuda, delay):
     np.testing.assert_array_equal(array.numpy(), 3)
 
 
-def test_callbacks_of_futures_and_awaits_run_on_no_thread_of_the_driver(cuda, delay):
+def test_callbacks_of_futures_run_on_no_thread_of_the_driver(cuda, delay):
     stream = ab.Stream(cuda)
     names, done = [], threading.Event()
     delay(stream)
