@@ -144,5 +144,8 @@ def numba(cuda):
     numba = imported(name, "Numba for CUDA")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        numba.default_stream()
+        try:
+            numba.default_stream()
+        except Exception as error:  # of a class that differs between its packages
+            pytest.skip(f"Numba cannot use the GPU: {error}")
     return numba

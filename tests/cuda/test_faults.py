@@ -121,6 +121,19 @@ def test_every_later_use_meets_the_first_cause(run_fault):
     assert run_fault(script) == ""
 
 
+def test_a_fault_is_reported_when_its_code_is_held_by_the_stream_alone(run_fault):
+    script = """
+        fail()
+        del kernel, spin, module
+        gc.collect()
+        assert f"'{NAME}'" in str(met(stream.synchronize))
+        del stream, array
+        gc.collect()
+        met(device.synchronize)
+        """
+    assert run_fault(script) == ""
+
+
 def test_host_functions_meet_the_fault_in_their_futures(run_fault):
     script = """
         ran = []

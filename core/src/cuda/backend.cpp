@@ -83,12 +83,15 @@ CUcontext any_context() {
 void CudaBackend::fail(CUresult status, const char* what) {
   DriverError error = driver_error(status, what);
   if (!is_sticky(status)) throw DriverError(std::move(error));
+  const std::vector<Ref<Stream>> living = held_streams();  // let go outside the lock, since that may ask for failures
   std::lock_guard lock(failure_mutex_);
   if (!failed_.load(std::memory_order_acquire)) {
     std::string kernels;
-    for (const Ref<Stream>& stream : held_streams()) {
-      const std::string name = as_own(*stream).take_kernel_name();
-      if (!name.empty()) kernels += (kernels.empty() ? "" : ", ") + ("'" + name + "'");
+    for (const Ref<Stream>& stream : living) {
+      Ref<Kernel> kernel = as_own(*stream).take_kernel();
+      if (!kernel) continue;
+      kernels += (kernels.empty() ? "" : ", ") + ("'" + kernel->name + "'");
+      last_kernels_.push_back(std::move(kernel));
     }
     std::string message = std::string(error.what()) + "; " + alias() + " runs nothing any more in this process";
     if (!kernels.empty()) message += "; the last kernels launched there: " + kernels;

@@ -106,6 +106,7 @@ class CudaBackend final : public Backend {
   std::mutex failure_mutex_;
   std::atomic<bool> failed_{false};
   Ref<Failure> failure_;
+  std::vector<Ref<Kernel>> last_kernels_;  // of a device that failed: nothing is unloaded from it any more
 };
 
 // The context of a device that is in use; of the first one if none is. Throws DriverError.

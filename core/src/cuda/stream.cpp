@@ -237,11 +237,6 @@ Ref<Kernel> CudaStream::take_kernel() noexcept {
   return Ref<Kernel>::take(last_kernel_.exchange(nullptr, std::memory_order_acq_rel));
 }
 
-std::string CudaStream::take_kernel_name() {
-  const Ref<Kernel> kernel = take_kernel();
-  return kernel ? kernel->name : std::string();
-}
-
 void CudaStream::dispose() noexcept { device().recycle(*this); }
 
 }  // namespace anabranch::cuda

@@ -79,7 +79,6 @@ class CudaStream final : public Stream {
   // Remembers the kernel, for a fault that may come, and keeps it until the next one.
   void note_kernel(Kernel& kernel) noexcept;
   Ref<Kernel> take_kernel() noexcept;
-  std::string take_kernel_name();
 
   // Goes on with what is held, as far as it can. On the service thread only.
   void advance() noexcept;
@@ -146,8 +145,8 @@ class CudaStream final : public Stream {
   std::vector<Follower> followers_;
   Ref<Failure> failure_;
   // Guarded by the legacy order's mutex.
-  Point of_legacy_ = 0;   // of the legacy stream: what this blocking stream waits for already
-  Point for_legacy_ = 0;  // of this blocking stream: what the legacy stream waits for already
+  Point of_legacy_ = 0;    // of the legacy stream: what this blocking stream waits for already
+  Point for_legacy_ = 0;   // of this blocking stream: what the legacy stream waits for already
   bool in_order_ = false;  // listed there
   Ref<CudaStream> stand_in_;
   Ref<CudaMarker> rejoin_;
