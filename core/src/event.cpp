@@ -45,6 +45,13 @@ bool Event::query() const {
   return !record.stream || backend_.query(*record.stream, record.point, record.marker.get());
 }
 
+std::uintptr_t Event::handle() {
+  std::lock_guard guard(lock_);
+  if (!last_.stream && !last_.marker) last_.marker = backend_.make_marker(options_);
+  const std::uintptr_t handle = last_.marker ? last_.marker->handle() : 0;
+  return handle != 0 ? handle : reinterpret_cast<std::uintptr_t>(this);
+}
+
 double elapsed_milliseconds(const Record& begin, const Record& end) {
   return begin.stream->backend().elapsed(begin, end);
 }

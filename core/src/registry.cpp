@@ -126,6 +126,15 @@ Backend& find_device(const std::string& name) {
               "no device \"" + name + "\"; there are " + existing + (cuda && !missing.empty() ? "; " + missing : ""));
 }
 
+Backend& owner_of(const void* pointer) {
+  const int ordinal = cuda::device_of(pointer);
+  for (Backend* device : devices()) {
+    const auto* gpu = dynamic_cast<const cuda::CudaBackend*>(device);
+    if (ordinal < 0 || (gpu && gpu->ordinal() == ordinal)) return *device;
+  }
+  throw Error(ErrorKind::device, "no device has the memory of this pointer");
+}
+
 int first_device() {
   const std::string& name = runtime_options().first_device;
   const auto& all = devices();

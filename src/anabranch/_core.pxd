@@ -101,6 +101,7 @@ cdef extern from "anabranch/event.hpp" namespace "anabranch" nogil:
         void record(CStream&) except +translate
         void wait(CStream&) except +translate
         cbool query() except +translate
+        uintptr_t handle() except +translate
     double elapsed_milliseconds(const Record&, const Record&) except +translate
 
 cdef extern from "anabranch/host.hpp" namespace "anabranch" nogil:
@@ -205,6 +206,7 @@ cdef extern from "anabranch/runtime.hpp" namespace "anabranch" nogil:
     const RuntimeOptions& runtime_options() except +translate
     int first_device() except +translate
     CBackend& find_device(const string&) except +translate
+    CBackend& owner_of(const void*) except +translate
     cbool forked()
     void check_fork() except +translate
     void stop_devices()

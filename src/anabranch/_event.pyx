@@ -38,7 +38,8 @@ cdef class Event:
     enable_timing : bool
         Whether `elapsed_time` can be asked.
     blocking : bool
-        Whether `synchronize` sleeps rather than spins. On the CPU it always sleeps.
+        Whether `synchronize` sleeps from the start. On CUDA it otherwise spins for the first fraction of a
+        millisecond; on the CPU it always sleeps.
     interprocess : bool
         Whether other processes may open the event.
     device : Device or str, optional
@@ -90,8 +91,12 @@ cdef class Event:
 
     @property
     def handle(self):
-        """What identifies the event to its driver."""
-        return <size_t>self.get()
+        """What identifies the last record to its driver: on CUDA a ``CUevent``, made for it if there is no record yet.
+
+        May change with a record; good for as long as the event is there. Behind a gate or a host function the
+        driver does not know of the record until the stream has come to it.
+        """
+        return self.get().handle()
 
     @property
     def closed(self):

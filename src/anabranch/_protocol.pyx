@@ -10,9 +10,10 @@ from libcpp.vector cimport vector
 
 from anabranch._array cimport Array
 from anabranch._core cimport Access as MemoryAccess
-from anabranch._core cimport CStream, Layout, Ref, Use, forked, max_dimensions, row_major
+from anabranch._core cimport CStream, Layout, Ref, Use, forked, max_dimensions, owner_of, row_major
 from anabranch._current cimport current_stream_of
 from anabranch._device cimport DeviceBase, as_device
+from anabranch._device cimport device_of as device_of_backend
 from anabranch._dtype cimport as_dtype
 from anabranch._make cimport adopt_array, layout_of
 from anabranch._stream cimport Stream
@@ -79,6 +80,7 @@ cdef enum:
     DL_CPU = 1
     DL_CUDA = 2
     DL_CUDA_HOST = 3
+    DL_CUDA_MANAGED = 13
     DL_READ_ONLY = 1
 
 cdef dict _code_of_kind = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
@@ -216,6 +218,22 @@ def export(Array array not None, stream, max_version, dl_device, copy):
     return PyCapsule_New(plain, "dltensor", <void (*)(object) noexcept>_discard_plain)
 
 
+cdef object _capsule_of(object obj, Stream reader):
+    # On a GPU the producer orders its work before the reader's. Not every producer knows the per-thread stream.
+    cdef Stream between = reader
+    if reader is not None and reader.per_thread:
+        between = Stream(reader.device, name="dlpack")
+    arguments = {} if reader is None else {"stream": between.handle}
+    try:
+        capsule = obj.__dlpack__(max_version=(1, 0), **arguments)
+    except TypeError:
+        # Written before version 1.0.
+        capsule = obj.__dlpack__(**arguments)
+    if between is not reader:
+        reader.wait_stream(between)
+    return capsule
+
+
 cdef class _Import:
     """Owns an imported DLPack tensor."""
     cdef DLManagedTensor* plain
@@ -249,17 +267,12 @@ def from_dlpack(obj):
     if not (hasattr(obj, "__dlpack__") and hasattr(obj, "__dlpack_device__")):
         raise TypeError(f"{type(obj).__name__} does not speak DLPack: it has no __dlpack__ and __dlpack_device__")
     kind, number = obj.__dlpack_device__()
-    if kind not in (DL_CPU, DL_CUDA, DL_CUDA_HOST):
+    if kind not in (DL_CPU, DL_CUDA, DL_CUDA_HOST, DL_CUDA_MANAGED):
         raise BufferError(f"DLPack device type {int(kind)} cannot be used here; there is no such device")
-    cdef DeviceBase device = as_device(f"cuda:{int(number)}" if kind == DL_CUDA else "cpu:0")
-    cdef Stream reader = current_stream_of(device.ordinal) if kind == DL_CUDA else None
-    # On a GPU the producer orders its work before this stream's.
-    arguments = {} if reader is None else {"stream": reader.handle}
-    try:
-        capsule = obj.__dlpack__(max_version=(1, 0), **arguments)
-    except TypeError:
-        # Written before version 1.0.
-        capsule = obj.__dlpack__(**arguments)
+    cdef bint on_gpu = kind in (DL_CUDA, DL_CUDA_MANAGED)
+    cdef DeviceBase device = as_device(f"cuda:{int(number)}" if on_gpu else "cpu:0")
+    cdef Stream reader = current_stream_of(device.ordinal) if on_gpu else None
+    capsule = _capsule_of(obj, reader)
     cdef _Import owner = _Import.__new__(_Import)
     cdef DLTensor* tensor
     cdef bint read_only = False
@@ -320,9 +333,14 @@ def cuda_interface(Array array not None):
 
 
 cdef Array _from_cuda_interface(object obj, dict interface):
-    cdef DeviceBase device = as_device(None)
-    if device.backend.capabilities().host_memory:
-        device = as_device("cuda:0")
+    cdef DeviceBase gpu = as_device(None)
+    if gpu.backend.capabilities().host_memory:
+        gpu = as_device("cuda:0")
+    cdef uintptr_t address = interface["data"][0] or 0
+    # Pinned memory of the host is shown by this interface, too. Its stream is then one of the current GPU.
+    cdef DeviceBase device = gpu if address == 0 else device_of_backend(&owner_of(<void*>address))
+    if not device.backend.capabilities().host_memory:
+        gpu = device
     cdef Stream reader = current_stream_of(device.ordinal)
     cdef CStream* stream = reader.get()
     cdef Ref[CStream] producer
@@ -330,10 +348,9 @@ cdef Array _from_cuda_interface(object obj, dict interface):
         raise TypeError(f"{type(obj).__name__} is masked, which arrays cannot be")
     handle = interface.get("stream")
     if handle is not None:
-        producer = device.backend.find_stream(handle)
+        producer = gpu.backend.find_stream(handle)
         if producer.get() != stream:
-            device.backend.wait(
-                deref(stream), deref(producer.get()), device.backend.record(deref(producer.get())))
+            device.backend.wait(deref(stream), deref(producer.get()), gpu.backend.record(deref(producer.get())))
     dtype = as_dtype(interface["typestr"])
     cdef Layout layout = layout_of(tuple(interface["shape"]), dtype.itemsize)
     strides = interface.get("strides")
@@ -341,7 +358,6 @@ cdef Array _from_cuda_interface(object obj, dict interface):
     if strides is not None:
         for d in range(layout.ndim):
             layout.strides[d] = strides[d]
-    cdef uintptr_t address = interface["data"][0] or 0
     return _adopt(device, reader, layout, dtype, <char*>address, bool(interface["data"][1]), obj)
 
 
@@ -376,13 +392,8 @@ def asarray(obj):
     if not isinstance(view, numpy.ndarray) or not view.dtype.isnative:
         raise TypeError(f"arrays cannot hold dtype {view.dtype}, which is not in this machine's byte order")
     dtype = as_dtype(view.dtype)
-    cdef int64_t shape[max_dimensions]
-    if view.ndim > max_dimensions:
-        raise ValueError(f"an array has at most {max_dimensions} dimensions, not {view.ndim}")
+    cdef Layout layout = layout_of(view.shape, dtype.itemsize)
     cdef int d
-    for d in range(view.ndim):
-        shape[d] = view.shape[d]
-    cdef Layout layout = row_major(view.ndim, shape, dtype.itemsize)
     for d in range(view.ndim):
         layout.strides[d] = view.strides[d]
     cdef uintptr_t address = view.__array_interface__["data"][0]

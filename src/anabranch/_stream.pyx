@@ -15,6 +15,7 @@ from anabranch._device cimport DeviceBase, as_device
 from anabranch._event cimport Event
 from anabranch._host cimport notification, submit_call
 
+from anabranch._device import devices
 from anabranch._errors import ClosedError
 
 
@@ -81,14 +82,18 @@ cdef class Stream:
         obj : int or object with ``__cuda_stream__``
             A handle, or a stream of this or another library. It is kept alive; closing the wrapper leaves it alone.
         device : Device or str, optional
-            Whose stream a plain handle is. None: the current device.
+            Whose stream it is. None: for a plain handle the current device, for an object the one that it is of.
 
         Raises
         ------
         TypeError
             If the object does not speak ``__cuda_stream__``, or not properly.
         ValueError
-            If the device has no stream of that handle.
+            If no device, or not the one given, has a stream of that handle.
+
+        Notes
+        -----
+        The handle 0 of an object is the legacy default stream, as other libraries name it.
         """
         cdef Stream stream
         cdef DeviceBase owner
@@ -104,7 +109,7 @@ cdef class Stream:
             handle = (<Stream>obj).key
         else:
             handle = _handle_of(obj)
-            owner = as_device(device)
+            owner = as_device(device) if device is not None else _owner_of(obj, handle)
             stream = Stream.__new__(Stream)
             stream.per_thread = handle == 2
             stream.record = owner.backend.find_stream(handle)
@@ -358,4 +363,19 @@ def _handle_of(obj):
                 f"{type(obj).__name__} speaks version {version} of __cuda_stream__; this library knows version 0")
     if not 0 <= handle < 2**64:
         raise ValueError(f"{handle} is not a stream handle")
-    return handle
+    return handle or (0 if isinstance(obj, int) else 1)
+
+
+cdef DeviceBase _owner_of(object obj, object handle):
+    # The current device; for an object whose stream that has not, the GPU that has it.
+    cdef DeviceBase current = as_device(None)
+    cdef DeviceBase other
+    if isinstance(obj, int) or handle <= 2:
+        return current
+    for other in [current, *devices("cuda")]:
+        try:
+            other.backend.find_stream(handle)
+        except ValueError:
+            continue
+        return other
+    return current

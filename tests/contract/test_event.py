@@ -28,6 +28,17 @@ def test_defaults(device):
     assert isinstance(event.handle, int)
 
 
+@pytest.mark.parametrize("timing", [False, True])
+def test_an_event_has_a_handle_of_its_own_from_the_start(timing):
+    events = [ab.Event(timing) for _ in range(10)]
+    handles = [event.handle for event in events]
+    assert len({*handles, 0}) == 11
+    for event in events:
+        assert event.query()
+        event.record()
+    assert [event.handle for event in events] == handles
+
+
 def test_an_event_belongs_to_the_device_given(other_device):
     assert ab.Event(device=other_device).device is other_device
     assert ab.Event(device=other_device.alias).device is other_device

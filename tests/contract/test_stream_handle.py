@@ -75,6 +75,12 @@ def test_a_default_stream_may_be_wrapped(default, wrap, device):
     assert hash(wrapper) == hash(default(device))
 
 
+def test_the_handle_0_of_an_object_is_the_legacy_stream_as_others_name_it(device):
+    assert ab.Stream.from_external(Foreign((0, 0)), device) == ab.legacy_stream(device)
+    with pytest.raises(ValueError, match="handle"):
+        ab.Stream.from_external(0, device)
+
+
 def test_an_int_handle_belongs_to_the_current_device(device, other_device):
     stream = ab.Stream(other_device)
     with other_device:

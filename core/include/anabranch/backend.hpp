@@ -60,6 +60,12 @@ class Backend {
   // else null, and becomes this record's: what `wait`, `query` … need beside the point, and `elapsed` if the options
   // ask for timing.
   virtual Point record(Stream& stream, const EventOptions& options, Ref<Marker>& marker) = 0;
+  // The marker for the first record of an event of these options, so that the event has a handle before; null where
+  // markers have none.
+  virtual Ref<Marker> make_marker(const EventOptions& options) {
+    (void)options;
+    return nullptr;
+  }
   // Milliseconds between two records made with timing, both complete, `begin` on a device of this kind. Throws
   // Error(event) if they have no clock in common.
   virtual double elapsed(const Record& begin, const Record& end) = 0;

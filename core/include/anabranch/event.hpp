@@ -10,7 +10,11 @@ namespace anabranch {
 
 // What a backend keeps of one record of an event, where the stream and the point do not say enough. Made by
 // `Backend::record` and understood by that backend alone.
-class Marker : public RefCounted {};
+class Marker : public RefCounted {
+ public:
+  // What identifies it to the device's driver: a CUevent on CUDA; 0 where the driver knows of none.
+  virtual std::uintptr_t handle() const noexcept { return 0; }
+};
 
 // When an operation completed, in nanoseconds of a steady clock of its device; 0 until then. The marker of backends
 // that read a clock of the host's.
@@ -49,6 +53,9 @@ class Event final : public RefCounted {
   void wait(Stream& stream) const;
   // Throws AsyncError if the work failed.
   bool query() const;
+  // What identifies the last record to the driver, or the first one if there is none yet; the address of this where the
+  // driver knows of no events. May change with a record, and is good for as long as this is there.
+  std::uintptr_t handle();
 
  private:
   Backend& backend_;

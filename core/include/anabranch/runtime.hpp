@@ -30,6 +30,10 @@ int first_device();
 // The backend named "cpu", "cpu:1", "cuda:0" …; throws Error(device) naming those that exist.
 Backend& find_device(const std::string& alias);
 
+// The device whose memory the pointer is in, as its driver says; the first CPU device for any memory of the host,
+// pinned or not. Throws DriverError.
+Backend& owner_of(const void* pointer);
+
 // Whether this process is the child of a fork() whose parent had used a device: nothing works here any more.
 bool forked() noexcept;
 // Throws Error(fork) if so.

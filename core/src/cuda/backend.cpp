@@ -86,12 +86,15 @@ CUcontext any_context() {
 void CudaBackend::fail(CUresult status, const char* what) {
   DriverError error = driver_error(status, what);
   if (!is_sticky(status)) throw DriverError(std::move(error));
+  const std::vector<Ref<Stream>> living = held_streams();  // let go outside the lock, since that may ask for failures
   std::lock_guard lock(failure_mutex_);
   if (!failed_.load(std::memory_order_acquire)) {
     std::string kernels;
-    for (const Ref<Stream>& stream : streams()) {
-      const std::string name = as_own(*stream).take_kernel_name();
-      if (!name.empty()) kernels += (kernels.empty() ? "" : ", ") + ("'" + name + "'");
+    for (const Ref<Stream>& stream : living) {
+      Ref<Kernel> kernel = as_own(*stream).take_kernel();
+      if (!kernel) continue;
+      kernels += (kernels.empty() ? "" : ", ") + ("'" + kernel->name + "'");
+      last_kernels_.push_back(std::move(kernel));
     }
     std::string message = std::string(error.what()) + "; " + alias() + " runs nothing any more in this process";
     if (!kernels.empty()) message += "; the last kernels launched there: " + kernels;
@@ -148,9 +151,10 @@ Ref<CudaStream> CudaBackend::open_blocking() {
 }
 
 void CudaBackend::recycle(CudaStream& stream) noexcept {
-  note_end(stream);
+  if (!std::exchange(stream.ended_, false)) note_end(stream);
   stream.leave_order();
-  stream.take_kernel_name();
+  // Let go once the stream is listed again, so that the kernel's code waits for it.
+  const Ref<Kernel> kernel = stream.take_kernel();
   stream.probes_.clear();
   stream.failure_.reset();
   stream.failed_at_.store(CudaStream::never, std::memory_order_relaxed);
@@ -239,6 +243,27 @@ void CudaBackend::release_external(Stream& stream) noexcept {
 }
 
 std::vector<Ref<Stream>> CudaBackend::streams() {
+  std::vector<Ref<Stream>> found = held_streams();
+  if (!context_) return found;
+  const ContextScope scope(context_);
+  std::lock_guard lock(mutex_);
+  for (auto& [kind, idle] : idle_) {
+    // Nobody holds these any more, but they may have work left.
+    const auto busy = std::partition(idle.begin(), idle.end(), [](const CudaStream* stream) {
+      return driver->cuStreamQuery(stream->native_) == CUDA_SUCCESS;
+    });
+    for (auto stream = busy; stream != idle.end(); ++stream) {
+      (*stream)->revive();
+      (*stream)->ended_ = true;
+      living_.push_back(*stream);
+      found.push_back(Ref<CudaStream>::take(*stream));
+    }
+    idle.erase(busy, idle.end());
+  }
+  return found;
+}
+
+std::vector<Ref<Stream>> CudaBackend::held_streams() {
   std::vector<Ref<Stream>> living;
   std::lock_guard lock(mutex_);
   for (CudaStream* stream : living_) {
@@ -252,7 +277,7 @@ std::vector<Ref<Stream>> CudaBackend::streams() {
 std::vector<Record> CudaBackend::frontier(Stream& stream) {
   std::vector<Record> records{{Ref<Stream>::share(&stream), as_own(stream).newest(), nullptr}};
   if (stream.role() != StreamRole::legacy) return records;
-  for (Ref<Stream>& other : streams()) {
+  for (Ref<Stream>& other : held_streams()) {
     if (other->non_blocking() || other.get() == &stream) continue;
     const Point point = as_own(*other).newest();
     records.push_back({std::move(other), point, nullptr});
@@ -266,6 +291,11 @@ Point CudaBackend::record(Stream& stream) { return as_own(stream).record(); }
 
 Point CudaBackend::record(Stream& stream, const EventOptions& options, Ref<Marker>& marker) {
   return as_own(stream).record(event_flags(options), marker);
+}
+
+Ref<Marker> CudaBackend::make_marker(const EventOptions& options) {
+  const ContextScope scope(open());
+  return events_.take(event_flags(options));
 }
 
 double CudaBackend::elapsed(const Record& begin, const Record& end) {
@@ -291,13 +321,14 @@ bool CudaBackend::query(Stream& stream, Point point, Marker* marker) {
 bool CudaBackend::synchronize(Stream& stream, Point point, std::chrono::nanoseconds timeout, Marker* marker) {
   using Clock = std::chrono::steady_clock;
   if (query(stream, point, marker)) return true;
+  const bool spins = !marker || !(as_marker(marker)->flags & CU_EVENT_BLOCKING_SYNC);
   const auto began = Clock::now();
   // A time-out that means for ever must not overflow the clock.
   const auto limit = std::min<std::chrono::nanoseconds>(timeout, std::chrono::years(1));
   while (true) {
     const auto waited = Clock::now() - began;
     if (waited >= limit) return false;
-    if (waited > spin_time) {
+    if (!spins || waited > spin_time) {
       auto sleep = std::clamp<Clock::duration>(waited / 32, shortest_sleep, longest_sleep);
       std::this_thread::sleep_for(std::min<Clock::duration>(sleep, limit - waited));
     }

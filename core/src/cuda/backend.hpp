@@ -30,6 +30,7 @@ class CudaBackend final : public Backend {
   Point newest(Stream& stream) override;
   Point record(Stream& stream) override;
   Point record(Stream& stream, const EventOptions& options, Ref<Marker>& marker) override;
+  Ref<Marker> make_marker(const EventOptions& options) override;
   double elapsed(const Record& begin, const Record& end) override;
   Point wait(Stream& stream, Stream& target, Point point, Marker* marker = nullptr) override;
   bool query(Stream& stream, Point point, Marker* marker = nullptr) override;
@@ -81,6 +82,7 @@ class CudaBackend final : public Backend {
 
  private:
   [[noreturn]] void fail(CUresult status, const char* what);
+  std::vector<Ref<Stream>> held_streams();
   Ref<CudaStream> reuse(std::vector<CudaStream*>& idle) noexcept;
   Ref<CudaStream> adopt(CUstream native);
   void open_now();
@@ -91,7 +93,7 @@ class CudaBackend final : public Backend {
   std::once_flag opened_;
   std::atomic<bool> is_open_{false};
   Service service_;
-  EventPool events_{context_};
+  EventPool events_{*this};
   MemoryPool memory_{*this};
   Transfer transfer_{*this};
   LegacyOrder order_;
@@ -105,6 +107,7 @@ class CudaBackend final : public Backend {
   std::mutex failure_mutex_;
   std::atomic<bool> failed_{false};
   Ref<Failure> failure_;
+  std::vector<Ref<Kernel>> last_kernels_;  // of a device that failed: nothing is unloaded from it any more
 };
 
 // The context of a device that is in use; of the first one if none is. Throws DriverError.

@@ -51,7 +51,13 @@ Installation install() {
   Driver& table = result.driver;
   result.missing = load(table);
   if (!result.missing.empty()) return result;
-  if (const CUresult status = table.cuInit(0); status != CUDA_SUCCESS) {
+  constexpr auto no_gpu = "the CUDA driver sees no GPU; is CUDA_VISIBLE_DEVICES empty?";
+  const CUresult status = table.cuInit(0);
+  if (status == CUDA_ERROR_NO_DEVICE) {
+    result.missing = no_gpu;
+    return result;
+  }
+  if (status != CUDA_SUCCESS) {
     const char* text = nullptr;
     table.cuGetErrorString(status, &text);
     result.missing = std::string("the CUDA driver does not start: ") + (text ? text : "unknown error") + " (" +
@@ -65,7 +71,7 @@ Installation install() {
   }
   int count = 0;
   if (table.cuDeviceGetCount(&count) != CUDA_SUCCESS || count == 0) {
-    result.missing = "the CUDA driver sees no GPU; is CUDA_VISIBLE_DEVICES empty?";
+    result.missing = no_gpu;
     return result;
   }
   result.devices = count;

@@ -47,6 +47,7 @@ namespace anabranch::cuda {
   F(cuMemPoolTrimTo, 11020)                            \
   F(cuMemAllocFromPoolAsync, 11020)                    \
   F(cuMemFreeAsync, 11020)                             \
+  F(cuPointerGetAttributes, 7000)                      \
   F(cuMemHostAlloc, 2020)                              \
   F(cuMemFreeHost, 2000)                               \
   F(cuMemcpyAsync, 4000)                               \

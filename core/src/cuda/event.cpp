@@ -2,6 +2,8 @@
 
 #include <mutex>
 
+#include "backend.hpp"
+
 namespace anabranch::cuda {
 
 Ref<CudaMarker> EventPool::take(unsigned flags) {
@@ -16,9 +18,7 @@ Ref<CudaMarker> EventPool::take(unsigned flags) {
     }
   }
   CUevent event = nullptr;
-  if (const CUresult status = driver->cuEventCreate(&event, flags); status != CUDA_SUCCESS) {
-    throw driver_error(status, "creating an event");
-  }
+  device_.check(driver->cuEventCreate(&event, flags), "creating an event");
   return make_ref<CudaMarker>(*this, event, flags);
 }
 
@@ -29,7 +29,7 @@ void EventPool::give(CudaMarker& marker) noexcept {
     std::lock_guard guard(lock_);
     idle(marker.flags).push_back(&marker);
   } else {
-    const ContextScope scope(context_);
+    const ContextScope scope(device_.context());
     driver->cuEventDestroy(marker.event);
     delete &marker;
   }

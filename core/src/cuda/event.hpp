@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <vector>
 
 #include "anabranch/event.hpp"
@@ -9,12 +10,15 @@
 
 namespace anabranch::cuda {
 
+class CudaBackend;
 class EventPool;
 
 // An event of the driver's, recorded at most once as long as anybody else holds this.
 class CudaMarker final : public Marker {
  public:
   CudaMarker(EventPool& pool, CUevent event, unsigned flags) : event(event), flags(flags), pool_(pool) {}
+
+  std::uintptr_t handle() const noexcept override { return reinterpret_cast<std::uintptr_t>(event); }
 
   const CUevent event;
   const unsigned flags;  // CU_EVENT_…
@@ -32,9 +36,9 @@ class CudaMarker final : public Marker {
 // until the process ends.
 class EventPool {
  public:
-  explicit EventPool(const CUcontext& context) : context_(context) {}
+  explicit EventPool(CudaBackend& device) : device_(device) {}
 
-  // An event not recorded. The device's context must be current. Throws DriverError.
+  // An event not recorded. The device's context must be current. Throws DriverError, AsyncError.
   Ref<CudaMarker> take(unsigned flags = CU_EVENT_DISABLE_TIMING);
 
  private:
@@ -42,7 +46,7 @@ class EventPool {
   void give(CudaMarker& marker) noexcept;
   std::vector<CudaMarker*>& idle(unsigned flags) noexcept { return flags == CU_EVENT_DEFAULT ? timing_ : plain_; }
 
-  const CUcontext& context_;
+  CudaBackend& device_;
   SpinLock lock_;
   std::vector<CudaMarker*> plain_;
   std::vector<CudaMarker*> timing_;

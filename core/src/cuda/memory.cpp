@@ -162,4 +162,19 @@ HostSource pinned_source() {
   };
 }
 
+int device_of(const void* pointer) {
+  if (installation().devices == 0) return -1;
+  CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                 CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+  // Of memory that the driver does not know, it leaves the type at 0.
+  unsigned type = 0;
+  unsigned managed = 0;
+  int ordinal = -1;
+  void* answers[] = {&type, &managed, &ordinal};
+  const ContextScope scope(any_context());
+  const CUresult status = driver->cuPointerGetAttributes(3, asked, answers, reinterpret_cast<CUdeviceptr>(pointer));
+  if (status != CUDA_SUCCESS) throw driver_error(status, "asking for the device of a pointer");
+  return type == CU_MEMORYTYPE_DEVICE || managed != 0 ? ordinal : -1;
+}
+
 }  // namespace anabranch::cuda

@@ -46,4 +46,8 @@ class MemoryPool {
 // Pages that every device reaches, and none if there is no driver.
 HostSource pinned_source();
 
+// The ordinal of the device whose memory the pointer is in; -1 for memory of the host, pinned or not, and where there
+// is no device.
+int device_of(const void* pointer);
+
 }  // namespace anabranch::cuda

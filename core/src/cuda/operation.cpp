@@ -64,6 +64,7 @@ bool PendingOperation::step(CudaStream& stream, Ref<Failure>& failure) {
   if (state_ == State::fresh) {
     state_ = State::coming;
     if (stream.notify(stream.submitted(), nullptr, *this)) return false;
+    met_ = stream.failure_at(stream.submitted());
     woken_ = true;
   }
   if (!woken_.load(std::memory_order_acquire)) return false;

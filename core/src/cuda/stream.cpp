@@ -52,7 +52,10 @@ std::uintptr_t CudaStream::handle() const noexcept {
   }
 }
 
-Activity CudaStream::activity() const noexcept { return {completed_.load(std::memory_order_relaxed) - opened_at_, 0}; }
+Activity CudaStream::activity() const noexcept {
+  if (ended_) return {};
+  return {completed_.load(std::memory_order_relaxed) - opened_at_, 0};
+}
 
 // The driver knows a per-thread stream by the thread that names it. What another thread has to put into it, which is
 // what the stream held, goes into a stand-in, which started after all that the owner had put in; the owner's next work
@@ -251,12 +254,8 @@ void CudaStream::note_kernel(Kernel& kernel) noexcept {
   if (Kernel* before = last_kernel_.exchange(&kernel, std::memory_order_acq_rel)) before->release();
 }
 
-std::string CudaStream::take_kernel_name() {
-  Kernel* kernel = last_kernel_.exchange(nullptr, std::memory_order_acq_rel);
-  if (!kernel) return {};
-  std::string name = kernel->name;
-  kernel->release();
-  return name;
+Ref<Kernel> CudaStream::take_kernel() noexcept {
+  return Ref<Kernel>::take(last_kernel_.exchange(nullptr, std::memory_order_acq_rel));
 }
 
 void CudaStream::dispose() noexcept { device().recycle(*this); }

@@ -80,7 +80,7 @@ class CudaStream final : public Stream {
   bool idle() const noexcept { return completed_.load(std::memory_order_acquire) >= issued(); }
   // Remembers the kernel, for a fault that may come, and keeps it until the next one.
   void note_kernel(Kernel& kernel) noexcept;
-  std::string take_kernel_name();
+  Ref<Kernel> take_kernel() noexcept;
 
   // Goes on with what is held, as far as it can. On the service thread only.
   void advance() noexcept;
@@ -142,6 +142,7 @@ class CudaStream final : public Stream {
   std::atomic<Point> failed_at_{never};
   std::atomic<Kernel*> last_kernel_{nullptr};
   Point opened_at_ = 0;
+  bool ended_ = false;  // nobody held it, and its end was noted, before it was found to have work left
 
   mutable std::mutex mutex_;
   std::deque<std::unique_ptr<Operation>> queue_;
@@ -151,8 +152,8 @@ class CudaStream final : public Stream {
   std::vector<Follower> followers_;
   Ref<Failure> failure_;
   // Guarded by the legacy order's mutex.
-  Point of_legacy_ = 0;   // of the legacy stream: what this blocking stream waits for already
-  Point for_legacy_ = 0;  // of this blocking stream: what the legacy stream waits for already
+  Point of_legacy_ = 0;    // of the legacy stream: what this blocking stream waits for already
+  Point for_legacy_ = 0;   // of this blocking stream: what the legacy stream waits for already
   bool in_order_ = false;  // listed there
   Ref<CudaStream> stand_in_;
   Ref<CudaMarker> rejoin_;

@@ -1,0 +1,151 @@
+"""The GPU, delays that run on it, and the libraries beside us. What is missing skips the test, by name."""
+
+import ctypes
+import warnings
+from types import SimpleNamespace
+
+import pytest
+
+import anabranch as ab
+
+from .gpu import KERNELS, checked, installed
+
+
+def imported(name, title):
+    # Other libraries warn about what is no concern of these tests.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pytest.importorskip(name, reason=f"{title} is not installed")
+
+
+@pytest.fixture
+def cuda():
+    """The first GPU, current."""
+    found = ab.devices("cuda")
+    if not found:
+        pytest.skip("there is no CUDA device")
+    with found[0]:
+        yield found[0]
+
+
+@pytest.fixture(scope="session")
+def kernels():
+    """The kernels of `gpu.KERNELS`, by name."""
+    if not ab.devices("cuda"):
+        pytest.skip("there is no CUDA device")
+    imported("cuda.core", "cuda-core, which compiles the kernels,")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        module = ab.Module(KERNELS)
+    return SimpleNamespace(**{name: module.get_kernel(name) for name in ("spin", "add")})
+
+
+@pytest.fixture
+def delay(kernels):
+    """Keep a stream busy from now: `delay(stream)`."""
+
+    def start(stream, milliseconds=60):
+        ab.launch(kernels.spin, ab.LaunchConfig(1, 1), milliseconds * 1_000_000, stream=stream)
+
+    return start
+
+
+@pytest.fixture
+def driver(cuda):
+    """The functions of the driver, by cuda.bindings, with the first GPU's context current."""
+    driver = imported("cuda.bindings.driver", "cuda-bindings")
+    checked(driver.cuInit(0))
+    before = checked(driver.cuCtxGetCurrent())
+    context = checked(driver.cuDevicePrimaryCtxRetain(checked(driver.cuDeviceGet(cuda.index))))
+    checked(driver.cuCtxSetCurrent(context))
+    yield driver
+    checked(driver.cuCtxSetCurrent(before))
+    checked(driver.cuDevicePrimaryCtxRelease(checked(driver.cuDeviceGet(cuda.index))))
+
+
+@pytest.fixture(scope="session")
+def spin_image(kernels):
+    """Machine code with the kernel `spin`, to be launched by others."""
+    from anabranch._grid import architecture
+    from anabranch.kernels import _nvrtc
+
+    return _nvrtc.compile_source(KERNELS, [], [], architecture(ab.devices("cuda")[0])).image
+
+
+@pytest.fixture
+def foreign(driver, spin_image):
+    """Work put into streams by others, past us: each takes a handle."""
+    module = checked(driver.cuModuleLoadData(spin_image))
+    spin = checked(driver.cuModuleGetFunction(module, b"spin"))
+
+    def delay(handle, milliseconds=60):
+        arguments = ((milliseconds * 1_000_000,), (ctypes.c_longlong,))
+        checked(driver.cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, handle, arguments, 0))
+
+    def fill(handle, array, byte):
+        checked(driver.cuMemsetD8Async(array.ptr, byte, array.nbytes, handle))
+
+    def copy(handle, dst, src):
+        checked(driver.cuMemcpyDtoDAsync(dst.ptr, src.ptr, dst.nbytes, handle))
+
+    def idle(handle):
+        (status,) = driver.cuStreamQuery(handle)
+        assert status in (driver.CUresult.CUDA_SUCCESS, driver.CUresult.CUDA_ERROR_NOT_READY)
+        return status == driver.CUresult.CUDA_SUCCESS
+
+    def synchronize(handle):
+        checked(driver.cuStreamSynchronize(handle))
+
+    yield SimpleNamespace(delay=delay, fill=fill, copy=copy, idle=idle, synchronize=synchronize)
+    checked(driver.cuCtxSynchronize())
+    checked(driver.cuModuleUnload(module))
+
+
+@pytest.fixture
+def torch(cuda):
+    """PyTorch, with its part of the GPU opened."""
+    torch = imported("torch", "PyTorch")
+    if not torch.cuda.is_available():
+        pytest.skip("this PyTorch has no CUDA")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.cuda.set_device(cuda.index)
+        torch.zeros(1, device="cuda")
+    return torch
+
+
+@pytest.fixture
+def cupy(cuda):
+    """CuPy, with its part of the GPU opened."""
+    cupy = imported("cupy", "CuPy")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if not cupy.cuda.is_available():
+            pytest.skip("CuPy finds no GPU")
+        cupy.cuda.Device(cuda.index).use()
+        cupy.zeros(1, "uint8")
+    return cupy
+
+
+@pytest.fixture
+def cuda_core(cuda):
+    """The cuda.core package, with its device chosen."""
+    core = imported("cuda.core", "cuda-core")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        core.Device(cuda.index).set_current()
+    return core
+
+
+@pytest.fixture
+def numba(cuda):
+    """Numba for CUDA, whichever of its packages is there."""
+    name = "numba_cuda_mlir.cuda" if installed("numba_cuda_mlir") else "numba.cuda"
+    numba = imported(name, "Numba for CUDA")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            numba.default_stream()
+        except Exception as error:  # of a class that differs between its packages
+            pytest.skip(f"Numba cannot use the GPU: {error}")
+    return numba
