@@ -76,7 +76,7 @@ contract() { pytest tests/contract; }
 
 cuda() { pytest tests/cuda; }
 
-examples() { pytest tests/test_examples.py && "$python" -m anabranch demo; }
+examples() { pytest tests/test_examples.py tests/test_docs.py && "$python" -m anabranch demo; }
 
 # Successful queries order the host, which the tool does not know, so the driver's synchronize confirms them. Left out is
 # what fails on purpose, and what other libraries do.
@@ -99,7 +99,7 @@ step wheels 60 wheels && step package 200 package || { printf '%s\n' "${table[@]
 if wanted benchmarks; then step benchmarks 150 benchmarks; fi
 if wanted core; then step core 120 core; fi
 if wanted contract; then step contract 150 contract; fi
-if wanted cuda; then step cuda 150 cuda; fi
+if wanted cuda; then step cuda 240 cuda; fi
 if wanted examples; then step examples 100 examples; fi
 if wanted memcheck; then step memcheck 240 memcheck; fi
 if wanted initcheck; then step initcheck 240 initcheck; fi
