@@ -60,7 +60,7 @@ package() {
 
 core() {
   cmake -S . -B build/core -G Ninja --log-level=WARNING -DPython_EXECUTABLE="$(command -v "$python")" &&
-    cmake --build build/core && ctest --test-dir build/core -j 4 --output-on-failure --no-tests=error |
+    cmake --build build/core && ctest --test-dir build/core -j 4 --timeout 60 --output-on-failure --no-tests=error |
     sed '/^$/d; /did not run/,$d'
 }
 
@@ -68,7 +68,7 @@ core() {
 pytest() {
   local workers=()
   "$python" -c 'import xdist' 2>/dev/null && workers=(-n "${WORKERS:-6}" --dist worksteal)
-  "$python" -m pytest -q -p no:cacheprovider "${workers[@]}" "$@" ${PYTEST_ARGS:-}
+  "$python" -m pytest -q -p no:cacheprovider -p no:benchmark "${workers[@]}" "$@" ${PYTEST_ARGS:-}
 }
 export -f pytest
 
@@ -82,7 +82,7 @@ examples() { pytest tests/test_examples.py tests/test_docs.py && "$python" -m an
 # what fails on purpose, and what other libraries do.
 sanitizer() {
   ANABRANCH_CUDA_CONFIRM_QUERIES=1 compute-sanitizer "$@" --target-processes all --error-exitcode 1 --print-limit 20 \
-    "$python" -m pytest -q -p no:cacheprovider -x --timeout 300 tests/contract tests/cuda \
+    "$python" -m pytest -q -p no:cacheprovider -p no:benchmark -x --timeout 300 tests/contract tests/cuda \
     --ignore tests/cuda/test_faults.py --ignore-glob 'tests/cuda/test_interop_*' -m 'not slow' ${PYTEST_ARGS:-}
 }
 export -f sanitizer

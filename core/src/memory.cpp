@@ -60,9 +60,52 @@ class Countdown {
 
 }  // namespace
 
+// Records that are not in use, with the room for their uses: most arrays live for as long as an expression.
+class Storage::Spares {
+ public:
+  Storage* take() noexcept {
+    std::lock_guard guard(lock_);
+    return count_ == 0 ? nullptr : storages_[--count_];
+  }
+  bool put(Storage& storage) noexcept {
+    std::lock_guard guard(lock_);
+    if (count_ == most) return false;
+    storages_[count_++] = &storage;
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t most = 64;
+  SpinLock lock_;
+  std::size_t count_ = 0;
+  Storage* storages_[most];
+};
+
+Storage::Spares& Storage::spares() noexcept {
+  static auto* const spares = new Spares;  // for as long as the process, whose last arrays go late
+  return *spares;
+}
+
+Ref<Storage> Storage::make(Backend& backend, MemoryKind kind, std::byte* pointer, std::size_t bytes) {
+  Storage* storage = spares().take();
+  if (storage) {
+    storage->revive();
+  } else {
+    storage = new Storage;
+  }
+  storage->backend_ = &backend;
+  storage->kind_ = kind;
+  storage->pointer_ = pointer;
+  storage->bytes_ = bytes;
+  storage->read_only_ = false;
+  storage->owner_ = nullptr;
+  storage->release_ = nullptr;
+  return Ref<Storage>::take(storage);
+}
+
 Ref<Storage> Storage::allocate(Backend& backend, Stream* stream, std::size_t bytes, MemoryKind kind) {
   const Allocation allocation = bytes == 0 ? Allocation{} : backend.allocate(stream, bytes, kind);
-  auto storage = Ref<Storage>::take(new Storage(backend, kind, allocation.pointer, bytes));
+  Ref<Storage> storage = make(backend, kind, allocation.pointer, bytes);
   // What the stream did with the memory before comes before anything that others do with it now.
   if (allocation.ready != 0)
     storage->uses_.push_back({Ref<Stream>::share(stream), allocation.ready, allocation.ready, {0, bytes}});
@@ -71,7 +114,7 @@ Ref<Storage> Storage::allocate(Backend& backend, Stream* stream, std::size_t byt
 
 Ref<Storage> Storage::adopt(Backend& backend, void* pointer, std::size_t bytes, bool read_only, void* owner,
                             Release release) {
-  auto storage = Ref<Storage>::take(new Storage(backend, MemoryKind::foreign, static_cast<std::byte*>(pointer), bytes));
+  Ref<Storage> storage = make(backend, MemoryKind::foreign, static_cast<std::byte*>(pointer), bytes);
   storage->read_only_ = read_only;
   storage->owner_ = owner;
   storage->release_ = release;
@@ -136,27 +179,30 @@ std::vector<Use> Storage::uses(Access access, ByteRange bytes) const {
 
 void Storage::dispose() noexcept {
   merge_ranges();
-  if (kind_ == MemoryKind::foreign) std::erase_if(uses_, [](const Use& use) { return is_over(use, true); });
+  give_back();
+  uses_.clear();
+  if (!spares().put(*this)) delete this;
+}
+
+void Storage::give_back() noexcept {
   if (kind_ != MemoryKind::foreign) {
-    if (pointer_) backend_.free(pointer_, bytes_, kind_, std::move(uses_));
-  } else if (release_) {
-    if (uses_.empty()) {
-      release_(owner_);
-    } else {
-      struct Owner {
-        void* object;
-        Release release;
-      };
-      after(
-          std::move(uses_),
-          [](void* context) noexcept {
-            std::unique_ptr<Owner> owner(static_cast<Owner*>(context));
-            owner->release(owner->object);
-          },
-          new Owner{owner_, release_});
-    }
+    if (pointer_) backend_->free(pointer_, bytes_, kind_, uses_);
+    return;
   }
-  delete this;
+  if (!release_) return;
+  std::erase_if(uses_, [](const Use& use) { return is_over(use, true); });
+  if (uses_.empty()) return release_(owner_);
+  struct Owner {
+    void* object;
+    Release release;
+  };
+  after(
+      std::move(uses_),
+      [](void* context) noexcept {
+        std::unique_ptr<Owner> owner(static_cast<Owner*>(context));
+        owner->release(owner->object);
+      },
+      new Owner{owner_, release_});
 }
 
 void after(std::vector<Use> uses, void (*done)(void* context) noexcept, void* context) {

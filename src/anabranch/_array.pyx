@@ -43,7 +43,14 @@ cdef class Array:
     cdef Elements elements(self, int64_t offset) noexcept:
         cdef Elements elements
         elements.pointer = <byte_t*>self.data
-        elements.layout = self.layout
+        if self.contiguous:
+            # In one dimension, which says the same in less.
+            elements.layout.ndim = 1
+            elements.layout.itemsize = self.layout.itemsize
+            elements.layout.shape[0] = self.layout.size()
+            elements.layout.strides[0] = self.layout.itemsize
+        else:
+            elements.layout = self.layout
         elements.offset = offset
         elements.home = self._device.backend
         return elements

@@ -85,8 +85,8 @@ class Backend {
   // Memory for work that `stream` does from now on; for all streams and the host once `ready` is reached there. Without
   // a stream, for everybody at once. Throws Error(memory).
   virtual Allocation allocate(Stream* stream, std::size_t bytes, MemoryKind kind) = 0;
-  // Gives the block back after all `uses`.
-  virtual void free(std::byte* pointer, std::size_t bytes, MemoryKind kind, std::vector<Use> uses) noexcept = 0;
+  // Gives the block back after all `uses`, which may be taken over.
+  virtual void free(std::byte* pointer, std::size_t bytes, MemoryKind kind, std::vector<Use>& uses) noexcept = 0;
   // Bytes not in use; may change at any time.
   virtual std::size_t free_memory() = 0;
 

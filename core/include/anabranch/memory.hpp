@@ -64,7 +64,7 @@ class Storage final : public RefCounted {
   static Ref<Storage> adopt(Backend& backend, void* pointer, std::size_t bytes, bool read_only, void* owner,
                             Release release);
 
-  Backend& backend() const noexcept { return backend_; }
+  Backend& backend() const noexcept { return *backend_; }
   std::byte* pointer() const noexcept { return pointer_; }
   std::size_t bytes() const noexcept { return bytes_; }
   MemoryKind kind() const noexcept { return kind_; }
@@ -77,14 +77,18 @@ class Storage final : public RefCounted {
   std::vector<Use> uses(Access access, ByteRange bytes) const;
 
  private:
-  Storage(Backend& backend, MemoryKind kind, std::byte* pointer, std::size_t bytes)
-      : backend_(backend), pointer_(pointer), bytes_(bytes), kind_(kind) {}
-  void dispose() noexcept override;
+  class Spares;
+  static Spares& spares() noexcept;
 
-  Backend& backend_;
-  std::byte* pointer_;
-  std::size_t bytes_;
-  MemoryKind kind_;
+  Storage() = default;
+  static Ref<Storage> make(Backend& backend, MemoryKind kind, std::byte* pointer, std::size_t bytes);
+  void dispose() noexcept override;
+  void give_back() noexcept;
+
+  Backend* backend_ = nullptr;
+  std::byte* pointer_ = nullptr;
+  std::size_t bytes_ = 0;
+  MemoryKind kind_ = MemoryKind::device;
   bool read_only_ = false;
   void* owner_ = nullptr;
   Release release_ = nullptr;

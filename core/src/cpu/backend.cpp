@@ -168,7 +168,7 @@ Allocation CpuBackend::allocate(Stream* stream, std::size_t bytes, MemoryKind ki
   return memory_of(kind).allocate(stream, bytes);
 }
 
-void CpuBackend::free(std::byte* pointer, std::size_t bytes, MemoryKind kind, std::vector<Use> uses) noexcept {
+void CpuBackend::free(std::byte* pointer, std::size_t bytes, MemoryKind kind, std::vector<Use>& uses) noexcept {
   memory_of(kind).free(pointer, bytes, std::move(uses));
 }
 

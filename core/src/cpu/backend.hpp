@@ -31,7 +31,7 @@ class CpuBackend final : public Backend {
   bool notify(Stream& stream, Point point, Waiter& waiter, Marker* marker = nullptr) override;
 
   Allocation allocate(Stream* stream, std::size_t bytes, MemoryKind kind) override;
-  void free(std::byte* pointer, std::size_t bytes, MemoryKind kind, std::vector<Use> uses) noexcept override;
+  void free(std::byte* pointer, std::size_t bytes, MemoryKind kind, std::vector<Use>& uses) noexcept override;
   std::size_t free_memory() override;
 
   Point copy(Stream& stream, const Elements& dst, const Elements& src, std::int64_t count) override;

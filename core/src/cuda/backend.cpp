@@ -351,8 +351,8 @@ Allocation CudaBackend::allocate(Stream* stream, std::size_t bytes, MemoryKind k
   return {static_cast<std::byte*>(pointer), 0};
 }
 
-void CudaBackend::free(std::byte* pointer, std::size_t, MemoryKind kind, std::vector<Use> uses) noexcept {
-  if (kind == MemoryKind::device) return memory_.free(reinterpret_cast<CUdeviceptr>(pointer), std::move(uses));
+void CudaBackend::free(std::byte* pointer, std::size_t, MemoryKind kind, std::vector<Use>& uses) noexcept {
+  if (kind == MemoryKind::device) return memory_.free(reinterpret_cast<CUdeviceptr>(pointer), uses);
   after(std::move(uses), [](void* context) noexcept { pinned_source().release(context); }, pointer);
 }
 

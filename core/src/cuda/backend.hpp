@@ -39,7 +39,7 @@ class CudaBackend final : public Backend {
   void release_external(Stream& stream) noexcept override;
 
   Allocation allocate(Stream* stream, std::size_t bytes, MemoryKind kind) override;
-  void free(std::byte* pointer, std::size_t bytes, MemoryKind kind, std::vector<Use> uses) noexcept override;
+  void free(std::byte* pointer, std::size_t bytes, MemoryKind kind, std::vector<Use>& uses) noexcept override;
   std::size_t free_memory() override;
 
   Point copy(Stream& stream, const Elements& dst, const Elements& src, std::int64_t count) override;

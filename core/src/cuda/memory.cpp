@@ -77,7 +77,7 @@ Allocation MemoryPool::allocate(CudaStream* stream, std::size_t bytes) {
   return {reinterpret_cast<std::byte*>(pointer), ready};
 }
 
-void MemoryPool::free(CUdeviceptr pointer, std::vector<Use> uses) noexcept {
+void MemoryPool::free(CUdeviceptr pointer, std::vector<Use>& uses) noexcept {
   if (forked()) return;
   try {
     if (uses.size() == 1) {

@@ -22,7 +22,7 @@ class MemoryPool {
   void open();
   // Throws Error(memory).
   Allocation allocate(CudaStream* stream, std::size_t bytes);
-  void free(CUdeviceptr pointer, std::vector<Use> uses) noexcept;
+  void free(CUdeviceptr pointer, std::vector<Use>& uses) noexcept;
   // Bytes that the pool holds and nobody uses.
   std::size_t unused();
   // Lets another device's kernels and copies reach the pool's memory, if the hardware can. Asked once per device.

@@ -116,7 +116,7 @@ void CudaStream::lead(CUstream follower, Point point, CudaMarker* marker) {
     device().check(driver->cuStreamWaitEvent(follower, marker->event, 0), "waiting for an event");
   } else if (origin_ == Origin::own && sees_end()) [[likely]] {
     // One event serves every wait: recording it again does not move the waits for it that were made.
-    std::lock_guard lock(mutex_);
+    std::lock_guard guard(lead_lock_);
     if (lead_point_ < point) {
       const Point newest = submitted();
       if (!lead_) lead_ = device().events().take();

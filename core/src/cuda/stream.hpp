@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "anabranch/kernel.hpp"
+#include "anabranch/lock.hpp"
 #include "event.hpp"
 #include "operation.hpp"
 
@@ -146,6 +147,7 @@ class CudaStream final : public Stream {
 
   mutable std::mutex mutex_;
   std::deque<std::unique_ptr<Operation>> queue_;
+  SpinLock lead_lock_;
   Ref<CudaMarker> lead_;  // what others wait for
   Point lead_point_ = 0;  // the point that it covers
   std::vector<Probe> probes_;  // events at the stream's end of some time, by their points

@@ -146,11 +146,13 @@ void Transfer::fill(CUstream stream, const Elements& dst, const void* value, std
     const auto target = reinterpret_cast<CUdeviceptr>(to);
     const auto number = static_cast<std::size_t>(count);
     const auto half = static_cast<std::uint32_t>(wide.low);
+    const auto* bytes = reinterpret_cast<const unsigned char*>(&wide);
+    if (std::all_of(bytes + 1, bytes + itemsize, [bytes](unsigned char byte) { return byte == bytes[0]; })) {
+      const std::size_t size = number * static_cast<std::size_t>(itemsize);
+      return device_.check(driver->cuMemsetD8Async(target, bytes[0], size, stream), "filling");
+    }
     const bool repeats = wide.low >> 32 == half && (itemsize == 8 || wide.high == wide.low);
     switch (itemsize) {
-      case 1:
-        return device_.check(driver->cuMemsetD8Async(target, static_cast<unsigned char>(wide.low), number, stream),
-                             "filling");
       case 2:
         return device_.check(driver->cuMemsetD16Async(target, static_cast<unsigned short>(wide.low), number, stream),
                              "filling");

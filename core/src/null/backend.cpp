@@ -133,7 +133,7 @@ Allocation NullBackend::allocate(Stream* stream, std::size_t bytes, MemoryKind) 
   return {memory_.allocate(bytes), 0};
 }
 
-void NullBackend::free(std::byte*, std::size_t bytes, MemoryKind, std::vector<Use> uses) noexcept {
+void NullBackend::free(std::byte*, std::size_t bytes, MemoryKind, std::vector<Use>& uses) noexcept {
   note({"free"});
   memory_.free(bytes, std::move(uses));
 }
