@@ -25,7 +25,7 @@ EXTRA_FILES: dict[str, set[str]] = {
         for stem in ("driver", "event", "kernel", "operation", "service", "transfer")
         for suffix in ("cpp", "hpp")
     }
-    | {"hold.cpp"},
+    | {"fault.cpp", "hold.cpp"},
     "null": set(),
 }
 

@@ -67,14 +67,17 @@ core() {
 # Several processes share the GPU where pytest-xdist is there.
 pytest() {
   local workers=()
-  "$python" -c 'import xdist' 2>/dev/null && workers=(-n "${WORKERS:-6}" --dist worksteal)
+  if [ "${WORKERS:-6}" != 0 ] && "$python" -c 'import xdist' 2>/dev/null; then
+    workers=(-n "${WORKERS:-6}" --dist worksteal)
+  fi
   "$python" -m pytest -q -p no:cacheprovider -p no:benchmark "${workers[@]}" "$@" ${PYTEST_ARGS:-}
 }
 export -f pytest
 
 contract() { pytest tests/contract; }
 
-cuda() { pytest tests/cuda; }
+# What measures the memory in use comes after the rest, and alone.
+cuda() { pytest tests/cuda -m 'not slow' && WORKERS=0 pytest tests/cuda -m slow; }
 
 examples() { pytest tests/test_examples.py tests/test_docs.py && "$python" -m anabranch demo; }
 

@@ -234,7 +234,7 @@ class ModuleKernel(GridKernel):
             parameters = from_symbol(in_ptx, sizes)
         self._check_sizes(parameters, sizes)
         codes, by_order = access_codes(name, parameters, access)
-        self.parameters = tuple(
+        self.parameters: tuple[ModuleParameter, ...] = tuple(
             parameter._replace(access=None if code is None else ("inout", "in", "out")[code])
             for parameter, code in zip(parameters, codes, strict=True)
         )

@@ -3,6 +3,7 @@
 import gc
 import threading
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -130,7 +131,7 @@ def test_memory_of_numpy_is_kept_by_views(take):
 
 @pytest.mark.parametrize(
     "thing",
-    [1, 2.5, True, None, "text", [1, 2], (1, 2), {}, range(3), object(), np.float32(1), np.bool_(True)],
+    [1, 2.5, True, None, "text", [1, 2], (1, 2), {}, range(3), Path(), np.float32(1), np.bool_(True)],
     ids=repr,
 )
 def test_asarray_takes_no_lists_and_no_scalars(thing):

@@ -1,6 +1,7 @@
 """The GPU, delays that run on it, and the libraries beside us. What is missing skips the test, by name."""
 
 import ctypes
+import gc
 import warnings
 from types import SimpleNamespace
 
@@ -15,7 +16,11 @@ def imported(name, title):
     # Other libraries warn about what is no concern of these tests.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return pytest.importorskip(name, reason=f"{title} is not installed")
+        package = pytest.importorskip(name, reason=f"{title} is not installed")
+    # So that a collection in a test takes less than the delays, whatever the library brought along.
+    gc.collect()
+    gc.freeze()
+    return package
 
 
 @pytest.fixture

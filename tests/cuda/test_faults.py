@@ -168,8 +168,8 @@ def test_the_cpu_goes_on(run_fault):
         fail()
         met(stream.synchronize)
         with ab.Device("cpu"):
-            a, b = ab.ones(1000), ab.zeros(1000)
             with ab.Stream() as s:
+                a, b = ab.ones(1000), ab.zeros(1000)
                 ab.copy(b, a)
                 assert s.submit(int, 3).result(20) == 3
                 event = s.record_event()

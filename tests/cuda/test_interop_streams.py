@@ -294,7 +294,8 @@ USES = {
         event.synchronize()
         del array, other, stream, event
         ab.synchronize()
-        assert current_context() == before
+        # What was current is; where none was, the primary one stays, as CUDA's runtime does.
+        assert current_context() == (before or primary)
         """,
     "torch": """
         import torch
@@ -329,6 +330,15 @@ def current_context():
     assert int(status) == 0, status
     return int(context)
 
+def primary_context():
+    status, device = driver.cuDeviceGet(0)
+    assert int(status) == 0, status
+    status, context = driver.cuDevicePrimaryCtxRetain(device)
+    assert int(status) == 0, status
+    return int(context)
+
+primary = primary_context()
+
 def use(name):
     exec(USES[name], dict(globals()))
 
@@ -342,7 +352,7 @@ def on_a_fresh_thread():
     try:
         assert current_context() == 0
         use("anabranch")
-        assert current_context() == 0
+        assert current_context() == primary
     except BaseException as error:
         failed.append(error)
 

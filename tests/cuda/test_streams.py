@@ -86,7 +86,9 @@ def test_a_blocking_stream_is_in_order_with_what_others_put_into_the_legacy_one(
     assert (b.numpy() == 3).all() != non_blocking
 
 
-def test_an_array_is_usable_on_any_thread_whatever_context_it_has(cuda, driver, in_threads):
+def test_an_array_is_usable_on_any_thread_and_the_primary_context_stays_where_none_was(cuda, driver, in_threads):
+    primary = int(checked(driver.cuCtxGetCurrent()))
+
     def use(number):
         assert int(checked(driver.cuCtxGetCurrent())) == 0
         stream = ab.Stream(cuda)
@@ -95,7 +97,7 @@ def test_an_array_is_usable_on_any_thread_whatever_context_it_has(cuda, driver, 
         stream.record_event().synchronize()
         array.close()
         del stream
-        assert int(checked(driver.cuCtxGetCurrent())) == 0
+        assert int(checked(driver.cuCtxGetCurrent())) == primary
         return total
 
     assert in_threads(8, use) == [1000 * number for number in range(8)]

@@ -83,27 +83,6 @@ CUcontext any_context() {
   throw Error(ErrorKind::device, "there is no CUDA device");
 }
 
-void CudaBackend::fail(CUresult status, const char* what) {
-  DriverError error = driver_error(status, what);
-  if (!is_sticky(status)) throw DriverError(std::move(error));
-  const std::vector<Ref<Stream>> living = held_streams();  // let go outside the lock, since that may ask for failures
-  std::lock_guard lock(failure_mutex_);
-  if (!failed_.load(std::memory_order_acquire)) {
-    std::string kernels;
-    for (const Ref<Stream>& stream : living) {
-      Ref<Kernel> kernel = as_own(*stream).take_kernel();
-      if (!kernel) continue;
-      kernels += (kernels.empty() ? "" : ", ") + ("'" + kernel->name + "'");
-      last_kernels_.push_back(std::move(kernel));
-    }
-    std::string message = std::string(error.what()) + "; " + alias() + " runs nothing any more in this process";
-    if (!kernels.empty()) message += "; the last kernels launched there: " + kernels;
-    failure_ = make_ref<Failure>(DriverError(error.code(), error.name(), message));
-    failed_.store(true, std::memory_order_release);
-  }
-  throw AsyncError(failure_);
-}
-
 // -- streams --
 
 Ref<CudaStream> CudaBackend::reuse(std::vector<CudaStream*>& idle) noexcept {
@@ -332,6 +311,7 @@ bool CudaBackend::synchronize(Stream& stream, Point point, std::chrono::nanoseco
       auto sleep = std::clamp<Clock::duration>(waited / 32, shortest_sleep, longest_sleep);
       std::this_thread::sleep_for(std::min<Clock::duration>(sleep, limit - waited));
     }
+    const Asking asking(*this);
     if (query(stream, point, marker)) return true;
   }
 }
@@ -393,7 +373,5 @@ Ref<Library> CudaBackend::load_library(std::span<const std::byte> image) {
   open();
   return make_ref<CudaLibrary>(*this, image.data());
 }
-
-void CudaBackend::stop() noexcept { service_.stop(std::chrono::seconds(5)); }
 
 }  // namespace anabranch::cuda

@@ -104,6 +104,20 @@ class CudaBackend final : public Backend {
   std::map<std::pair<int, bool>, std::vector<CudaStream*>> idle_;  // by priority and whether non-blocking
   Ref<CudaStream> legacy_;
 
+  // While a host thread without the interpreter lock asks the driver.
+  class Asking {
+   public:
+    explicit Asking(CudaBackend& device) noexcept;
+    Asking(const Asking&) = delete;
+    Asking& operator=(const Asking&) = delete;
+    ~Asking() { --device_.asking_; }
+
+   private:
+    CudaBackend& device_;
+  };
+  std::atomic<int> asking_{0};
+  std::atomic<bool> stopped_{false};
+
   std::mutex failure_mutex_;
   std::atomic<bool> failed_{false};
   Ref<Failure> failure_;
