@@ -219,9 +219,10 @@ bool CudaStream::native_reached(Point point) {
 bool CudaStream::query(Point point, CudaMarker* marker) {
   if (Ref<Failure> failure = device().failure()) throw AsyncError(std::move(failure));
   const ContextScope scope(context());
+  // In this order: a failure is there before the point of what failed counts as submitted.
+  const Point submitted = submitted_.load(std::memory_order_acquire);
   const unsigned special = special_.load(std::memory_order_acquire);
-  if ((special & held_bit) && point > submitted_.load(std::memory_order_acquire))
-    return completed_.load(std::memory_order_acquire) >= point;
+  if ((special & held_bit) && point > submitted) return completed_.load(std::memory_order_acquire) >= point;
   const bool failed = (special & failed_bit) && failed_at_.load(std::memory_order_acquire) <= point;
   if (failed) {
     // What came before may still be running.
