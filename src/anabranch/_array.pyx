@@ -259,7 +259,8 @@ cdef class Array:
         """Export as a DLPack capsule.
 
         CPU memory is exported once what writes to it is complete; `stream` must then be None. GPU memory is
-        exported at once, and the consumer's stream waits for what the array depends on.
+        exported without waiting for the GPU: the consumer's stream waits for what the array depends on. Only what
+        a stream holds back, behind a host function or a gate, is waited for, until the driver has it.
         """
         self.check()
         return _protocol.export(self, stream, max_version, dl_device, copy)

@@ -187,6 +187,7 @@ cdef extern from "anabranch/backend.hpp" namespace "anabranch" nogil:
         cbool query(CStream&, Point) except +translate
         cbool query(CStream&, Point, Marker*) except +translate
         cbool synchronize(CStream&, Point, nanoseconds, Marker*) except +translate
+        cbool settle(CStream&, Point, nanoseconds) except +translate
         cbool notify(CStream&, Point, Waiter&, Marker*) except +translate
         void release_external(CStream&)
         size_t free_memory() except +translate
@@ -236,6 +237,9 @@ cdef extern from "errand.hpp" namespace "anabranch::python" nogil:
 
 # Blocks this thread, without the interpreter lock, until the point is reached; signals are handled meanwhile.
 cdef int synchronize_point(CStream* stream, Point point, Marker* marker=*) except -1
-# The same for each use.
+# Likewise, until work that others put into `stream` can come after the point of `target`. Not for what a host function's
+# own stream does after it.
+cdef int settle_point(CStream* stream, CStream* target, Point point) except -1
+# Blocks for each use.
 cdef int synchronize_uses(const vector[Use]& uses) except -1
 cdef bint per_thread_is_default() except -1

@@ -48,6 +48,18 @@ cdef int synchronize_point(CStream* stream, Point point, Marker* marker=NULL) ex
             raise Error("the interpreter is exiting and the devices have stopped; this work will not complete")
 
 
+cdef int settle_point(CStream* stream, CStream* target, Point point) except -1:
+    cdef bint known = target == host_function_stream() or stream.backend().settle(deref(target), point, nanoseconds(0))
+    while not known:
+        with nogil:
+            known = stream.backend().settle(deref(target), point, nanoseconds(signal_interval_ns))
+        PyErr_CheckSignals()
+        check_fork()
+        if _exiting:
+            raise Error("the interpreter is exiting and the devices have stopped; this work will not be enqueued")
+    return 0
+
+
 cdef int synchronize_uses(const vector[Use]& uses) except -1:
     cdef size_t i
     for i in range(uses.size()):

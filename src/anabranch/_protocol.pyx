@@ -10,7 +10,7 @@ from libcpp.vector cimport vector
 
 from anabranch._array cimport Array
 from anabranch._core cimport Access as MemoryAccess
-from anabranch._core cimport CStream, Layout, Ref, Use, forked, max_dimensions, owner_of, row_major
+from anabranch._core cimport CStream, Layout, Ref, Use, forked, max_dimensions, owner_of, row_major, settle_point
 from anabranch._current cimport current_stream_of
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._device cimport device_of as device_of_backend
@@ -112,6 +112,8 @@ cdef int _order_after_uses(Array array, CStream* stream) except -1:
     cdef vector[Use] uses = array.storage.get().uses(MemoryAccess.read_write, array.bytes())
     cdef size_t i
     for i in range(uses.size()):
+        # The consumer knows nothing of what a stream holds back, so that has to be the driver's first.
+        settle_point(stream, uses[i].stream.get(), uses[i].used)
         stream.backend().wait(deref(stream), deref(uses[i].stream.get()), uses[i].used)
     return 0
 

@@ -1,6 +1,8 @@
 """Arrays and tensors over one memory: no copy, in order with what both sides have pending, alive while needed."""
 
 import gc
+import threading
+from concurrent.futures import wait
 
 import numpy as np
 import pytest
@@ -8,6 +10,8 @@ import pytest
 import anabranch as ab
 
 from .gpu import SIZE, eventually, values
+
+TIMEOUT = 30
 
 # Some 60 ms of a GPU's clock.
 CYCLES = 120_000_000
@@ -159,6 +163,19 @@ def test_an_array_given_out_is_written_after_it_was_read(torch, theirs, cuda, de
     np.testing.assert_array_equal(copy.numpy(), 1)
     theirs.synchronize()
     np.testing.assert_array_equal(array.numpy(), 9)
+
+
+def test_an_array_given_out_is_read_after_what_its_stream_holds_back(torch, cuda, in_thread):
+    ours, ready = ab.Stream(cuda), threading.Event()
+    array = ab.zeros(SIZE, stream=ours)
+    function = ours.submit(ready.wait)
+    ab.fill(array, 3, stream=ours)
+    # The call waits for what the driver does not know of yet, and for no more.
+    reading = in_thread(lambda: (torch.from_dlpack(array) + 1).cpu().numpy())
+    assert not wait([reading], timeout=0.05).done
+    ready.set()
+    np.testing.assert_array_equal(reading.result(TIMEOUT), 4)
+    assert function.result(TIMEOUT)
 
 
 def test_an_array_given_out_waits_for_every_stream_that_uses_it(torch, theirs, cuda, delay):

@@ -76,6 +76,13 @@ class Backend {
   virtual bool query(Stream& stream, Point point, Marker* marker = nullptr) = 0;
   // Blocks the host until then, at most for `timeout`; whether it is reached. Throws AsyncError likewise.
   virtual bool synchronize(Stream& stream, Point point, std::chrono::nanoseconds timeout, Marker* marker = nullptr) = 0;
+  // Blocks the host, at most for `timeout`, until a wait for the point of `target`, a stream of any device, can be made
+  // the driver's, so that what others put into streams of this device past us comes after it too; whether it can. At
+  // once where nobody does that.
+  virtual bool settle(Stream& target, Point point, std::chrono::nanoseconds timeout) {
+    (void)target, (void)point, (void)timeout;
+    return true;
+  }
   // Wakes `waiter` when the point is reached or failed; false, and no wake, if it already is.
   virtual bool notify(Stream& stream, Point point, Waiter& waiter, Marker* marker = nullptr) = 0;
   // The stream is somebody else's, and may be gone after this call. What it was given until now can still be asked for.

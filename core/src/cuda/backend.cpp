@@ -297,10 +297,12 @@ bool CudaBackend::query(Stream& stream, Point point, Marker* marker) {
   return as_own(stream).query(point, as_marker(marker));
 }
 
-bool CudaBackend::synchronize(Stream& stream, Point point, std::chrono::nanoseconds timeout, Marker* marker) {
+namespace {
+
+// Asks again and again, the less often the longer it takes, at most for `timeout`; the last answer.
+template <class Ask>
+bool ask_until(std::chrono::nanoseconds timeout, bool spins, Ask&& ask) {
   using Clock = std::chrono::steady_clock;
-  if (query(stream, point, marker)) return true;
-  const bool spins = !marker || !(as_marker(marker)->flags & CU_EVENT_BLOCKING_SYNC);
   const auto began = Clock::now();
   // A time-out that means for ever must not overflow the clock.
   const auto limit = std::min<std::chrono::nanoseconds>(timeout, std::chrono::years(1));
@@ -311,9 +313,26 @@ bool CudaBackend::synchronize(Stream& stream, Point point, std::chrono::nanoseco
       auto sleep = std::clamp<Clock::duration>(waited / 32, shortest_sleep, longest_sleep);
       std::this_thread::sleep_for(std::min<Clock::duration>(sleep, limit - waited));
     }
-    const Asking asking(*this);
-    if (query(stream, point, marker)) return true;
+    if (ask()) return true;
   }
+}
+
+}  // namespace
+
+bool CudaBackend::synchronize(Stream& stream, Point point, std::chrono::nanoseconds timeout, Marker* marker) {
+  if (query(stream, point, marker)) return true;
+  const bool spins = !marker || !(as_marker(marker)->flags & CU_EVENT_BLOCKING_SYNC);
+  return ask_until(timeout, spins, [&] {
+    const Asking asking(*this);
+    return query(stream, point, marker);
+  });
+}
+
+bool CudaBackend::settle(Stream& target, Point point, std::chrono::nanoseconds timeout) {
+  CudaStream* stream = as_cuda(target);
+  if (!stream) return target.backend().synchronize(target, point, timeout);
+  const auto known = [&] { return stream->submitted() >= point || stream->failure_at(point); };
+  return known() || ask_until(timeout, true, known);
 }
 
 bool CudaBackend::notify(Stream& stream, Point point, Waiter& waiter, Marker* marker) {

@@ -35,6 +35,7 @@ class CudaBackend final : public Backend {
   Point wait(Stream& stream, Stream& target, Point point, Marker* marker = nullptr) override;
   bool query(Stream& stream, Point point, Marker* marker = nullptr) override;
   bool synchronize(Stream& stream, Point point, std::chrono::nanoseconds timeout, Marker* marker = nullptr) override;
+  bool settle(Stream& target, Point point, std::chrono::nanoseconds timeout) override;
   bool notify(Stream& stream, Point point, Waiter& waiter, Marker* marker = nullptr) override;
   void release_external(Stream& stream) noexcept override;
 
