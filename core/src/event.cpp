@@ -20,19 +20,21 @@ void Event::record(Stream& stream) {
                                        " cannot be recorded on a stream of " + other.kind + ":" +
                                        std::to_string(other.index) + "; create the event with that device");
   }
-  Ref<Stream> before;  // let go outside the lock, since that may recycle it
+  Record before;  // let go outside the lock, since that may recycle the stream
   std::lock_guard guard(lock_);
-  Ref<Marker> marker;
-  if (last_.marker && last_.marker->unique()) marker = std::move(last_.marker);
+  // A marker that others hold stays theirs.
+  if (last_.marker && !last_.marker->unique()) before.marker = std::move(last_.marker);
   try {
-    last_.point = backend_.record(stream, options_, marker);
+    last_.point = backend_.record(stream, options_, last_.marker);
   } catch (...) {
-    // What the marker stood for may be gone.
-    if (!last_.marker) before = std::exchange(last_, Record{}).stream;
+    if (before.marker) {
+      last_.marker = std::move(before.marker);
+    } else {
+      before = std::exchange(last_, Record{});  // what its marker stood for may be gone
+    }
     throw;
   }
-  last_.marker = std::move(marker);
-  if (last_.stream.get() != &stream) before = std::exchange(last_.stream, Ref<Stream>::share(&stream));
+  if (last_.stream.get() != &stream) before.stream = std::exchange(last_.stream, Ref<Stream>::share(&stream));
 }
 
 void Event::wait(Stream& stream) const {

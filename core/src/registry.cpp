@@ -20,7 +20,6 @@ namespace anabranch {
 namespace {
 
 std::atomic<bool> used{false};
-std::atomic<bool> in_child{false};
 std::atomic<bool> free_threaded{false};
 
 const char* variable(const char* name) {
@@ -83,7 +82,7 @@ std::vector<Backend*> make_devices() {
   const RuntimeOptions& options = runtime_options();
   // Workers do not exist in a forked child, whoever forked.
   pthread_atfork(nullptr, nullptr, [] {
-    if (used) in_child = true;
+    if (used) is_forked_child = true;
   });
   std::vector<Backend*> devices;
   const std::size_t memory = usable_memory() / static_cast<std::size_t>(options.cpu_devices);
@@ -147,7 +146,7 @@ int first_device() {
   return static_cast<int>(std::find(all.begin(), all.end(), &chosen) - all.begin());
 }
 
-bool forked() noexcept { return in_child.load(std::memory_order_relaxed); }
+std::atomic<bool> is_forked_child{false};
 
 void check_fork() {
   if (forked()) {

@@ -1,8 +1,9 @@
+from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t
 
 from anabranch._core cimport ByteRange, Elements, Layout, Point, Ref, Storage
 from anabranch._core cimport Access as MemoryAccess
-from anabranch._core cimport CStream
+from anabranch._core cimport CStream, forked
 from anabranch._device cimport DeviceBase
 from anabranch._stream cimport Stream
 
@@ -17,12 +18,32 @@ cdef class Array:
     cdef bint contiguous
     cdef object __weakref__
 
-    cdef int check(self) except -1
+    # Raises ClosedError, ForkError.
+    cdef inline int check(self) except -1:
+        return self.refuse() if self.storage.get() == NULL or forked() else 0
+
+    cdef int refuse(self) except -1
     # Where `offset` elements into the flattened array are.
     cdef Elements elements(self, int64_t offset) noexcept
-    cdef int note(self, CStream* stream, Point point, MemoryAccess access) except -1
+    # The operation at a point of a stream accesses the elements.
+    cdef inline int note(self, CStream* stream, Point point, MemoryAccess access) except -1:
+        self.storage.get().note(deref(stream), point, access, self.bytes())
+        return 0
+
     # Where in the storage the elements lie.
-    cdef ByteRange bytes(self) noexcept
+    cdef inline ByteRange bytes(self) noexcept:
+        cdef int64_t low = 0
+        cdef int64_t high = 0
+        cdef int64_t start = self.data - <char*>self.storage.get().pointer()
+        cdef ByteRange range
+        if self.contiguous:
+            high = self.layout.size() * self.layout.itemsize
+        else:
+            self.layout.extent(low, high)
+        range.low = start + low
+        range.high = start + high
+        return range
+
     # Copies to host memory, after what writes to the array, and returns when that is done.
     cdef int read_back(self, const Elements& dst, int64_t count) except -1
     # Blocks until the host may access the memory.

@@ -33,11 +33,10 @@ cdef class Array:
     def __init__(self):
         raise TypeError("an Array is made by anabranch.empty, zeros, ones, full, array, asarray or from_dlpack")
 
-    cdef int check(self) except -1:
+    cdef int refuse(self) except -1:
         if self.storage.get() == NULL:
             raise ClosedError(f"{self!r} is closed")
-        if forked():
-            _core.check_fork()
+        _core.check_fork()
         return 0
 
     cdef Elements elements(self, int64_t offset) noexcept:
@@ -54,23 +53,6 @@ cdef class Array:
         elements.offset = offset
         elements.home = self._device.backend
         return elements
-
-    cdef int note(self, CStream* stream, Point point, MemoryAccess access) except -1:
-        self.storage.get().note(deref(stream), point, access, self.bytes())
-        return 0
-
-    cdef ByteRange bytes(self) noexcept:
-        cdef int64_t low = 0
-        cdef int64_t high = 0
-        cdef int64_t start = self.data - <char*>self.storage.get().pointer()
-        cdef ByteRange range
-        if self.contiguous:
-            high = self.layout.size() * self.layout.itemsize
-        else:
-            self.layout.extent(low, high)
-        range.low = start + low
-        range.high = start + high
-        return range
 
     cdef int synchronize(self, MemoryAccess access) except -1:
         cdef vector[Use] uses = self.storage.get().uses(access, self.bytes())

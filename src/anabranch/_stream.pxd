@@ -1,6 +1,7 @@
+from cython.operator cimport dereference as deref
 from libc.stdint cimport uintptr_t
 
-from anabranch._core cimport CStream, Point, Ref
+from anabranch._core cimport CStream, Point, Ref, forked
 from anabranch._device cimport DeviceBase
 
 
@@ -18,6 +19,11 @@ cdef class Stream:
 
     cdef void _release(self) noexcept
     # The core's stream for this thread. Raises ClosedError, ForkError.
-    cdef CStream* get(self) except NULL
+    cdef inline CStream* get(self) except NULL:
+        return self.special() if self._closed or self.per_thread or forked() else self.record.get()
+
+    # A per-thread stream's, or what is wrong.
+    cdef CStream* special(self) except NULL
     # A point that covers everything put into the stream by now.
-    cdef Point now(self, CStream* stream) except? 0
+    cdef inline Point now(self, CStream* stream) except? 0:
+        return self.device.backend.record(deref(stream))

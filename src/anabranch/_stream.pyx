@@ -129,18 +129,12 @@ cdef class Stream:
     def __dealloc__(self):
         self._release()
 
-    cdef CStream* get(self) except NULL:
+    cdef CStream* special(self) except NULL:
         if self._closed:
             raise ClosedError(f"{self!r} is closed")
-        if forked():
-            _core.check_fork()
-        if self.per_thread:
-            # The thread keeps the queue alive, for longer than this call.
-            return self.device.backend.default_stream(StreamRole.per_thread).get()
-        return self.record.get()
-
-    cdef Point now(self, CStream* stream) except? 0:
-        return self.device.backend.record(deref(stream))
+        _core.check_fork()
+        # The thread keeps the queue alive, for longer than this call.
+        return self.device.backend.default_stream(StreamRole.per_thread).get()
 
     @property
     def priority(self):

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -35,12 +36,16 @@ Backend& find_device(const std::string& alias);
 Backend& owner_of(const void* pointer);
 
 // Whether this process is the child of a fork() whose parent had used a device: nothing works here any more.
-bool forked() noexcept;
+inline bool forked() noexcept;
 // Throws Error(fork) if so.
 void check_fork();
 
 // Stops every device that was used. For the end of the process.
 void stop_devices() noexcept;
+
+// Set in such a child, by the fork itself; only for `forked`.
+extern std::atomic<bool> is_forked_child;
+inline bool forked() noexcept { return is_forked_child.load(std::memory_order_relaxed); }
 
 // A number that no other thread of this process has or had.
 std::uint64_t thread_serial() noexcept;

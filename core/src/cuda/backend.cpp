@@ -269,7 +269,7 @@ Point CudaBackend::newest(Stream& stream) { return as_own(stream).newest(); }
 Point CudaBackend::record(Stream& stream) { return as_own(stream).record(); }
 
 Point CudaBackend::record(Stream& stream, const EventOptions& options, Ref<Marker>& marker) {
-  return as_own(stream).record(event_flags(options), marker);
+  return as_own(stream).record(options, marker);
 }
 
 Ref<Marker> CudaBackend::make_marker(const EventOptions& options) {

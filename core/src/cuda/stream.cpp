@@ -140,14 +140,12 @@ Point CudaStream::record() {
   return point;
 }
 
-Point CudaStream::record(unsigned flags, Ref<Marker>& marker) {
-  auto* reused = static_cast<CudaMarker*>(marker.get());
-  if (!reused || reused->flags != flags) {
+Point CudaStream::record(const EventOptions& options, Ref<Marker>& marker) {
+  if (!marker) [[unlikely]] {
     const ContextScope scope(context());
-    Ref<CudaMarker> fresh = device().events().take(flags);
-    reused = fresh.get();
-    marker = std::move(fresh);
+    marker = device().events().take(event_flags(options));
   }
+  auto* reused = static_cast<CudaMarker*>(marker.get());
   if (direct() || rejoined()) [[likely]] {
     const ContextScope scope(context());
     device().check(driver->cuEventRecord(reused->event, native()), "recording an event");

@@ -58,7 +58,7 @@ class CudaStream final : public Stream {
   Point suspend(Ref<Pending> pending);
   Point wait(Stream& target, Point point, Marker* marker);
   Point record();
-  Point record(unsigned flags, Ref<Marker>& marker);
+  Point record(const EventOptions& options, Ref<Marker>& marker);
   Point newest() noexcept { return holding() ? issued() : next_point(); }
 
   // Throws AsyncError if the stream failed at or before the point, DriverError.
