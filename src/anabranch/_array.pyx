@@ -10,8 +10,8 @@ from anabranch import _host_view, _protocol
 from anabranch cimport _core
 from anabranch._core cimport Access as MemoryAccess
 from anabranch._core cimport (
-    ByteRange, CBackend, CStream, Elements, MemoryKind, Point, StreamOptions, Use, byte_t, copy_elements, forked,
-    host_function_stream, row_major, synchronize_uses,
+    CBackend, CStream, Elements, MemoryKind, StreamOptions, Use, byte_t, copy_elements, host_function_stream,
+    row_major, synchronize_uses,
 )
 from anabranch._staging cimport download
 

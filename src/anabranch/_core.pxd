@@ -237,8 +237,8 @@ cdef extern from "errand.hpp" namespace "anabranch::python" nogil:
 
 # Blocks this thread, without the interpreter lock, until the point is reached; signals are handled meanwhile.
 cdef int synchronize_point(CStream* stream, Point point, Marker* marker=*) except -1
-# Likewise, until work that others put into `stream` can come after the point of `target`. Not for what a host function's
-# own stream does after it.
+# Likewise, until work that others put into `stream` can come after the point of `target`. Not for what a host
+# function's own stream does after it.
 cdef int settle_point(CStream* stream, CStream* target, Point point) except -1
 # Blocks for each use.
 cdef int synchronize_uses(const vector[Use]& uses) except -1

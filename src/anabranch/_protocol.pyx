@@ -6,7 +6,6 @@ from cpython.ref cimport Py_INCREF
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc
-from libcpp.vector cimport vector
 
 from anabranch._array cimport Array
 from anabranch._core cimport Access as MemoryAccess
@@ -109,12 +108,11 @@ cdef class _Export:
 
 cdef int _order_after_uses(Array array, CStream* stream) except -1:
     # The consumer may write, so it comes after the readers too.
-    cdef vector[Use] uses = array.storage.get().uses(MemoryAccess.read_write, array.bytes())
-    cdef size_t i
-    for i in range(uses.size()):
+    cdef Use use
+    for use in array.storage.get().uses(MemoryAccess.read_write, array.bytes()):
         # The consumer knows nothing of what a stream holds back, so that has to be the driver's first.
-        settle_point(stream, uses[i].stream.get(), uses[i].used)
-        stream.backend().wait(deref(stream), deref(uses[i].stream.get()), uses[i].used)
+        settle_point(stream, use.stream.get(), use.used)
+        stream.backend().wait(deref(stream), deref(use.stream.get()), use.used)
     return 0
 
 

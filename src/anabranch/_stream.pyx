@@ -9,7 +9,7 @@ from anabranch import _await
 from anabranch cimport _core
 from anabranch._context cimport enter_stream, leave_scope, use_stream
 from anabranch._core cimport (
-    CBackend, CStream, Point, Record, Ref, StreamOptions, StreamRole, forked, synchronize_point,
+    CBackend, CStream, Record, Ref, StreamOptions, StreamRole, forked, synchronize_point,
 )
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._event cimport Event

@@ -217,7 +217,7 @@ void CudaBackend::release_external(Stream& stream) noexcept {
   try {
     as_own(stream).cover(as_own(stream).submitted());
   } catch (const Error&) {
-    // Gone already, or the device has failed: nothing can be asked for.
+    return;  // gone already, or the device has failed: nothing can be asked for
   }
 }
 

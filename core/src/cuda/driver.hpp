@@ -97,8 +97,8 @@ bool is_sticky(CUresult code) noexcept;
 // compute-sanitizer, which do not see that a query orders the host. By ANABRANCH_CUDA_CONFIRM_QUERIES=1, read once.
 bool confirms_queries() noexcept;
 
-// Makes a context current on this thread, if it is not, until the end of the scope. What was current then is again; where
-// none was, this one stays, as CUDA's runtime does, so that a thread of only our calls pays for it once.
+// Makes a context current on this thread, if it is not, until the end of the scope. What was current then is again;
+// where none was, this one stays, as CUDA's runtime does, so that a thread of only our calls pays for it once.
 class ContextScope {
  public:
   explicit ContextScope(CUcontext context) noexcept {

@@ -79,23 +79,15 @@ Allocation MemoryPool::allocate(CudaStream* stream, std::size_t bytes) {
 
 void MemoryPool::free(CUdeviceptr pointer, std::vector<Use>& uses) noexcept {
   if (forked()) return;
-  try {
-    if (uses.size() == 1) {
-      Stream& stream = *uses[0].stream;
-      if (&stream.backend() == &device_ && static_cast<CudaStream&>(stream).takes_frees()) {
-        const ContextScope scope(device_.context());
-        driver->cuMemFreeAsync(pointer, static_cast<CudaStream&>(stream).native());
-        return;
-      }
+  if (uses.size() == 1) {
+    Stream& stream = *uses[0].stream;
+    if (&stream.backend() == &device_ && static_cast<CudaStream&>(stream).takes_frees()) {
+      const ContextScope scope(device_.context());
+      driver->cuMemFreeAsync(pointer, static_cast<CudaStream&>(stream).native());
+      return;
     }
-    const bool submitted = std::all_of(uses.begin(), uses.end(), [](const Use& use) {
-      CudaStream* stream = as_cuda(*use.stream);
-      return stream && stream->submitted() >= use.used && !stream->failure_at(use.used);
-    });
-    if (submitted) return free_behind(pointer, uses);
-  } catch (const Error&) {
-    // The slow way asks again, and takes what failed for over.
   }
+  if (free_behind(pointer, uses)) return;
   after(
       std::move(uses),
       [](void* context) noexcept {
@@ -105,13 +97,23 @@ void MemoryPool::free(CUdeviceptr pointer, std::vector<Use>& uses) noexcept {
       new Late{this, pointer});
 }
 
-void MemoryPool::free_behind(CUdeviceptr pointer, const std::vector<Use>& uses) {
-  const ContextScope scope(device_.context());
-  std::lock_guard lock(mutex_);
-  for (const Use& use : uses) {
-    if (!is_over(use)) as_cuda(*use.stream)->lead(frees_, use.used, nullptr);
+bool MemoryPool::free_behind(CUdeviceptr pointer, const std::vector<Use>& uses) noexcept {
+  const bool submitted = std::all_of(uses.begin(), uses.end(), [](const Use& use) {
+    CudaStream* stream = as_cuda(*use.stream);
+    return stream && stream->submitted() >= use.used && !stream->failure_at(use.used);
+  });
+  if (!submitted) return false;
+  try {
+    const ContextScope scope(device_.context());
+    std::lock_guard lock(mutex_);
+    for (const Use& use : uses) {
+      if (!is_over(use)) as_cuda(*use.stream)->lead(frees_, use.used, nullptr);
+    }
+    driver->cuMemFreeAsync(pointer, frees_);
+    return true;
+  } catch (const Error&) {
+    return false;  // the slow way asks again, and takes what failed for over
   }
-  driver->cuMemFreeAsync(pointer, frees_);
 }
 
 void MemoryPool::free_now(CUdeviceptr pointer) noexcept {
@@ -156,7 +158,7 @@ HostSource pinned_source() {
               const ContextScope scope(any_context());
               driver->cuMemFreeHost(pointer);
             } catch (const Error&) {
-              // The driver is gone, and the pages with it.
+              return;  // the driver is gone, and the pages with it
             }
           },
   };

@@ -32,7 +32,8 @@ class MemoryPool {
   struct Late;
 
   CUresult take(CUdeviceptr& pointer, std::size_t bytes, CUstream stream);
-  void free_behind(CUdeviceptr pointer, const std::vector<Use>& uses);
+  // On a stream of ours, behind the uses; false if the driver does not know them all.
+  bool free_behind(CUdeviceptr pointer, const std::vector<Use>& uses) noexcept;
   void free_now(CUdeviceptr pointer) noexcept;
 
   CudaBackend& device_;

@@ -148,8 +148,8 @@ class CudaStream final : public Stream {
   mutable std::mutex mutex_;
   std::deque<std::unique_ptr<Operation>> queue_;
   SpinLock lead_lock_;
-  Ref<CudaMarker> lead_;  // what others wait for
-  Point lead_point_ = 0;  // the point that it covers
+  Ref<CudaMarker> lead_;       // what others wait for
+  Point lead_point_ = 0;       // the point that it covers
   std::vector<Probe> probes_;  // events at the stream's end of some time, by their points
   std::vector<Follower> followers_;
   Ref<Failure> failure_;
