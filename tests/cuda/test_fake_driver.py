@@ -1,0 +1,209 @@
+"""What is asked of a driver, and what becomes of one that is old or fails: with a driver that does nothing."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).with_name("fake_driver.c")
+
+BEGIN = """
+    import ctypes
+    import anabranch as ab
+
+    device = ab.Device("cuda:0")
+    driver = ctypes.CDLL("libcuda.so.1")
+
+    def calls(*names):
+        return [driver.calls(name.encode()) for name in names]
+
+    def made(work, *names):
+        before = calls(*names)
+        work()
+        return [now - then for now, then in zip(calls(*names), before)]
+
+    stream, other = ab.Stream(device), ab.Stream(device)
+"""
+
+PTX = r"""
+    module = ab.Module(
+        b".version 8.0\n.target sm_90\n.address_size 64\n"
+        b".visible .entry nothing(.param .u64 x, .param .u64 y, .param .u64 n) { ret; }\n")
+    kernel = module.get_kernel("nothing")
+    config = ab.LaunchConfig(1, 32)
+"""
+
+
+@pytest.fixture(scope="session")
+def fake_driver(tmp_path_factory):
+    """A folder with the driver that does nothing."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    folder = tmp_path_factory.mktemp("driver")
+    command = [compiler, "-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    subprocess.run([*command, "-o", folder / "libcuda.so.1", SOURCE], check=True)
+    return folder
+
+
+@pytest.fixture
+def run_with(fake_driver, run_python):
+    """Run a script with that driver, which the variables FAKE_… tell what to do."""
+
+    def run(script, **settings):
+        env = {"LD_LIBRARY_PATH": str(fake_driver), "ANABRANCH_DEVICE": "cpu", "CUDA_VISIBLE_DEVICES": None}
+        return run_python(script, env={**env, **settings})
+
+    return run
+
+
+# Which drivers will do
+
+
+def test_a_device_of_the_driver_is_there(run_with):
+    script = """
+        import anabranch as ab
+        print(ab.devices("cuda"), ab.Device("cuda:0").name, ab.Device("cuda").priority_range)
+        """
+    assert run_with(script) == "[Device('cuda:0')] Fake GPU (0, -5)\n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"FAKE_VERSION": "11080"}, "the CUDA driver is of CUDA 11.8; it must be of 12.0 or later"),
+        (
+            {"FAKE_MISSING": "cuMemPoolCreate"},
+            "the CUDA driver has no cuMemPoolCreate; it must be of CUDA 12.0 or later",
+        ),
+        ({"FAKE_FAILS": "cuInit:802"}, "the CUDA driver does not start: a fake error (802)"),
+        ({"FAKE_FAILS": "cuInit:100"}, "the CUDA driver sees no GPU"),
+    ],
+    ids=["old", "incomplete", "broken", "no GPU"],
+)
+def test_a_driver_that_will_not_do_is_none_and_the_reason_is_told(run_with, settings, reason):
+    script = """
+        import anabranch as ab
+        print(ab.devices("cuda"))
+        try:
+            ab.Device("cuda:0")
+        except ab.DeviceError as error:
+            print(error)
+        print(ab.ones(3, device="cpu").numpy())
+        """
+    listed, message, data = run_with(script, **settings).splitlines()
+    assert listed == "[]"
+    assert reason in message
+    assert data == "[1. 1. 1.]"
+
+
+def test_kernels_can_be_launched_where_the_driver_cannot_tell_their_parameters(run_with):
+    # cuFuncGetParamInfo came with CUDA 12.4. PTX tells them, too.
+    script = (
+        BEGIN
+        + PTX
+        + """
+    x, y = ab.zeros(4, device=device), ab.zeros(4, device=device)
+    print(made(lambda: ab.launch(kernel, config, x, y, 4), "cuLaunchKernel"), len(kernel.parameters))
+    """
+    )
+    assert run_with(script, FAKE_MISSING="cuFuncGetParamInfo", FAKE_VERSION="12000") == "[1] 3\n"
+
+
+# What is asked
+
+
+COSTS = {
+    "a launch": (
+        "array = ab.zeros(4, stream=stream); warm = ab.launch(kernel, config, array, array, 4, stream=stream)",
+        "ab.launch(kernel, config, array, array, 4, stream=stream)",
+        {"cuLaunchKernel": 1},
+    ),
+    "an event recorded again": ("event = stream.record_event()", "event.record(stream)", {"cuEventRecord": 1}),
+    "a wait for a stream": (
+        "stream.wait_stream(other)",
+        "stream.wait_stream(other)",
+        {"cuEventRecord": 1, "cuStreamWaitEvent": 1},
+    ),
+    "a wait for an event": ("event = other.record_event()", "stream.wait_event(event)", {"cuStreamWaitEvent": 1}),
+    "a query": ("event = other.record_event()", "event.query()", {"cuEventQuery": 1}),
+    "an event made and dropped": ("", "ab.Event(device=device)", {}),
+    "a stream made and dropped": ("ab.Stream(device)", "ab.Stream(device)", {}),
+    "a stream entered and left": ("", "stream.__enter__(); stream.__exit__(None, None, None)", {}),
+    "an idle stream synchronized": ("", "stream.synchronize()", {"cuStreamQuery": 1}),
+    "memory allocated and freed": (
+        "ab.empty(1024, stream=stream)",
+        "ab.empty(1024, stream=stream)",
+        {"cuMemAllocFromPoolAsync": 1, "cuMemFreeAsync": 1},
+    ),
+    "zeros": (
+        "ab.zeros(1024, stream=stream)",
+        "ab.zeros(1024, stream=stream)",
+        {"cuMemAllocFromPoolAsync": 1, "cuMemFreeAsync": 1, "cuMemsetD8Async": 1},
+    ),
+    "a copy from pinned memory": (
+        "a = ab.empty(1024, stream=stream); b = ab.empty(1024, device='cpu', pinned=True)",
+        "ab.copy(a, b, stream=stream)",
+        {"cuMemcpyAsync": 1},
+    ),
+}
+
+# Besides asking which context is current.
+WATCHED = sorted(
+    {name for _, _, expected in COSTS.values() for name in expected}
+    | {"cuCtxSetCurrent", "cuEventCreate", "cuStreamCreateWithPriority", "cuStreamSynchronize", "cuCtxSynchronize"}
+)
+
+
+@pytest.mark.parametrize(("before", "work", "expected"), COSTS.values(), ids=COSTS)
+def test_each_operation_asks_for_what_it_is_and_no_more(run_with, before, work, expected):
+    script = f"""{BEGIN}{PTX}
+    {before}
+    names = {WATCHED!r}
+    def ten():
+        for _ in range(10):
+            {work}
+    ten()
+    for name, count in zip(names, made(ten, *names)):
+        if count:
+            print(name, count)
+    """
+    found = dict(line.split() for line in run_with(script).splitlines())
+    assert {name: int(count) / 10 for name, count in found.items()} == expected
+
+
+# Errors
+
+
+def test_an_error_of_one_call_is_raised_there_and_nothing_is_lost(run_with):
+    script = f"""{BEGIN}
+    try:
+        ab.zeros(4, stream=stream)
+    except ab.DriverError as error:
+        print(error.code, error.name, error)
+    print(stream.query())
+    """
+    assert run_with(script, FAKE_FAILS="cuMemsetD8Async:1") == (
+        "1 CUDA_ERROR_FAKE CUDA_ERROR_FAKE (1): filling: a fake error\nTrue\n"
+    )
+
+
+@pytest.mark.parametrize("code", [700, 719])
+def test_an_error_that_the_context_does_not_survive_is_told_from_then_on_with_the_kernel(run_with, code):
+    script = f"""{BEGIN}{PTX}
+    array = ab.zeros(4, stream=stream)
+    ab.launch(kernel, config, array, array, 4, stream=stream)
+    errors = []
+    for observe in (stream.synchronize, stream.query, other.query, array.numpy, device.synchronize):
+        try:
+            observe()
+        except ab.DriverError as error:
+            errors.append((error.code, str(error)))
+    print(len(errors), len(set(errors)), errors[0])
+    print(ab.ones(3, device="cpu").numpy().sum())
+    """
+    first, last = run_with(script, FAKE_FAILS=f"cuStreamQuery:{code}").splitlines()
+    assert first.startswith(f"5 1 ({code}, ")
+    assert "'nothing'" in first
+    assert last == "3.0"
