@@ -1,6 +1,6 @@
 # Every target makes what it needs, from a fresh clone with Python, a C++20 compiler and make.
 #
-#   make test        the core's tests (CTest), then the Python tests on one CPU device and on three
+#   make test        the core's tests (CTest), then the Python tests: on three CPU devices, on a simulated GPU, on all there is
 #   make lint        formatters and checkers; changes nothing
 #   make format      what the formatters can mend
 #   make demo        the program that shows what Anabranch is for
@@ -59,7 +59,13 @@ test-core: $(bin)/.base
 
 test-python: $(bin)/.package $(bin)/.test $(bin)/.lint
 	ANABRANCH_CPU_DEVICES=3 $(bin)/python -m pytest -q tests/contract
+	$(bin)/cmake -S . -B build/core -G Ninja --log-level=WARNING
+	$(bin)/cmake --build build/core --target simulated_driver
+	LD_LIBRARY_PATH=$(simulated) ANABRANCH_DEVICE=cpu ANABRANCH_CPU_DEVICES=1 \
+	  $(bin)/python -m pytest -q tests/contract -m 'not numba' -k cuda
 	$(bin)/python -m pytest
+
+simulated := $(CURDIR)/build/core/core/tests/simulated
 
 sanitized = \
 	$(bin)/cmake -S . -B build/$(1) -G Ninja --log-level=WARNING \

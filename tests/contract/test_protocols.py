@@ -130,15 +130,19 @@ def test_read_only_memory_given_out_by_dlpack_stays_so():
         assert not np.from_dlpack(array).flags.writeable
 
 
-def test_a_gpu_s_array_goes_out_on_the_consumer_s_stream(device):
+def test_a_gpu_s_array_goes_out_once_the_driver_has_what_it_depends_on(device, in_thread):
     if device.kind == "cpu":
         pytest.skip("DLPack knows no streams of a CPU")
     producer, consumer = ab.Stream(device), ab.Stream(device)
     with ab.testing.Gate(producer):
         array = ab.full(4, 3, "float32", stream=producer)
-        array.__dlpack__(stream=consumer.handle)
-        assert not consumer.query()
         array.__dlpack__(stream=-1)  # asks for no order
+        exporting = in_thread(lambda: array.__dlpack__(stream=consumer.handle))
+        assert held(exporting)
+        assert consumer.query()
+    assert "dltensor" in repr(exporting.result(TIMEOUT))
+    consumer.synchronize()
+    assert producer.query()
 
 
 # Out, by the array interfaces

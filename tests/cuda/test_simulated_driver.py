@@ -1,4 +1,4 @@
-"""What is asked of a driver, and what becomes of one that is old or fails: with a driver that does nothing."""
+"""What is asked of a driver, and what becomes of one that is old or fails: with a driver that is simulated."""
 
 import shutil
 import subprocess
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).with_name("fake_driver.c")
+SOURCE = Path(__file__).parents[2] / "core" / "tests" / "cuda" / "simulated_driver.c"
 
 BEGIN = """
     import ctypes
@@ -36,23 +36,23 @@ PTX = r"""
 
 
 @pytest.fixture(scope="session")
-def fake_driver(tmp_path_factory):
-    """A folder with the driver that does nothing."""
+def simulated_driver(tmp_path_factory):
+    """A folder with the simulated driver."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         pytest.skip("there is no C compiler")
     folder = tmp_path_factory.mktemp("driver")
-    command = [compiler, "-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    command = [compiler, "-std=gnu11", "-O1", "-shared", "-fPIC", "-pthread"]
     subprocess.run([*command, "-o", folder / "libcuda.so.1", SOURCE], check=True)
     return folder
 
 
 @pytest.fixture
-def run_with(fake_driver, run_python):
+def run_with(simulated_driver, run_python):
     """Run a script with that driver, which the variables FAKE_… tell what to do."""
 
     def run(script, **settings):
-        env = {"LD_LIBRARY_PATH": str(fake_driver), "ANABRANCH_DEVICE": "cpu", "CUDA_VISIBLE_DEVICES": None}
+        env = {"LD_LIBRARY_PATH": str(simulated_driver), "ANABRANCH_DEVICE": "cpu", "CUDA_VISIBLE_DEVICES": None}
         return run_python(script, env={**env, **settings})
 
     return run
@@ -66,7 +66,7 @@ def test_a_device_of_the_driver_is_there(run_with):
         import anabranch as ab
         print(ab.devices("cuda"), ab.Device("cuda:0").name, ab.Device("cuda").priority_range)
         """
-    assert run_with(script) == "[Device('cuda:0')] Fake GPU (0, -5)\n"
+    assert run_with(script) == "[Device('cuda:0')] Simulated GPU (0, -5)\n"
 
 
 @pytest.mark.parametrize(
