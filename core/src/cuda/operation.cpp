@@ -60,8 +60,9 @@ void WaitOperation::wake(const Ref<Failure>& failure) noexcept {
 }
 
 bool PendingOperation::step(CudaStream& stream, Ref<Failure>& failure) {
-  stream_ = &stream;
   if (state_ == State::fresh) {
+    // Before any thread that completes can look at it.
+    stream_ = &stream;
     state_ = State::coming;
     if (stream.notify(stream.submitted(), nullptr, *this)) return false;
     met_ = stream.failure_at(stream.submitted());

@@ -14,7 +14,7 @@ using namespace check;
 struct Both {
   Both(std::mt19937& random, Stream& stream, std::int64_t itemsize, Overlap overlap)
       : model(random, itemsize, overlap), pair(device(), stream, std::max<std::size_t>(model.memory.size(), 1)) {
-    std::memcpy(pair.host->pointer(), model.memory.data(), model.memory.size());
+    std::copy(model.memory.begin(), model.memory.end(), pair.host->pointer());
     pair.upload(stream);
   }
   Elements elements(std::int64_t offset) {
@@ -24,7 +24,7 @@ struct Both {
   }
   bool as_modelled(Stream& stream) {
     finish(stream, pair.download(stream));
-    return std::memcmp(pair.host->pointer(), model.memory.data(), model.memory.size()) == 0;
+    return std::equal(model.memory.begin(), model.memory.end(), pair.host->pointer());
   }
 
   RandomArray model;
