@@ -182,6 +182,7 @@ def test_an_error_of_one_call_is_raised_there_and_nothing_is_lost(run_with):
         ab.zeros(4, stream=stream)
     except ab.DriverError as error:
         print(error.code, error.name, error)
+    stream.synchronize()
     print(stream.query())
     """
     assert run_with(script, FAKE_FAILS="cuMemsetD8Async:1") == (

@@ -138,7 +138,7 @@ double CpuBackend::elapsed(const Record& begin, const Record& end) {
 
 Point CpuBackend::wait(Stream& stream, Stream& target, Point point, Marker* marker) {
   if (&stream == &target) return stream.issued();
-  auto* other = dynamic_cast<CpuStream*>(&target);
+  CpuStream* other = &target.backend() == this ? &as_cpu(target) : dynamic_cast<CpuStream*>(&target);
   if (!other) return as_cpu(stream).push(std::make_unique<OtherWaitTask>(target, point, marker));
   if (other->passed(point)) return as_cpu(stream).mark();
   return as_cpu(stream).push(std::make_unique<WaitTask>(*other, point));
