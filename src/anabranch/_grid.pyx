@@ -5,6 +5,7 @@ from cpython.long cimport PyLong_Check
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
+from libcpp.vector cimport vector
 
 from anabranch._array cimport Array
 from anabranch._core cimport Access as MemoryAccess
@@ -56,6 +57,7 @@ cdef enum ParameterKind:
 
 cdef enum:
     most_slots = 4096   # 32 KiB of parameters, the most since CUDA 12.1
+    few_slots = 64
     any_dtype = 0xFFFF
 
 _KINDS = {
@@ -257,8 +259,13 @@ cdef int _put_raw(GridKernel kernel, Py_ssize_t i, object value, uint64_t* slots
 
 
 cdef int launch_grid(GridKernel kernel, LaunchConfig config, tuple args, object stream, object device) except -1:
-    cdef uint64_t[most_slots] slots
-    cdef uint8_t[most_slots] accesses   # every parameter takes a slot or more
+    # Few on the stack: compilers touch every page of a large frame, which costs more than the launch does otherwise.
+    cdef uint64_t[few_slots] few
+    cdef uint8_t[few_slots] few_accesses    # every parameter takes a slot or more
+    cdef vector[uint64_t] many
+    cdef vector[uint8_t] many_accesses
+    cdef uint64_t* slots = few
+    cdef uint8_t* accesses = few_accesses
     cdef Py_ssize_t count = len(args)
     cdef Py_ssize_t i
     cdef size_t arrays = 0
@@ -274,6 +281,11 @@ cdef int launch_grid(GridKernel kernel, LaunchConfig config, tuple args, object 
         where = as_device(device)
     if count != <Py_ssize_t>kernel.rules.size():
         raise kernel._wrong_count(count)
+    if kernel.slot_count > few_slots:
+        many.resize(kernel.slot_count)
+        many_accesses.resize(count)
+        slots = many.data()
+        accesses = many_accesses.data()
     for i in range(count):
         arg = args[i]
         if type(arg) is not Array:

@@ -6,10 +6,11 @@ from cpython.float cimport PyFloat_AS_DOUBLE
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
+from libcpp.vector cimport vector
 
 from anabranch._array cimport Array
 from anabranch._core cimport Access as MemoryAccess
-from anabranch._core cimport CKernel, CStream, LaunchShape, Point, Ref, Slots, make_kernel
+from anabranch._core cimport CKernel, CStream, LaunchShape, Point, Ref, Slots, make_kernel, max_dimensions
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._dtype cimport dtype_code
 from anabranch._grid cimport GridKernel, architecture_of, launch_grid, load_kernel
@@ -23,6 +24,7 @@ from anabranch._errors import DeviceError
 cdef enum:
     most_arguments = 128
     most_slots = 1024
+    few_slots = 256
     scalar_tag = 0x80   # in a key: what follows is a scalar's kind, not an array's dtype
     # Positions in dtype_names.
     bool_code = 0
@@ -62,13 +64,14 @@ cdef class KernelBase:
 cdef struct Packed:
     # The launch's dimensions, the device, then a pair of bytes per argument; and the slots that the kernel reads.
     uint8_t key[2 + 2 * most_arguments]
-    uint64_t slots[most_slots]
+    uint64_t* slots
     size_t key_length
     size_t slot_count
+    size_t capacity
 
 
 cdef inline int _put(Packed* packed, const void* value, size_t count) except -1:
-    if packed.slot_count + count > most_slots:
+    if packed.slot_count + count > packed.capacity:
         raise TypeError("the arguments have too many dimensions in total for one launch")
     memcpy(&packed.slots[packed.slot_count], value, count * sizeof(uint64_t))
     packed.slot_count += count
@@ -285,6 +288,9 @@ def launch(kernel, dim, *args, stream=None, device=None, block=None):
 cdef int _launch_indices(
         KernelBase kernel, object dim, tuple args, object stream, object device, object block) except -1:
     cdef Packed packed
+    # Few on the stack, as in a launch with blocks.
+    cdef uint64_t[few_slots] few
+    cdef vector[uint64_t] many
     cdef Py_ssize_t count = len(args)
     cdef Py_ssize_t i
     cdef Array array
@@ -307,6 +313,12 @@ cdef int _launch_indices(
     packed.key[0] = shape.ndim
     packed.key_length = 2
     packed.slot_count = 0
+    packed.slots = few
+    packed.capacity = few_slots
+    if count * (1 + 2 * max_dimensions) > few_slots:
+        many.resize(most_slots)
+        packed.slots = many.data()
+        packed.capacity = most_slots
     for i in range(count):
         arg = args[i]
         if type(arg) is not Array:
