@@ -42,7 +42,7 @@ $(bin)/.package: $(bin)/.base $(build_files)
 	$(bin)/python -m pip install -q --no-build-isolation -e '.[demo]'
 	@touch $@
 
-$(bin)/.test $(bin)/.lint $(bin)/.bench $(bin)/.docs $(bin)/.news: $(bin)/.%: $(bin)/.base
+$(bin)/.test $(bin)/.cuda $(bin)/.lint $(bin)/.bench $(bin)/.docs $(bin)/.news: $(bin)/.%: $(bin)/.base
 	$(bin)/python -m pip install -q --group $*
 	@touch $@
 
@@ -57,7 +57,7 @@ test-core: $(bin)/.base
 	$(bin)/cmake --build build/core
 	$(bin)/ctest --test-dir build/core --output-on-failure --no-tests=error
 
-test-python: $(bin)/.package $(bin)/.test $(bin)/.lint
+test-python: $(bin)/.package $(bin)/.test $(bin)/.cuda $(bin)/.lint
 	ANABRANCH_CPU_DEVICES=3 $(bin)/python -m pytest -q tests/contract
 	$(bin)/cmake -S . -B build/core -G Ninja --log-level=WARNING
 	$(bin)/cmake --build build/core --target simulated_driver

@@ -29,6 +29,16 @@ Point CudaStream::hold(std::unique_ptr<Operation> operation) {
   return point;
 }
 
+bool CudaStream::free_in_turn(CUdeviceptr pointer) noexcept {
+  if (!holding() || origin_ == Origin::external) return false;
+  try {
+    hold(std::make_unique<FreeOperation>(*this, pointer));
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 // A per-thread stream whose held work is through takes up its own queue again.
 void CudaStream::rejoin() {
   if (!(special_.load(std::memory_order_acquire) & rejoin_bit) || !own_thread()) return;

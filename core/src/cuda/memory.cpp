@@ -79,13 +79,14 @@ Allocation MemoryPool::allocate(CudaStream* stream, std::size_t bytes) {
 
 void MemoryPool::free(CUdeviceptr pointer, std::vector<Use>& uses) noexcept {
   if (forked()) return;
-  if (uses.size() == 1) {
-    Stream& stream = *uses[0].stream;
-    if (&stream.backend() == &device_ && static_cast<CudaStream&>(stream).takes_frees()) {
+  if (uses.size() == 1 && &uses[0].stream->backend() == &device_) {
+    auto& stream = static_cast<CudaStream&>(*uses[0].stream);
+    if (stream.takes_frees()) {
       const ContextScope scope(device_.context());
-      driver->cuMemFreeAsync(pointer, static_cast<CudaStream&>(stream).native());
+      driver->cuMemFreeAsync(pointer, stream.native());
       return;
     }
+    if (stream.free_in_turn(pointer)) return;
   }
   if (free_behind(pointer, uses)) return;
   after(

@@ -20,6 +20,16 @@ bool WorkOperation::step(CudaStream& stream, Ref<Failure>&) {
   return true;
 }
 
+bool FreeOperation::step(CudaStream&, Ref<Failure>& failure) {
+  skip(failure);
+  return true;
+}
+
+void FreeOperation::skip(const Ref<Failure>&) noexcept {
+  const ContextScope scope(stream_.device().context());
+  driver->cuMemFreeAsync(pointer_, stream_.native());
+}
+
 bool RecordOperation::step(CudaStream& stream, Ref<Failure>&) {
   const ContextScope scope(stream.device().context());
   stream.device().check(driver->cuEventRecord(marker_->event, stream.native()), "recording an event");

@@ -44,6 +44,18 @@ class WorkOperation final : public Operation {
   std::function<void(CUstream)> submit_;
 };
 
+// Gives memory back in the order of the stream, also of one that failed, after what it had begun.
+class FreeOperation final : public Operation {
+ public:
+  FreeOperation(CudaStream& stream, CUdeviceptr pointer) : stream_(stream), pointer_(pointer) {}
+  bool step(CudaStream& stream, Ref<Failure>& failure) override;
+  void skip(const Ref<Failure>& failure) noexcept override;
+
+ private:
+  CudaStream& stream_;
+  CUdeviceptr pointer_;
+};
+
 class RecordOperation final : public Operation {
  public:
   explicit RecordOperation(Ref<CudaMarker> marker) : marker_(std::move(marker)) {}

@@ -66,6 +66,8 @@ class CudaStream final : public Stream {
   bool notify(Point point, CudaMarker* marker, Waiter& waiter);
   // Whether memory that was used here may be given back in stream order, with no more ado.
   bool takes_frees() const noexcept { return direct() && origin_ == Origin::own && own_thread(); }
+  // Gives memory that was used here alone back in its turn, if the stream holds; whether it does.
+  bool free_in_turn(CUdeviceptr pointer) noexcept;
   // The points up to this one are the driver's to reach.
   Point submitted() const noexcept { return holding() ? submitted_.load(std::memory_order_acquire) : issued(); }
   // Lets `follower`, a stream of the driver's, wait for a point that is submitted. Its context must be current.
