@@ -103,6 +103,13 @@ def test_info_shows_versions():
     assert ["python", f"{sys.version.split()[0]}, interpreter lock {lock}"] in table
     assert ["anabranch", version("anabranch")] in table
     assert ["numpy", version("numpy")] in table
+    assert {"numba", "numba-cuda-mlir", "cuda-core"} <= {row[0] for row in table}
+
+
+def test_info_says_why_there_is_no_gpu():
+    result = anabranch("info", env={"CUDA_VISIBLE_DEVICES": "", "ANABRANCH_DEVICE": "cpu"})
+    assert (result.returncode, result.stderr) == (0, "")
+    assert re.search(r'no device "cuda:0"; there are .*; the CUDA driver .*', result.stdout)
 
 
 def test_info_imports_neither_numpy_nor_numba():

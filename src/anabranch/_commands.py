@@ -22,6 +22,9 @@ DEMO = Path(__file__).parent / "_examples" / "photo_pipeline.py"
 DEMO_NEEDS = ("numba", "numpy", "PIL", "rich", "scipy", "skimage")
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks" / "compare.py"
 
+# What takes part, and what compiles kernels: for CPUs, from Python for GPUs, from CUDA C++.
+PACKAGES = ("anabranch", "numpy", "numba", "numba-cuda-mlir", "cuda-core")
+
 # What changes how programs run, besides the variables that begin with ANABRANCH_.
 VARIABLES = ("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM", "CUDA_VISIBLE_DEVICES", "NUMBA_DISABLE_JIT", "PYTHON_GIL")
 
@@ -66,7 +69,7 @@ def run_command() -> None:
 def info() -> None:
     """Show devices, the default stream and why it is that one, versions, and environment variables."""
     lock = "on" if getattr(sys, "_is_gil_enabled", lambda: True)() else "off"
-    versions = [(name, _version(name)) for name in ("anabranch", "numpy", "numba")]
+    versions = [(name, _version(name)) for name in PACKAGES]
     _show(["package", "version"], [("python", f"{python_version()}, interpreter lock {lock}"), *versions], sys.stdout)
     names = sorted(name for name in os.environ if name.startswith("ANABRANCH_") or name in VARIABLES)
     _show(
@@ -79,6 +82,11 @@ def info() -> None:
     except (ab.Error, ValueError) as error:
         sys.exit(f"No device can be used: {error}")
     _show(["device", "name", "workers", "memory", "priorities"], [_describe(device) for device in devices], sys.stdout)
+    if not ab.devices("cuda"):
+        try:
+            ab.Device("cuda:0")
+        except ab.DeviceError as error:
+            print(f"{error}\n")
     stream, reason = _core.default_stream_reason()
     _show(
         ["default", "", "because of"],
