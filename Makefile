@@ -25,7 +25,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Where the newest version of a package has no wheel for an interpreter, the free-threaded one above all, take an older one.
 export PIP_ONLY_BINARY := :all:
 
-.PHONY: all install test test-core test-python test-tsan test-asan test-free-threaded
+.PHONY: all install test test-core test-python test-tsan test-asan test-free-threaded simulated-driver
 .PHONY: lint lint-python lint-types lint-core format demo site bench counts docs news clean
 
 all: install
@@ -57,15 +57,17 @@ test-core: $(bin)/.base
 	$(bin)/cmake --build build/core
 	$(bin)/ctest --test-dir build/core --output-on-failure --no-tests=error
 
-test-python: $(bin)/.package $(bin)/.test $(bin)/.cuda $(bin)/.lint
+test-python: $(bin)/.package $(bin)/.test $(bin)/.cuda $(bin)/.lint simulated-driver
 	ANABRANCH_CPU_DEVICES=3 $(bin)/python -m pytest -q tests/contract
-	$(bin)/cmake -S . -B build/core -G Ninja --log-level=WARNING
-	$(bin)/cmake --build build/core --target simulated_driver
-	LD_LIBRARY_PATH=$(simulated) ANABRANCH_DEVICE=cpu ANABRANCH_CPU_DEVICES=1 \
-	  $(bin)/python -m pytest -q tests/contract -m 'not numba' -k cuda
+	$(on_simulated) $(bin)/python -m pytest -q tests/contract -m 'not numba' -k cuda
 	$(bin)/python -m pytest
 
-simulated := $(CURDIR)/build/core/core/tests/simulated
+# What runs with this in front sees one CPU device and a simulated GPU.
+on_simulated = LD_LIBRARY_PATH='$(CURDIR)/build/core/core/tests/simulated' ANABRANCH_DEVICE=cpu ANABRANCH_CPU_DEVICES=1
+
+simulated-driver: $(bin)/.base
+	$(bin)/cmake -S . -B build/core -G Ninja --log-level=WARNING
+	$(bin)/cmake --build build/core --target simulated_driver
 
 sanitized = \
 	$(bin)/cmake -S . -B build/$(1) -G Ninja --log-level=WARNING \
@@ -91,7 +93,9 @@ $(ft_bin)/.package: $(build_files)
 	PATH='$(ft_bin)':"$$PATH" $(ft_bin)/python -m pip install -q --no-build-isolation -e '.[cli]'
 	@touch $@
 
-test-free-threaded: $(ft_bin)/.package
+test-free-threaded: $(ft_bin)/.package simulated-driver
+	env -u PYTHON_GIL $(on_simulated) PATH='$(ft_bin)':"$$PATH" \
+	  $(ft_bin)/python -m pytest -q tests/contract tests/threads -m 'not numba' -k cuda
 	env -u PYTHON_GIL PATH='$(ft_bin)':"$$PATH" $(ft_bin)/python -m pytest -m 'not numba'
 
 # Checks

@@ -118,10 +118,12 @@ def test_ten_thousand_arrays_views_and_operations_leave_nothing_behind(device):
     stream = ab.Stream(device)
 
     def cycles(count):
-        for _ in range(count):
+        for number in range(count):
             array = ab.zeros(1000, stream=stream)
             ab.fill(array[10:20], 1, stream=stream)
             ab.copy(array[:10], array[10:20], stream=stream)
+            if number % 100 == 0:
+                stream.synchronize()  # so that what is on its way does not add up
         del array
         stream.synchronize()
         gc.collect()
