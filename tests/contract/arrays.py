@@ -1,5 +1,6 @@
 """What the tests of arrays share."""
 
+import threading
 from concurrent.futures import wait
 
 import numpy as np
@@ -30,9 +31,10 @@ def comes(event):
     """Wait for an event that a finalizer sets; whether it came.
 
     In short waits: on free-threaded Python an object that another thread lets go of is finalized by the thread that
-    made it, and that only while it runs Python.
+    made it, and that only while it runs Python. Not in waits for the event itself, whose lock the finalizer wants.
     """
-    return any(event.wait(0.01) for _ in range(int(TIMEOUT / 0.01)))
+    pause = threading.Event()
+    return any(event.is_set() or pause.wait(0.01) for _ in range(int(TIMEOUT / 0.01)))
 
 
 def held(future):
