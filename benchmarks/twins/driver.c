@@ -7,7 +7,6 @@
 #include <cudaTypedefs.h>
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -128,7 +127,7 @@ static CUresult event_record(long calls) {
 /* Each of two streams waits for the other in turn, so that every wait is for something new. */
 static CUresult event_record_wait(long calls) {
   for (long i = 0; i < calls; ++i) {
-    const bool odd = i % 2;
+    const int odd = i % 2;
     const CUevent mark = odd ? other_event : event;
     TRY(cu.cuEventRecord(mark, odd ? second : first));
     TRY(cu.cuStreamWaitEvent(odd ? first : second, mark, 0));

@@ -1,6 +1,7 @@
 // The end of a device: by a fault that its context does not survive, or with the process.
 #include <unistd.h>
 
+#include <chrono>
 #include <thread>
 
 #include "backend.hpp"
@@ -31,7 +32,9 @@ void CudaBackend::fail(CUresult status, const char* what) {
 void CudaBackend::stop() noexcept {
   service_.stop(std::chrono::seconds(5));
   stopped_ = true;
-  while (asking_ != 0) std::this_thread::yield();
+  // A question takes microseconds, unless the driver hangs.
+  const auto most = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  while (asking_ != 0 && std::chrono::steady_clock::now() < most) std::this_thread::yield();
 }
 
 // The driver ends with the process, and then must not be asked any more: a thread that waits until then waits for good.

@@ -114,8 +114,9 @@ Point CudaStream::wait(Stream& target, Point point, Marker* marker) {
 void CudaStream::lead(CUstream follower, Point point, CudaMarker* marker) {
   if (marker && marker->recorded.load(std::memory_order_acquire)) {
     device().check(driver->cuStreamWaitEvent(follower, marker->event, 0), "waiting for an event");
-  } else if (origin_ == Origin::own && sees_end()) [[likely]] {
-    // One event serves every wait: recording it again does not move the waits for it that were made.
+  } else if (origin_ == Origin::own && options_.non_blocking && sees_end()) [[likely]] {
+    // One event serves every wait: recording it again does not move the waits for it that were made. What a blocking
+    // stream is waited for has an event already, see `record`.
     std::lock_guard guard(lead_lock_);
     if (lead_point_ < point) {
       const Point newest = submitted();

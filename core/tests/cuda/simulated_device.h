@@ -1,0 +1,367 @@
+/* The device of the simulated driver: streams, events, memory, and the kernels that it knows. Included there, once. */
+#pragma once
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+  invalid_value = 1,
+  out_of_memory = 2,
+  not_ready = 600,
+  most_dimensions = 16,
+  host_memory = 1,
+  device_memory = 2,
+};
+
+static const size_t total_memory = (size_t)4 << 30;
+
+/* One lock for all: what the driver does takes no time worth sharing. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+
+/* Streams: what is put in, in its order. */
+
+struct stream;
+
+/* One record of an event. */
+struct mark {
+  int users;
+  int done;
+  double milliseconds;
+};
+
+struct event {
+  struct mark* mark; /* the last record; null: none */
+};
+
+struct prerequisite {
+  struct stream* stream;
+  uint64_t count;
+};
+
+struct layout {
+  int64_t ndim, shape[most_dimensions], strides[most_dimensions];
+};
+
+struct work {
+  enum { idle, copy_bytes, set_bytes, copy_elements, fill_elements, free_memory, record, wait } kind;
+  struct work* next;
+  struct prerequisite* after;
+  size_t after_count;
+  char *to, *from;
+  int64_t count, to_first, from_first;
+  size_t itemsize;
+  char item[16];
+  struct layout to_layout, from_layout;
+  struct mark* mark;
+};
+
+struct stream {
+  struct stream* next;
+  struct stream *busier, *idler; /* the list of those that have work */
+  struct work *first, *last;
+  uint64_t put_in, finished;
+  unsigned flags; /* 1: non-blocking */
+  int priority;
+};
+
+static struct stream legacy;
+static struct stream* streams = &legacy; /* all there are; none is ever let go */
+static struct stream busy = {.busier = &busy, .idler = &busy};
+static __thread struct stream* own;
+static int running;
+
+/* Memory of the device, to know it by its address. */
+struct block {
+  struct block* next;
+  char* begin;
+  size_t bytes;
+};
+static struct block* blocks;
+static size_t used_memory;
+
+static void let_go(struct mark* mark) {
+  if (mark && --mark->users == 0) free(mark);
+}
+
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return 1e3 * (double)time.tv_sec + 1e-6 * (double)time.tv_nsec;
+}
+
+static char* at(char* pointer, const struct layout* layout, int64_t index) {
+  for (int64_t d = layout->ndim - 1; d >= 0; --d) {
+    pointer += index % layout->shape[d] * layout->strides[d];
+    index /= layout->shape[d];
+  }
+  return pointer;
+}
+
+static void give_back(char* pointer) {
+  pthread_mutex_lock(&mutex);
+  struct block** link = &blocks;
+  while (*link && (*link)->begin != pointer) link = &(*link)->next;
+  struct block* block = *link;
+  *link = block->next;
+  used_memory -= block->bytes;
+  pthread_mutex_unlock(&mutex);
+  memset(block->begin, 0xDD, block->bytes);
+  free(block->begin);
+  free(block);
+}
+
+static void run(struct work* work) {
+  switch (work->kind) {
+    case copy_bytes:
+      memmove(work->to, work->from, (size_t)work->count);
+      break;
+    case set_bytes:
+      for (int64_t i = 0; i < work->count; ++i)
+        memcpy(work->to + (size_t)i * work->itemsize, work->item, work->itemsize);
+      break;
+    case copy_elements:
+      for (int64_t i = 0; i < work->count; ++i)
+        memcpy(at(work->to, &work->to_layout, work->to_first + i),
+               at(work->from, &work->from_layout, work->from_first + i), work->itemsize);
+      break;
+    case fill_elements:
+      for (int64_t i = 0; i < work->count; ++i)
+        memcpy(at(work->to, &work->to_layout, work->to_first + i), work->item, work->itemsize);
+      break;
+    case free_memory:
+      give_back(work->to);
+      break;
+    default:
+      break;
+  }
+}
+
+static int ready(const struct work* work) {
+  if (work->kind == wait && !work->mark->done) return 0;
+  for (size_t i = 0; i < work->after_count; ++i)
+    if (work->after[i].stream->finished < work->after[i].count) return 0;
+  return 1;
+}
+
+/* At the end, so that all have their turn. */
+static void join(struct stream* stream) {
+  stream->idler = &busy;
+  stream->busier = busy.busier;
+  busy.busier->idler = stream;
+  busy.busier = stream;
+}
+
+static void leave(struct stream* stream) {
+  stream->busier->idler = stream->idler;
+  stream->idler->busier = stream->busier;
+}
+
+static void finish(struct stream* stream, struct work* work) {
+  ++stream->finished;
+  if (work->kind == record) {
+    work->mark->done = 1;
+    work->mark->milliseconds = now();
+  }
+  let_go(work->mark);
+  free(work->after);
+  free(work);
+  pthread_cond_broadcast(&changed);
+}
+
+static void* serve(void* nothing) {
+  (void)nothing;
+  pthread_mutex_lock(&mutex);
+  while (1) {
+    struct stream* stream = busy.idler;
+    while (stream != &busy && !ready(stream->first)) stream = stream->idler;
+    if (stream == &busy) {
+      pthread_cond_wait(&changed, &mutex);
+      continue;
+    }
+    struct work* work = stream->first;
+    pthread_mutex_unlock(&mutex);
+    run(work);
+    pthread_mutex_lock(&mutex);
+    stream->first = work->next;
+    leave(stream);
+    if (stream->first) {
+      join(stream);
+    } else {
+      stream->last = NULL;
+    }
+    finish(stream, work);
+  }
+  return NULL;
+}
+
+static struct stream* new_stream(unsigned flags, int priority) {
+  struct stream* stream = calloc(1, sizeof *stream);
+  stream->flags = flags;
+  stream->priority = priority;
+  pthread_mutex_lock(&mutex);
+  stream->next = streams;
+  streams = stream;
+  pthread_mutex_unlock(&mutex);
+  return stream;
+}
+
+static struct stream* stream_of(void* handle) {
+  if (handle == (void*)1) return &legacy;
+  if (handle != (void*)2) return handle;
+  if (!own) own = new_stream(0, 0);
+  return own;
+}
+
+static int is_blocking(const struct stream* stream) { return stream != &legacy && !(stream->flags & 1); }
+
+/* Puts a copy of the work into the stream. `mark` is taken over. */
+static void put(struct stream* stream, struct work work) {
+  struct work* made = malloc(sizeof *made);
+  *made = work;
+  pthread_mutex_lock(&mutex);
+  if (!running) {
+    pthread_t thread;
+    running = pthread_create(&thread, NULL, serve, NULL) == 0 && pthread_detach(thread) == 0;
+  }
+  if (stream == &legacy) {
+    for (struct stream* other = busy.idler; other != &busy; other = other->idler)
+      made->after_count += (size_t)is_blocking(other);
+    made->after = calloc(made->after_count + 1, sizeof *made->after);
+    size_t i = 0;
+    for (struct stream* other = busy.idler; other != &busy; other = other->idler)
+      if (is_blocking(other)) made->after[i++] = (struct prerequisite){other, other->put_in};
+  } else if (is_blocking(stream)) {
+    made->after_count = 1;
+    made->after = calloc(1, sizeof *made->after);
+    made->after[0] = (struct prerequisite){&legacy, legacy.put_in};
+  }
+  ++stream->put_in;
+  if (!stream->first && (made->kind == record || made->kind == wait) && ready(made)) {
+    finish(stream, made); /* at once, as a GPU that has nothing to do is quick */
+  } else {
+    if (stream->last) {
+      stream->last->next = made;
+    } else {
+      stream->first = made;
+      join(stream);
+    }
+    stream->last = made;
+    pthread_cond_broadcast(&changed);
+  }
+  pthread_mutex_unlock(&mutex);
+}
+
+/* With the lock. Of the legacy stream, also what it comes after. */
+static int is_idle(const struct stream* stream) {
+  if (stream->finished < stream->put_in) return 0;
+  if (stream != &legacy) return 1;
+  for (const struct stream* other = busy.idler; other != &busy; other = other->idler)
+    if (is_blocking(other)) return 0;
+  return 1;
+}
+
+static int query_stream(const struct stream* stream, int block) {
+  pthread_mutex_lock(&mutex);
+  while (block && !is_idle(stream)) pthread_cond_wait(&changed, &mutex);
+  const int status = is_idle(stream) ? 0 : not_ready;
+  pthread_mutex_unlock(&mutex);
+  return status;
+}
+
+static int query_event(const struct event* event, int block) {
+  pthread_mutex_lock(&mutex);
+  struct mark* mark = event->mark;
+  while (block && mark && !mark->done) pthread_cond_wait(&changed, &mutex);
+  const int status = !mark || mark->done ? 0 : not_ready;
+  pthread_mutex_unlock(&mutex);
+  return status;
+}
+
+static void synchronize_all(void) {
+  for (struct stream* stream = streams; stream; stream = stream->next) query_stream(stream, 1);
+}
+
+static void put_record(struct event* event, struct stream* stream) {
+  struct mark* mark = calloc(1, sizeof *mark);
+  mark->users = 2;
+  pthread_mutex_lock(&mutex);
+  let_go(event->mark);
+  event->mark = mark;
+  pthread_mutex_unlock(&mutex);
+  put(stream, (struct work){.kind = record, .mark = mark});
+}
+
+static void put_wait(struct stream* stream, const struct event* event) {
+  pthread_mutex_lock(&mutex);
+  struct mark* mark = event->mark;
+  if (mark) ++mark->users;
+  pthread_mutex_unlock(&mutex);
+  if (mark) put(stream, (struct work){.kind = wait, .mark = mark});
+}
+
+static int allocate(uint64_t* memory, size_t bytes) {
+  struct block* block = calloc(1, sizeof *block);
+  block->begin = aligned_alloc(512, (bytes + 511) / 512 * 512);
+  block->bytes = (bytes + 511) / 512 * 512;
+  memset(block->begin, 0xCD, block->bytes);
+  pthread_mutex_lock(&mutex);
+  block->next = blocks;
+  blocks = block;
+  used_memory += block->bytes;
+  const int fits = used_memory <= total_memory;
+  pthread_mutex_unlock(&mutex);
+  *memory = (uint64_t)(uintptr_t)block->begin;
+  if (!fits) give_back(block->begin);
+  return fits ? 0 : out_of_memory;
+}
+
+static int type_of(uint64_t pointer) {
+  int type = 0;
+  pthread_mutex_lock(&mutex);
+  for (const struct block* block = blocks; block; block = block->next)
+    if ((char*)(uintptr_t)pointer >= block->begin && (char*)(uintptr_t)pointer < block->begin + block->bytes)
+      type = device_memory;
+  pthread_mutex_unlock(&mutex);
+  return type;
+}
+
+static void put_set(uint64_t to, uint64_t value, size_t itemsize, size_t count, void* stream) {
+  struct work work = {.kind = set_bytes, .to = (char*)(uintptr_t)to, .count = (int64_t)count, .itemsize = itemsize};
+  memcpy(work.item, &value, itemsize);
+  put(stream_of(stream), work);
+}
+
+/* Kernels, known by their names: copy_4 and fill_4 for elements of four bytes. */
+struct function {
+  char name[64];
+};
+
+static void put_kernel(const struct function* function, void** parameters, void* stream) {
+  struct work work = {.kind = idle};
+  const char* size = strrchr(function->name, '_');
+  if (strncmp(function->name, "copy_", 5) == 0) {
+    work.kind = copy_elements;
+    work.from = *(char**)parameters[1];
+    work.count = *(int64_t*)parameters[2];
+    work.to_first = *(int64_t*)parameters[3];
+    work.from_first = *(int64_t*)parameters[4];
+    work.to_layout = *(struct layout*)parameters[5];
+    work.from_layout = *(struct layout*)parameters[6];
+  } else if (strncmp(function->name, "fill_", 5) == 0) {
+    work.kind = fill_elements;
+    memcpy(work.item, parameters[1], sizeof work.item);
+    work.count = *(int64_t*)parameters[2];
+    work.to_first = *(int64_t*)parameters[3];
+    work.to_layout = *(struct layout*)parameters[4];
+  }
+  if (work.kind != idle) {
+    work.to = *(char**)parameters[0];
+    work.itemsize = (size_t)atoi(size + 1);
+  }
+  put(stream_of(stream), work);
+}
