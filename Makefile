@@ -1,6 +1,6 @@
 # Every target makes what it needs, from a fresh clone with Python, a C++20 compiler and make.
 #
-#   make test        the core's tests (CTest), then the Python tests: on three CPU devices, on a simulated GPU, on all there is
+#   make test        the core's tests (CTest), then the Python tests: on three CPU devices, on two simulated GPUs, on all there is
 #   make lint        formatters and checkers; changes nothing
 #   make format      what the formatters can mend
 #   make demo        the program that shows what Anabranch is for
@@ -55,15 +55,16 @@ test: test-core test-python
 test-core: $(bin)/.base
 	$(bin)/cmake -S . -B build/core -G Ninja --log-level=WARNING
 	$(bin)/cmake --build build/core
-	$(bin)/ctest --test-dir build/core --output-on-failure --no-tests=error
+	$(bin)/ctest --test-dir build/core --output-on-failure --no-tests=error --timeout 300
 
 test-python: $(bin)/.package $(bin)/.test $(bin)/.cuda $(bin)/.lint simulated-driver
 	ANABRANCH_CPU_DEVICES=3 $(bin)/python -m pytest -q tests/contract
-	$(on_simulated) $(bin)/python -m pytest -q tests/contract -m 'not numba' -k cuda
+	$(on_simulated) $(bin)/python -m pytest -q tests/contract tests/cuda/test_peer.py -m 'not numba' -k cuda
 	$(bin)/python -m pytest
 
-# What runs with this in front sees one CPU device and a simulated GPU.
-on_simulated = LD_LIBRARY_PATH='$(CURDIR)/build/core/core/tests/simulated' ANABRANCH_DEVICE=cpu ANABRANCH_CPU_DEVICES=1
+# What runs with this in front sees one CPU device and two simulated GPUs.
+on_simulated = LD_LIBRARY_PATH='$(CURDIR)/build/core/core/tests/simulated' FAKE_DEVICES=2 \
+  ANABRANCH_DEVICE=cpu ANABRANCH_CPU_DEVICES=1
 
 simulated-driver: $(bin)/.base
 	$(bin)/cmake -S . -B build/core -G Ninja --log-level=WARNING
@@ -73,7 +74,7 @@ sanitized = \
 	$(bin)/cmake -S . -B build/$(1) -G Ninja --log-level=WARNING \
 	  -DCMAKE_BUILD_TYPE=RelWithDebInfo -DANABRANCH_SANITIZE=$(1) && \
 	$(bin)/cmake --build build/$(1) && \
-	$(bin)/ctest --test-dir build/$(1) --output-on-failure --no-tests=error
+	$(bin)/ctest --test-dir build/$(1) --output-on-failure --no-tests=error --timeout 300
 
 test-tsan: $(bin)/.base
 	TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1" && export TSAN_OPTIONS && $(call sanitized,thread)

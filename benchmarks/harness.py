@@ -2,7 +2,8 @@
 
 A benchmark has one ID. Each implementation of it, ours and every twin, is a generator function that sets up, yields a
 `Case` and tears down. All implementations of an ID are measured in turn, one batch each, so that what disturbs one
-disturbs all; what is compared is the ratio of their medians.
+disturbs all; what is compared is the ratio of their medians. Before each batch comes a part of it that does not count,
+since the caches are full of what another implementation needed: the value is that of a call in a loop of such calls.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 OURS = "anabranch"
 ROUNDS = 51
+WARM_UP = 4  # a quarter of each batch comes before it
 QUICK_ROUNDS = 2
 QUICK_CALLS = 3
 
@@ -41,6 +43,9 @@ class Case:
 
     unit: str
     rounds: int
+
+    def warm_up(self) -> None:
+        """Do a part of what is measured."""
 
     def sample(self, quick: bool) -> float:
         """Measure once."""
@@ -60,6 +65,10 @@ class Timed(Case):
     rounds: int = ROUNDS
     unit: str = "ns"
 
+    def warm_up(self) -> None:
+        self.batch(max(1, self.calls // WARM_UP))
+        self.drain()
+
     def sample(self, quick: bool) -> float:
         calls = min(self.calls, QUICK_CALLS) if quick else self.calls
         begin = time.perf_counter_ns()
@@ -71,12 +80,17 @@ class Timed(Case):
 
 @dataclass(frozen=True)
 class Counted(Case):
-    """Whatever `measure(count)` returns, in a unit of its own."""
+    """Whatever `measure(count)` returns, in a unit of its own. `warm`: the count of what comes before it, if any."""
 
     measure: Callable[[int], float]
     count: int
     unit: str
     rounds: int = 3
+    warm: int = 0
+
+    def warm_up(self) -> None:
+        if self.warm:
+            self.measure(self.warm)
 
     def sample(self, quick: bool) -> float:
         return self.measure(min(self.count, QUICK_CALLS) if quick else self.count)
@@ -155,6 +169,8 @@ def measure(set_ups: dict[str, SetUp], *, quick: bool = False) -> dict[str, Resu
             shift = turn % max(len(names), 1)
             for name in names[shift:] + names[:shift]:
                 with _noted(results[name]):
+                    if not quick:
+                        cases[name].warm_up()
                     value = cases[name].sample(quick)
                     if turn > 0:
                         results[name].samples.append(value)

@@ -4,8 +4,9 @@
 #   WHEELS=folder tools/gpu.sh [STEP...]
 #
 # Needs Python 3.11 or later with the build and test requirements of pyproject.toml. Packages that are missing come from
-# $WHEELS, as wheels, or as .tar.xz of what a wheel holds; no network is used. Steps: core contract cuda examples
-# memcheck initcheck benchmarks; without any, all of them. PYTEST_ARGS goes to pytest. Logs go to $OUT, or build/gpu.
+# $WHEELS, as wheels, or as .tar.xz of what a wheel holds; no network is used. Steps: benchmarks demo core contract
+# cuda examples memcheck initcheck alone; without any, all of them. PYTEST_ARGS goes to pytest, BACKTRACE=yes to
+# compute-sanitizer. Logs go to $OUT, or build/gpu.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,22 +25,37 @@ if [ -d /usr/local/cuda ]; then export CUDA_HOME=${CUDA_HOME:-/usr/local/cuda}; 
 table=()
 failed=0
 
-# step NAME SECONDS FUNCTION: runs it with a time limit, its output in a log, and notes how it went and its last line.
-step() {
-  local name=$1 limit=$2 begin=$SECONDS status result=ok
+# start NAME SECONDS FUNCTION: begins a step, with a time limit and its output in a log.
+declare -A began running
+start() {
   export -f "$3"
-  timeout -k 10 "$limit" bash -o pipefail -c "$3" >"$logs/$name.log" 2>&1
-  status=$?
+  began[$1]=$SECONDS
+  (
+    timeout -k 10 "$2" bash -o pipefail -c "$3" >"$logs/$1.log" 2>&1 </dev/null
+    status=$?
+    echo $SECONDS >"$logs/$1.end"
+    exit $status
+  ) &
+  running[$1]=$!
+}
+
+# finish NAME: waits for the step, and notes how it went and its last line.
+finish() {
+  local status=0 result=ok
+  wait "${running[$1]}" || status=$?
   if [ $status -eq 124 ] || [ $status -eq 137 ]; then result='TIMED OUT'; elif [ $status -ne 0 ]; then result="FAILED ($status)"; fi
   [ $status -eq 0 ] || failed=1
-  table+=("$(printf '%-11s %-11s %4d s  %s' "$name" "$result" $((SECONDS - begin)) \
-    "$(grep -v '^\s*$' "$logs/$name.log" | tail -n 1 | cut -c 1-100)")")
+  table+=("$(printf '%-11s %-11s %4d s  %s' "$1" "$result" $(($(cat "$logs/$1.end") - began[$1])) \
+    "$(grep -v '^\s*$' "$logs/$1.log" | tail -n 1 | cut -c 1-100)")")
+  rm -f "$logs/$1.end"
   if [ $status -ne 0 ]; then
-    echo "== $name: $result"
-    tail -n "${TAIL:-30}" "$logs/$name.log" | cut -c 1-200
+    echo "== $1: $result"
+    tail -n "${TAIL:-30}" "$logs/$1.log" | cut -c 1-200
   fi
   return $status
 }
+
+step() { start "$@" && finish "$1"; }
 
 wanted() {
   [ ${#steps[@]} -eq 0 ] || [[ " ${steps[*]} " == *" $1 "* ]]
@@ -60,55 +76,64 @@ package() {
 
 core() {
   cmake -S . -B build/core -G Ninja --log-level=WARNING -DPython_EXECUTABLE="$(command -v "$python")" &&
-    cmake --build build/core >"$logs/core-build.log" && ctest --test-dir build/core -j 4 --timeout 40 --output-on-failure &&
+    cmake --build build/core >"$logs/core-build.log" && ctest --test-dir build/core -j 4 --timeout 60 --output-on-failure &&
     echo "the core's tests passed"
 }
 
 # Several processes share the GPU where pytest-xdist is there. UNDER is a program to run the tests under.
 pytest() {
   local workers=()
-  if [ "${WORKERS:-6}" != 0 ] && "$python" -c 'import xdist' 2>/dev/null; then
-    workers=(-n "${WORKERS:-6}" --dist worksteal)
-  fi
+  if [ "$WORKERS" != 0 ] && "$python" -c 'import xdist' 2>/dev/null; then workers=(-n "$WORKERS" --dist worksteal); fi
   ${UNDER:-} "$python" -m pytest -q -p no:cacheprovider -p no:benchmark "${workers[@]}" "$@" ${PYTEST_ARGS:-}
 }
 export -f pytest
+export WORKERS=${WORKERS:-5}
 
-contract() { pytest tests/contract; }
+contract() { pytest tests/contract -m 'not memory'; }
 
-# What measures the memory in use comes after the rest, and alone.
-cuda() { pytest tests/cuda -m 'not slow' && WORKERS=0 pytest tests/cuda -m slow; }
+cuda() { pytest tests/cuda -m 'not slow and not memory'; }
 
-examples() { pytest tests/test_examples.py tests/test_docs.py && "$python" -m anabranch demo; }
+# What looks at how much memory of the GPU is free, and what may take all of it.
+alone() { WORKERS=0 pytest tests/contract tests/cuda -m 'memory or slow' -k cuda; }
 
-# Successful queries order the host, which the tool does not know, so the driver's synchronize confirms them. Left out is
-# what fails on purpose, what other libraries do, and what runs in interpreters of its own.
+examples() { pytest tests/test_examples.py tests/test_docs.py; }
+
+demo() { "$python" -m anabranch demo; }
+
+# Left out is what fails on purpose, what other libraries do, and what runs in interpreters of its own. No backtraces of
+# the host: for those the tool takes the interpreter's lock inside the driver's, where our service thread may be. Few
+# workers: the tool starts them one after the other, five seconds each.
 sanitizer() {
-  local report
+  local report marks="not slow and not memory and not $1"
+  shift
   report=$(mktemp)
-  ANABRANCH_CUDA_CONFIRM_QUERIES=1 UNDER="compute-sanitizer $* --target-processes all --print-limit 10" \
-    pytest tests/contract tests/cuda/test_{host_functions,module,peer,python_kernels,streams}.py --timeout 300 \
-    -m 'not slow' 2>&1 | tee "$report"
+  CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-0} ANABRANCH_CPU_DEVICES=1 ANABRANCH_CUDA_SANITIZER=1 \
+    WORKERS=${SANITIZER_WORKERS:-4} UNDER="compute-sanitizer $* --target-processes all --report-api-errors no
+      --print-limit 10 --show-backtrace ${BACKTRACE:-no}" \
+    pytest tests/contract tests/cuda/test_{host_functions,module,peer,python_kernels,streams}.py --timeout 60 \
+    -k cuda -m "$marks" 2>&1 | tee "$report"
   ! grep -q 'ERROR SUMMARY: [1-9]' "$report" && grep -q ' passed' "$report" && ! grep -qE '[0-9]+ (failed|error)' "$report"
 }
 export -f sanitizer
 
-memcheck() { sanitizer --tool memcheck --track-stream-ordered-races all; }
+memcheck() { sanitizer slow --tool memcheck --track-stream-ordered-races all; }
 
-initcheck() { sanitizer --tool initcheck; }
+initcheck() { sanitizer uninitialized --tool initcheck; }
 
 benchmarks() { "$python" benchmarks/compare.py cuda --save; }
 
 steps=("$@")
 step wheels 60 wheels && step package 200 package || { printf '%s\n' "${table[@]}"; exit 1; }
-# The measurements come first and alone.
+# What measures comes first and alone, what needs the whole GPU last; the rest runs side by side.
 if wanted benchmarks; then step benchmarks 150 benchmarks; fi
+if wanted demo; then step demo 30 demo; fi
 if wanted core; then step core 120 core; fi
-if wanted contract; then step contract 150 contract; fi
-if wanted cuda; then step cuda 240 cuda; fi
-if wanted examples; then step examples 100 examples; fi
-if wanted memcheck; then step memcheck 120 memcheck; fi
-if wanted initcheck; then step initcheck 120 initcheck; fi
+beside=()
+for name in contract cuda examples memcheck initcheck; do
+  if wanted $name; then start $name 180 $name && beside+=($name); fi
+done
+for name in "${beside[@]}"; do finish "$name"; done
+if wanted alone; then step alone 100 alone; fi
 
 if wanted benchmarks && [ -f "$logs/benchmarks.log" ]; then echo; cat "$logs/benchmarks.log"; fi
 echo

@@ -13,6 +13,7 @@ cdef class TaskState:
     # Of a state that entering a scope made: whose scope, and what it puts back.
     cdef object owner
     cdef TaskState outer
+    cdef object token       # until the scope is left
     # Of any other state: the innermost scope around it.
     cdef TaskState scope
 

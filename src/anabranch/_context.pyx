@@ -18,6 +18,8 @@ from anabranch._core cimport first_device
 cdef extern from "Python.h":
     int PyContextVar_Get(object var, PyObject* default, PyObject** value) except -1
     object PyContextVar_Set(object var, object value)
+    int PyContextVar_Reset(object var, object token) noexcept
+    void PyErr_Clear()
     ctypedef struct PyThreadState:
         pass
     PyThreadState* PyThreadState_Get()
@@ -95,7 +97,7 @@ cdef int _enter(object owner, int device, int ordinal, object stream) except -1:
     cdef TaskState state = _new_state(device, ordinal, stream, before)
     state.owner = owner
     state.outer = before
-    PyContextVar_Set(_variable, state)
+    state.token = PyContextVar_Set(_variable, state)
     return 0
 
 
@@ -115,8 +117,13 @@ cdef int leave_scope(object owner) except -1:
         scope = _scope_of(scope.outer)
     if scope is None:
         return 0
+    cdef object token = scope.token
+    scope.token = None
     if scope is before:
-        PyContextVar_Set(_variable, scope.outer)
+        # Cheaper than to set it. Not in a copy of the context in which the scope was entered.
+        if token is None or PyContextVar_Reset(_variable, token) < 0:
+            PyErr_Clear()
+            PyContextVar_Set(_variable, scope.outer)
         return 0
     # Streams of other devices that were made current with no scope stay so.
     cdef object stream = stream_in(scope.outer, scope.ordinal)

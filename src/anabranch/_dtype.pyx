@@ -26,6 +26,7 @@ names = (
 
 cdef dict _known = {}       # what users pass -> ElementType
 cdef dict _types = {}       # numpy.dtype -> ElementType
+cdef ElementType _float32 = None
 
 
 @cython.final
@@ -34,6 +35,7 @@ cdef class ElementType:
 
 
 cdef int _fill_types() except -1:
+    global _float32
     import numpy
 
     cdef ElementType type_
@@ -43,10 +45,14 @@ cdef int _fill_types() except -1:
         type_.code = code
         type_.itemsize = type_.dtype.itemsize
         _types[type_.dtype] = type_
+    _float32 = _types[numpy.dtype("float32")]
     return 0
 
 
 cdef ElementType element_type(object dtype):
+    # What most arrays have, by default.
+    if dtype is "float32" and _float32 is not None:
+        return _float32
     try:
         return <ElementType>_known[dtype]
     except (KeyError, TypeError):

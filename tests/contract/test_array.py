@@ -26,6 +26,7 @@ filled = pytest.mark.parametrize("name", FILLED)
 # Shapes and dtypes
 
 
+@pytest.mark.uninitialized
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_empty_has_the_shape_and_dtype_asked_for(device, shape, dtype):

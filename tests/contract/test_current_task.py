@@ -43,6 +43,17 @@ def test_a_thread_run_in_a_copied_context_starts_with_the_defaults(device, in_th
         assert in_thread(context.run, current, device).result(10) == (first_device, ab.default_stream(device))
 
 
+def test_a_scope_may_be_left_in_a_copy_of_the_context_it_was_entered_in(device):
+    before, stream = ab.current_stream(device), ab.Stream(device)
+    stream.__enter__()
+    context = contextvars.copy_context()
+    context.run(stream.__exit__, None, None, None)
+    assert context.run(ab.current_stream, device) == before
+    assert ab.current_stream(device) == stream
+    stream.__exit__(None, None, None)
+    assert ab.current_stream(device) == before
+
+
 def test_threads_never_see_each_others_stream(device, in_threads):
     meet = threading.Barrier(8, timeout=10)
 

@@ -34,10 +34,12 @@ def allocate_over(device, count=20, size=1000):
 # Accounting
 
 
+@pytest.mark.memory
 def test_a_device_tells_its_memory(device):
     assert 0 < device.free_memory <= device.total_memory
 
 
+@pytest.mark.memory
 def test_an_array_takes_memory_of_its_device(device):
     free = device.free_memory
     array = block(device)
@@ -46,6 +48,7 @@ def test_an_array_takes_memory_of_its_device(device):
     assert array.nbytes == BLOCK
 
 
+@pytest.mark.memory
 def test_an_array_takes_no_memory_of_another_device(device, other_device):
     other_device.synchronize()
     free = other_device.free_memory
@@ -56,6 +59,7 @@ def test_an_array_takes_no_memory_of_another_device(device, other_device):
     assert array.device is device
 
 
+@pytest.mark.memory
 @pytest.mark.parametrize("end", ["close", "drop"])
 def test_memory_given_back_is_free_after_a_synchronization(device, end):
     array = block(device)
@@ -69,6 +73,7 @@ def test_memory_given_back_is_free_after_a_synchronization(device, end):
     assert device.free_memory >= free + BLOCK // 2
 
 
+@pytest.mark.memory
 def test_memory_is_not_free_while_work_may_use_it(device):
     stream = ab.Stream(device)
     array = block(device, stream=stream)
@@ -83,6 +88,7 @@ def test_memory_is_not_free_while_work_may_use_it(device):
     assert device.free_memory >= free + BLOCK // 2
 
 
+@pytest.mark.memory
 def test_a_view_keeps_all_the_memory_of_its_base(device):
     array = block(device)
     view = array[:1]
@@ -96,6 +102,7 @@ def test_a_view_keeps_all_the_memory_of_its_base(device):
     assert device.free_memory >= free + BLOCK // 2
 
 
+@pytest.mark.memory
 def test_allocating_and_freeing_ten_thousand_times_takes_no_memory(device):
     stream = ab.Stream(device)
     kept = ab.empty(1 << 14, stream=stream)

@@ -46,6 +46,7 @@ def test_dlpack_speaks_the_version_that_the_consumer_asks_for(device, asked, nam
     assert f'"{name}"' in repr(ab.zeros(4, device=device).__dlpack__(stream=None, **asked))
 
 
+@pytest.mark.memory
 def test_a_capsule_that_nobody_took_gives_the_memory_back(device):
     array = ab.zeros(1 << 22, device=device)
     capsule = array.__dlpack__()

@@ -12,9 +12,17 @@ inline constexpr int max_dimensions = 16;
 struct Layout {
   int ndim = 0;
   std::int64_t itemsize = 1;
-  // Only the first `ndim` of each are set.
+  // Only the first `ndim` of each mean something, and only those are copied.
   std::int64_t shape[max_dimensions];
   std::int64_t strides[max_dimensions];
+
+  // Not `= default`, so that the rest of the arrays stays as it is.
+  Layout() noexcept { shape[0] = strides[0] = 0; }
+  Layout(const Layout& other) noexcept { take(other); }
+  Layout& operator=(const Layout& other) noexcept {
+    if (this != &other) take(other);
+    return *this;
+  }
 
   // The number of elements; 1 for no dimension, 0 if any dimension is 0.
   std::int64_t size() const noexcept;
@@ -24,6 +32,20 @@ struct Layout {
   void extent(std::int64_t& low, std::int64_t& high) const noexcept;
   // The same elements in the same row-major order with as few dimensions as possible; at least one.
   Layout merged() const noexcept;
+
+ private:
+  // Most have one dimension. One loop for all would become two calls of memcpy, which cost more than all the rest that
+  // a copy does before it comes to the driver.
+  void take(const Layout& other) noexcept {
+    ndim = other.ndim;
+    itemsize = other.itemsize;
+    shape[0] = other.shape[0];
+    strides[0] = other.strides[0];
+    for (int d = 1; d < ndim; ++d) {
+      shape[d] = other.shape[d];
+      strides[d] = other.strides[d];
+    }
+  }
 };
 
 // Sets row-major strides. Throws Error(value) for a negative dimension, more than `max_dimensions` of them, or a size

@@ -36,9 +36,8 @@ CudaBackend::CudaBackend(int ordinal, int index) : ordinal_(ordinal) {
   capabilities_.name = name;
   // What the driver says of it, which it does only once there is a context.
   const int major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+  capabilities_.highest_priority = major >= 7 ? -5 : -1;
   capabilities_.architecture = 10 * major + attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-  const bool many = major >= 7;
-  capabilities_.highest_priority = many ? -5 : -1;
 }
 
 int CudaBackend::attribute(CUdevice_attribute which) const {
@@ -85,18 +84,22 @@ CUcontext any_context() {
 
 // -- streams --
 
-Ref<CudaStream> CudaBackend::reuse(std::vector<CudaStream*>& idle) noexcept {
-  constexpr std::size_t depth = 4;
-  const std::size_t looked_at = std::min(idle.size(), depth);
-  for (std::size_t i = idle.size() - looked_at; i < idle.size(); ++i) {
-    CudaStream* stream = idle[i];
-    // One that still has work would put the new work behind it.
-    if (!stream->idle() && driver->cuStreamQuery(stream->native_) != CUDA_SUCCESS) continue;
-    idle.erase(idle.begin() + static_cast<std::ptrdiff_t>(i));
-    stream->revive();
-    return Ref<CudaStream>::take(stream);
+// The newest, if it is known to be through; else one of the oldest, which had the most time for that. One that still
+// has work would put the new work behind it.
+Ref<CudaStream> CudaBackend::reuse(std::deque<CudaStream*>& idle) noexcept {
+  if (idle.empty()) return nullptr;
+  auto chosen = idle.end() - 1;
+  if (!(*chosen)->idle()) {
+    const auto last = idle.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(idle.size(), 4));
+    chosen = std::find_if(idle.begin(), last, [](const CudaStream* stream) {
+      return stream->idle() || driver->cuStreamQuery(stream->native_) == CUDA_SUCCESS;
+    });
+    if (chosen == last) return nullptr;
   }
-  return nullptr;
+  CudaStream* stream = *chosen;
+  idle.erase(chosen);
+  stream->revive();
+  return Ref<CudaStream>::take(stream);
 }
 
 Ref<Stream> CudaBackend::create_stream(StreamOptions options) {
@@ -112,10 +115,11 @@ Ref<Stream> CudaBackend::create_stream(StreamOptions options) {
       return stream;
     }
   }
-  CUstream native = nullptr;
   const unsigned flags = options.non_blocking ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT;
+  CUstream native = nullptr;
   check(driver->cuStreamCreateWithPriority(&native, flags, options.priority), "creating a stream");
   auto stream = make_ref<CudaStream>(*this, order_, native, CudaStream::Origin::own);
+  if (under_sanitizer()) driver->cuCtxSynchronize();
   driver->cuStreamGetPriority(native, &options.priority);
   stream->open(std::move(options));
   std::lock_guard lock(mutex_);

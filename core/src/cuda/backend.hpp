@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <map>
 #include <mutex>
 #include <unordered_map>
@@ -84,7 +85,7 @@ class CudaBackend final : public Backend {
  private:
   [[noreturn]] void fail(CUresult status, const char* what);
   std::vector<Ref<Stream>> held_streams();
-  Ref<CudaStream> reuse(std::vector<CudaStream*>& idle) noexcept;
+  Ref<CudaStream> reuse(std::deque<CudaStream*>& idle) noexcept;
   Ref<CudaStream> adopt(CUstream native);
   void open_now();
 
@@ -100,9 +101,10 @@ class CudaBackend final : public Backend {
   LegacyOrder order_;
 
   std::mutex mutex_;
-  std::unordered_map<CUstream, CudaStream*> by_handle_;            // of created and external streams
-  std::vector<CudaStream*> living_;                                // every record there is but those that are idle
-  std::map<std::pair<int, bool>, std::vector<CudaStream*>> idle_;  // by priority and whether non-blocking
+  std::unordered_map<CUstream, CudaStream*> by_handle_;  // of created and external streams
+  std::vector<CudaStream*> living_;                      // every record there is but those that are idle
+  // By priority and whether non-blocking; the oldest first.
+  std::map<std::pair<int, bool>, std::deque<CudaStream*>> idle_;
   Ref<CudaStream> legacy_;
 
   // While a host thread without the interpreter lock asks the driver.

@@ -101,12 +101,12 @@ DriverError driver_error(CUresult code, const char* what) {
   return {static_cast<int>(code), error_name(code), std::string(what) + ": " + (text ? text : "unknown error")};
 }
 
-bool confirms_queries() noexcept {
-  static const bool confirms = [] {
-    const char* value = std::getenv("ANABRANCH_CUDA_CONFIRM_QUERIES");
+bool under_sanitizer() noexcept {
+  static const bool under = [] {
+    const char* value = std::getenv("ANABRANCH_CUDA_SANITIZER");
     return value && std::string_view(value) == "1";
   }();
-  return confirms;
+  return under;
 }
 
 bool is_sticky(CUresult code) noexcept {

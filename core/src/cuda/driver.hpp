@@ -93,15 +93,24 @@ DriverError driver_error(CUresult code, const char* what);
 // Whether after this error every call on the context fails.
 bool is_sticky(CUresult code) noexcept;
 
-// Whether each successful query is followed by the driver's own synchronize, which returns at once: for tools such as
-// compute-sanitizer, which do not see that a query orders the host. By ANABRANCH_CUDA_CONFIRM_QUERIES=1, read once.
-bool confirms_queries() noexcept;
+// Whether this is a run under compute-sanitizer, by ANABRANCH_CUDA_SANITIZER=1, read once. Two things order work that
+// the tool does not take for order: that an event was found complete, and that a stream was made after the host had
+// waited. Then the driver is made to wait once more.
+bool under_sanitizer() noexcept;
+
+// As the driver's own query.
+inline CUresult query(CUevent event) noexcept {
+  const CUresult status = driver->cuEventQuery(event);
+  return status == CUDA_SUCCESS && under_sanitizer() ? driver->cuEventSynchronize(event) : status;
+}
 
 // Makes a context current on this thread, if it is not, until the end of the scope. What was current then is again;
-// where none was, this one stays, as CUDA's runtime does, so that a thread of only our calls pays for it once.
+// where none was, this one stays, as CUDA's runtime does, so that a thread of only our calls pays for it once. Null:
+// the right one is current already.
 class ContextScope {
  public:
   explicit ContextScope(CUcontext context) noexcept {
+    if (!context) return;
     if (driver->cuCtxGetCurrent(&before_) == CUDA_SUCCESS && before_ == context) return;
     changed_ = driver->cuCtxSetCurrent(context) == CUDA_SUCCESS && before_;
   }

@@ -108,7 +108,7 @@ bool MemoryPool::free_behind(CUdeviceptr pointer, const std::vector<Use>& uses) 
     const ContextScope scope(device_.context());
     std::lock_guard lock(mutex_);
     for (const Use& use : uses) {
-      if (!is_over(use)) as_cuda(*use.stream)->lead(frees_, use.used, nullptr);
+      if (!is_over(use)) as_cuda(*use.stream)->lead(device_, frees_, use.used, nullptr);
     }
     driver->cuMemFreeAsync(pointer, frees_);
     return true;

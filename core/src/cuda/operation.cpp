@@ -47,7 +47,7 @@ bool WaitOperation::step(CudaStream& stream, Ref<Failure>& failure) {
   failure = target->failure_at(until_);
   if (failure) return true;
   const ContextScope scope(stream.device().context());
-  target->lead(stream.native(), until_, static_cast<CudaMarker*>(marker_.get()));
+  target->lead(stream.device(), stream.native(), until_, static_cast<CudaMarker*>(marker_.get()));
   return true;
 }
 

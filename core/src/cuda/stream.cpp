@@ -106,28 +106,33 @@ Point CudaStream::wait(Stream& target, Point point, Marker* marker) {
   }
   if (marker || other->completed_.load(std::memory_order_acquire) < point) {
     const ContextScope scope(context());
-    other->lead(native(), point, static_cast<CudaMarker*>(marker));
+    other->lead(device(), native(), point, static_cast<CudaMarker*>(marker));
   }
   return next_point();
 }
 
-void CudaStream::lead(CUstream follower, Point point, CudaMarker* marker) {
+void CudaStream::lead(CudaBackend& current, CUstream follower, Point point, CudaMarker* marker) {
+  Ref<CudaMarker> kept;
+  CUevent event = nullptr;
   if (marker && marker->recorded.load(std::memory_order_acquire)) {
-    device().check(driver->cuStreamWaitEvent(follower, marker->event, 0), "waiting for an event");
+    event = marker->event;
   } else if (origin_ == Origin::own && options_.non_blocking && sees_end()) [[likely]] {
     // One event serves every wait: recording it again does not move the waits for it that were made. What a blocking
     // stream is waited for has an event already, see `record`.
     std::lock_guard guard(lead_lock_);
     if (lead_point_ < point) {
+      const ContextScope scope(&current == &device() ? nullptr : context());
       const Point newest = submitted();
       if (!lead_) lead_ = device().events().take();
       device().check(driver->cuEventRecord(lead_->event, native_), "recording an event");
       lead_point_ = newest;
     }
-    device().check(driver->cuStreamWaitEvent(follower, lead_->event, 0), "waiting for an event");
+    event = lead_->event;
   } else {
-    device().check(driver->cuStreamWaitEvent(follower, cover(point)->event, 0), "waiting for an event");
+    kept = cover(point);
+    event = kept->event;
   }
+  current.check(driver->cuStreamWaitEvent(follower, event, 0), "waiting for an event");
 }
 
 // The order between the legacy stream and blocking ones is kept when work is put in, so for those an event has to be
@@ -192,9 +197,7 @@ Ref<CudaMarker> CudaStream::cover(Point point) {
 }
 
 bool CudaStream::reached(const CudaMarker& marker) {
-  if (!device().done(driver->cuEventQuery(marker.event), "asking an event")) return false;
-  if (confirms_queries()) driver->cuEventSynchronize(marker.event);
-  return true;
+  return device().done(cuda::query(marker.event), "asking an event");
 }
 
 bool CudaStream::native_reached(Point point) {
@@ -203,7 +206,6 @@ bool CudaStream::native_reached(Point point) {
   if (origin_ == Origin::own && sees_end()) {
     const Point newest = submitted();
     if (device().done(driver->cuStreamQuery(native_), "asking a stream")) {
-      if (confirms_queries()) driver->cuStreamSynchronize(native_);
       note_completed(newest);
       return true;
     }

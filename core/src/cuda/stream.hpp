@@ -70,8 +70,9 @@ class CudaStream final : public Stream {
   bool free_in_turn(CUdeviceptr pointer) noexcept;
   // The points up to this one are the driver's to reach.
   Point submitted() const noexcept { return holding() ? submitted_.load(std::memory_order_acquire) : issued(); }
-  // Lets `follower`, a stream of the driver's, wait for a point that is submitted. Its context must be current.
-  void lead(CUstream follower, Point point, CudaMarker* marker);
+  // Lets `follower`, a stream of the driver's on any GPU, wait for a point that is submitted. The follower's context
+  // must be the current one, since the handles of default streams mean that one's.
+  void lead(CudaBackend& current, CUstream follower, Point point, CudaMarker* marker);
   // The failure that whoever waits for the point meets.
   Ref<Failure> failure_at(Point point) const;
   // Whether the point is submitted; else `follower` is made ready once it is.

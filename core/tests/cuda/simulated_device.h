@@ -1,4 +1,4 @@
-/* The device of the simulated driver: streams, events, memory, and the kernels that it knows. Included there, once. */
+/* The devices of the simulated driver: streams, events, memory, and the kernels that it knows. Included there, once. */
 #pragma once
 
 #include <pthread.h>
@@ -11,7 +11,10 @@
 enum {
   invalid_value = 1,
   out_of_memory = 2,
+  invalid_context = 201,
+  invalid_handle = 400,
   not_ready = 600,
+  most_devices = 2,
   most_dimensions = 16,
   host_memory = 1,
   device_memory = 2,
@@ -35,6 +38,7 @@ struct mark {
 };
 
 struct event {
+  struct device* device;
   struct mark* mark; /* the last record; null: none */
 };
 
@@ -62,6 +66,7 @@ struct work {
 
 struct stream {
   struct stream* next;
+  struct device* device;
   struct stream *busier, *idler; /* the list of those that have work */
   struct work *first, *last;
   uint64_t put_in, finished;
@@ -69,20 +74,26 @@ struct stream {
   int priority;
 };
 
-static struct stream legacy;
-static struct stream* streams = &legacy; /* all there are; none is ever let go */
+static struct stream* streams; /* all there are but the legacy ones; none is ever let go */
 static struct stream busy = {.busier = &busy, .idler = &busy};
-static __thread struct stream* own;
 static int running;
 
-/* Memory of the device, to know it by its address. */
+/* Its address is that of its context, its memory pool and its modules. */
+static struct device {
+  struct stream legacy;
+  size_t used_memory;
+} devices[most_devices];
+static __thread struct device* current;
+static __thread struct stream* own[most_devices];
+
+/* Memory of a device, to know it by its address. */
 struct block {
   struct block* next;
+  struct device* device;
   char* begin;
   size_t bytes;
 };
 static struct block* blocks;
-static size_t used_memory;
 
 static void let_go(struct mark* mark) {
   if (mark && --mark->users == 0) free(mark);
@@ -108,7 +119,7 @@ static void give_back(char* pointer) {
   while (*link && (*link)->begin != pointer) link = &(*link)->next;
   struct block* block = *link;
   *link = block->next;
-  used_memory -= block->bytes;
+  block->device->used_memory -= block->bytes;
   pthread_mutex_unlock(&mutex);
   memset(block->begin, 0xDD, block->bytes);
   free(block->begin);
@@ -201,6 +212,7 @@ static void* serve(void* nothing) {
 
 static struct stream* new_stream(unsigned flags, int priority) {
   struct stream* stream = calloc(1, sizeof *stream);
+  stream->device = current;
   stream->flags = flags;
   stream->priority = priority;
   pthread_mutex_lock(&mutex);
@@ -210,14 +222,23 @@ static struct stream* new_stream(unsigned flags, int priority) {
   return stream;
 }
 
+/* The default streams are those of the current context. */
 static struct stream* stream_of(void* handle) {
-  if (handle == (void*)1) return &legacy;
+  if (handle == (void*)1) return &current->legacy;
   if (handle != (void*)2) return handle;
-  if (!own) own = new_stream(0, 0);
-  return own;
+  struct stream** mine = &own[current - devices];
+  if (!*mine) *mine = new_stream(0, 0);
+  return *mine;
 }
 
-static int is_blocking(const struct stream* stream) { return stream != &legacy && !(stream->flags & 1); }
+static int is_legacy(const struct stream* stream) { return stream == &stream->device->legacy; }
+
+static int is_blocking(const struct stream* stream) { return !is_legacy(stream) && !(stream->flags & 1); }
+
+/* Whether the legacy stream comes after the other. */
+static int leads(const struct stream* other, const struct stream* legacy) {
+  return other->device == legacy->device && is_blocking(other);
+}
 
 /* Puts a copy of the work into the stream. `mark` is taken over. */
 static void put(struct stream* stream, struct work work) {
@@ -228,17 +249,17 @@ static void put(struct stream* stream, struct work work) {
     pthread_t thread;
     running = pthread_create(&thread, NULL, serve, NULL) == 0 && pthread_detach(thread) == 0;
   }
-  if (stream == &legacy) {
+  if (is_legacy(stream)) {
     for (struct stream* other = busy.idler; other != &busy; other = other->idler)
-      made->after_count += (size_t)is_blocking(other);
+      made->after_count += (size_t)leads(other, stream);
     made->after = calloc(made->after_count + 1, sizeof *made->after);
     size_t i = 0;
     for (struct stream* other = busy.idler; other != &busy; other = other->idler)
-      if (is_blocking(other)) made->after[i++] = (struct prerequisite){other, other->put_in};
+      if (leads(other, stream)) made->after[i++] = (struct prerequisite){other, other->put_in};
   } else if (is_blocking(stream)) {
     made->after_count = 1;
     made->after = calloc(1, sizeof *made->after);
-    made->after[0] = (struct prerequisite){&legacy, legacy.put_in};
+    made->after[0] = (struct prerequisite){&stream->device->legacy, stream->device->legacy.put_in};
   }
   ++stream->put_in;
   if (!stream->first && (made->kind == record || made->kind == wait) && ready(made)) {
@@ -259,9 +280,9 @@ static void put(struct stream* stream, struct work work) {
 /* With the lock. Of the legacy stream, also what it comes after. */
 static int is_idle(const struct stream* stream) {
   if (stream->finished < stream->put_in) return 0;
-  if (stream != &legacy) return 1;
+  if (!is_legacy(stream)) return 1;
   for (const struct stream* other = busy.idler; other != &busy; other = other->idler)
-    if (is_blocking(other)) return 0;
+    if (leads(other, stream)) return 0;
   return 1;
 }
 
@@ -283,10 +304,19 @@ static int query_event(const struct event* event, int block) {
 }
 
 static void synchronize_all(void) {
-  for (struct stream* stream = streams; stream; stream = stream->next) query_stream(stream, 1);
+  query_stream(&current->legacy, 1);
+  for (struct stream* stream = streams; stream; stream = stream->next)
+    if (stream->device == current) query_stream(stream, 1);
 }
 
-static void put_record(struct event* event, struct stream* stream) {
+static struct event* new_event(void) {
+  struct event* event = calloc(1, sizeof *event);
+  event->device = current;
+  return event;
+}
+
+static int put_record(struct event* event, struct stream* stream) {
+  if (event->device != stream->device) return invalid_handle;
   struct mark* mark = calloc(1, sizeof *mark);
   mark->users = 2;
   pthread_mutex_lock(&mutex);
@@ -294,6 +324,7 @@ static void put_record(struct event* event, struct stream* stream) {
   event->mark = mark;
   pthread_mutex_unlock(&mutex);
   put(stream, (struct work){.kind = record, .mark = mark});
+  return 0;
 }
 
 static void put_wait(struct stream* stream, const struct event* event) {
@@ -304,30 +335,32 @@ static void put_wait(struct stream* stream, const struct event* event) {
   if (mark) put(stream, (struct work){.kind = wait, .mark = mark});
 }
 
-static int allocate(uint64_t* memory, size_t bytes) {
+static int allocate(uint64_t* memory, size_t bytes, struct device* device) {
   struct block* block = calloc(1, sizeof *block);
+  block->device = device;
   block->begin = aligned_alloc(512, (bytes + 511) / 512 * 512);
   block->bytes = (bytes + 511) / 512 * 512;
   memset(block->begin, 0xCD, block->bytes);
   pthread_mutex_lock(&mutex);
   block->next = blocks;
   blocks = block;
-  used_memory += block->bytes;
-  const int fits = used_memory <= total_memory;
+  device->used_memory += block->bytes;
+  const int fits = device->used_memory <= total_memory;
   pthread_mutex_unlock(&mutex);
   *memory = (uint64_t)(uintptr_t)block->begin;
   if (!fits) give_back(block->begin);
   return fits ? 0 : out_of_memory;
 }
 
-static int type_of(uint64_t pointer) {
-  int type = 0;
+/* Whose memory it is; null: the host's. */
+static struct device* device_of(uint64_t pointer) {
+  struct device* found = NULL;
   pthread_mutex_lock(&mutex);
   for (const struct block* block = blocks; block; block = block->next)
     if ((char*)(uintptr_t)pointer >= block->begin && (char*)(uintptr_t)pointer < block->begin + block->bytes)
-      type = device_memory;
+      found = block->device;
   pthread_mutex_unlock(&mutex);
-  return type;
+  return found;
 }
 
 static void put_set(uint64_t to, uint64_t value, size_t itemsize, size_t count, void* stream) {
@@ -338,11 +371,20 @@ static void put_set(uint64_t to, uint64_t value, size_t itemsize, size_t count, 
 
 /* Kernels, known by their names: copy_4 and fill_4 for elements of four bytes. */
 struct function {
+  struct device* device;
   char name[64];
 };
 
-static void put_kernel(const struct function* function, void** parameters, void* stream) {
+static struct function* new_function(struct device* device, const char* name) {
+  struct function* function = calloc(1, sizeof *function);
+  function->device = device;
+  strncpy(function->name, name, sizeof function->name - 1);
+  return function;
+}
+
+static int put_kernel(const struct function* function, void** parameters, void* stream) {
   struct work work = {.kind = idle};
+  if (function->device != stream_of(stream)->device) return invalid_handle;
   const char* size = strrchr(function->name, '_');
   if (strncmp(function->name, "copy_", 5) == 0) {
     work.kind = copy_elements;
@@ -364,4 +406,5 @@ static void put_kernel(const struct function* function, void** parameters, void*
     work.itemsize = (size_t)atoi(size + 1);
   }
   put(stream_of(stream), work);
+  return 0;
 }

@@ -4,6 +4,7 @@
  * a GPU can be tested, and in addition which functions are looked for, how often they are called, and what becomes of
  * an error.
  *
+ * FAKE_DEVICES=2        how many GPUs there are, two at most; 1 otherwise
  * FAKE_VERSION=11080    the version of CUDA that it says it has; 13000 otherwise
  * FAKE_MISSING=name     a function that it lacks
  * FAKE_FAILS=name:700   a function that answers with an error
@@ -41,9 +42,10 @@ long calls(const char* name) {
 
 /* The functions of the driver */
 
-static int context;
-static __thread void* current;
-static int pool;
+static int device_count(void) {
+  const char* wanted = getenv("FAKE_DEVICES");
+  return wanted && atoi(wanted) == most_devices ? most_devices : 1;
+}
 
 #define FUNCTION(name, parameters, body) \
   static int name parameters {           \
@@ -59,7 +61,7 @@ FUNCTION(cuGetErrorString, (int code, const char** text), (void)code; *text = "a
 FUNCTION(cuDriverGetVersion, (int* version), const char* wanted = getenv("FAKE_VERSION");
          *version = wanted ? atoi(wanted) : 13000)
 FUNCTION(cuDeviceGet, (int* device, int ordinal), *device = ordinal)
-FUNCTION(cuDeviceGetCount, (int* count), *count = 1)
+FUNCTION(cuDeviceGetCount, (int* count), *count = device_count())
 FUNCTION(cuDeviceGetName, (char* name, int length, int device), (void)device;
          strncpy(name, "Simulated GPU", (size_t)length))
 FUNCTION(cuDeviceTotalMem, (size_t* bytes, int device), (void)device; *bytes = total_memory)
@@ -67,14 +69,15 @@ FUNCTION(cuDeviceTotalMem, (size_t* bytes, int device), (void)device; *bytes = t
 FUNCTION(cuDeviceGetAttribute, (int* value, int which, int device), (void)device; *value = which == 75   ? 9
                                                                                            : which == 97 ? 232448
                                                                                                          : 0)
-FUNCTION(cuDeviceCanAccessPeer, (int* can, int device, int peer), (void)device; (void)peer; *can = 0)
-FUNCTION(cuDevicePrimaryCtxRetain, (void** made, int device), (void)device; *made = &context)
+FUNCTION(cuDeviceCanAccessPeer, (int* can, int device, int peer), *can = device != peer)
+FUNCTION(cuDevicePrimaryCtxRetain, (void** made, int device), devices[device].legacy.device = *made = &devices[device])
 FUNCTION(cuCtxGetCurrent, (void** found), *found = current)
 FUNCTION(cuCtxSetCurrent, (void* wanted), current = wanted)
 FUNCTION(cuCtxSynchronize, (void), synchronize_all())
 FUNCTION(cuMemGetInfo, (size_t* available, size_t* total), *total = total_memory; pthread_mutex_lock(&mutex);
-         *available = total_memory - used_memory; pthread_mutex_unlock(&mutex))
+         *available = total_memory - current->used_memory; pthread_mutex_unlock(&mutex))
 FUNCTION(cuStreamCreateWithPriority, (void** stream, unsigned flags, int priority),
+         if (!current) return invalid_context;
          *stream = new_stream(flags, priority < -5  ? -5
                                      : priority > 0 ? 0
                                                     : priority))
@@ -87,26 +90,29 @@ FUNCTION(cuStreamGetPriority, (void* stream, int* priority), *priority = stream_
 FUNCTION(cuStreamGetFlags, (void* stream, unsigned* flags), *flags = stream_of(stream)->flags)
 FUNCTION(cuStreamGetCtx, (void* stream, void** found), int known = 0;
          for (struct stream* other = streams; other; other = other->next) known |= other == stream;
-         if (!known) return invalid_value; *found = &context)
-FUNCTION(cuEventCreate, (void** event, unsigned flags), (void)flags; *event = calloc(1, sizeof(struct event)))
+         if (!known) return invalid_value; *found = ((struct stream*)stream)->device)
+FUNCTION(cuEventCreate, (void** event, unsigned flags), (void)flags; if (!current) return invalid_context;
+         *event = new_event())
 FUNCTION(cuEventDestroy, (void* event), (void)event)
-FUNCTION(cuEventRecord, (void* event, void* stream), put_record(event, stream_of(stream)))
+FUNCTION(cuEventRecord, (void* event, void* stream), return put_record(event, stream_of(stream)))
 FUNCTION(cuEventQuery, (void* event), return query_event(event, 0))
 FUNCTION(cuEventSynchronize, (void* event), return query_event(event, 1))
 FUNCTION(cuEventElapsedTime, (float* milliseconds, void* begin, void* end),
          *milliseconds = (float)(((struct event*)end)->mark->milliseconds - ((struct event*)begin)->mark->milliseconds))
-FUNCTION(cuMemPoolCreate, (void** made, const void* properties), (void)properties; *made = &pool)
+/* 12 bytes into the properties: the ordinal. */
+FUNCTION(cuMemPoolCreate, (void** made, const void* properties), *made = &devices[((const int*)properties)[3]])
 FUNCTION(cuMemPoolSetAttribute, (void* which, int name, void* value), (void)which; (void)name; (void)value)
 FUNCTION(cuMemPoolGetAttribute, (void* which, int name, uint64_t* value), (void)which; (void)name; *value = 0)
 FUNCTION(cuMemPoolTrimTo, (void* which, size_t bytes), (void)which; (void)bytes)
 FUNCTION(cuMemPoolSetAccess, (void* which, const void* access, size_t count), (void)which; (void)access; (void)count)
-FUNCTION(cuMemAllocFromPoolAsync, (uint64_t* memory, size_t bytes, void* which, void* stream), (void)which;
-         (void)stream; return allocate(memory, bytes))
+FUNCTION(cuMemAllocFromPoolAsync, (uint64_t* memory, size_t bytes, void* which, void* stream), (void)stream;
+         return allocate(memory, bytes, which))
 FUNCTION(cuMemFreeAsync, (uint64_t memory, void* stream),
          put(stream_of(stream), (struct work){.kind = free_memory, .to = (char*)(uintptr_t)memory}))
 FUNCTION(cuPointerGetAttributes, (unsigned count, const int* asked, void** answers, uint64_t pointer), (void)count;
-         (void)asked; *(unsigned*)answers[0] = (unsigned)type_of(pointer); *(unsigned*)answers[1] = 0;
-         *(int*)answers[2] = 0)
+         (void)asked; const struct device* found = device_of(pointer);
+         *(unsigned*)answers[0] = found ? device_memory : 0; *(unsigned*)answers[1] = 0;
+         *(int*)answers[2] = found ? (int)(found - devices) : 0)
 FUNCTION(cuMemHostAlloc, (void** memory, size_t bytes, unsigned flags), (void)flags;
          *memory = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096))
 FUNCTION(cuMemFreeHost, (void* memory), free(memory))
@@ -124,11 +130,9 @@ FUNCTION(cuMemsetD32Async, (uint64_t to, unsigned value, size_t count, void* str
          put_set(to, value, 4, count, stream))
 FUNCTION(cuModuleLoadDataEx, (void** module, const void* image, unsigned count, void* options, void* values),
          (void)image;
-         (void)count; (void)options; (void)values; *module = &context)
+         (void)count; (void)options; (void)values; if (!current) return invalid_context; *module = current)
 FUNCTION(cuModuleUnload, (void* module), (void)module)
-FUNCTION(cuModuleGetFunction, (void** function, void* module, const char* name), (void)module;
-         struct function* made = calloc(1, sizeof *made); strncpy(made->name, name, sizeof made->name - 1);
-         *function = made)
+FUNCTION(cuModuleGetFunction, (void** function, void* module, const char* name), *function = new_function(module, name))
 /* 0: the most threads of a block. */
 FUNCTION(cuFuncGetAttribute, (int* value, int which, void* function), (void)function; *value = which == 0 ? 1024 : 0)
 FUNCTION(cuFuncSetAttribute, (void* function, int which, int value), (void)function; (void)which; (void)value)
@@ -143,7 +147,7 @@ FUNCTION(cuLaunchKernel,
           void* stream, void** parameters, void** extra),
          (void)x;
          (void)y; (void)z; (void)a; (void)b; (void)c; (void)shared; (void)extra;
-         put_kernel(function, parameters, stream))
+         return put_kernel(function, parameters, stream))
 FUNCTION(cuLaunchKernelEx, (void), return invalid_value)
 
 #define ENTRY(name) {#name, (void*)name}
