@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
 from typing import Any
 
-from harness import FOLDER, ROUNDS, WARM_UP, AbsentError, Case, Counted, SetUp, Timed, implementation
+from harness import FOLDER, ROUNDS, AbsentError, Case, Counted, SetUp, Timed, implementation
 
 import anabranch as ab
 
@@ -94,7 +94,7 @@ def in_threads(bodies: Sequence[Callable[[int], object]], drain: Callable[[], ob
             drain()
             return (max(end for _, end in times) - min(begin for begin, _ in times)) / (calls * len(bodies))
 
-        yield Counted(measure, THREAD_CALLS, "ns", rounds=ROUNDS, warm=THREAD_CALLS // WARM_UP)
+        yield Counted(measure, THREAD_CALLS, "ns", rounds=ROUNDS, warms_up=True)
 
 
 def pipeline_case(push: Callable[[Any], object], lanes: Sequence[Any], wait: Callable[[Any], object]) -> Case:

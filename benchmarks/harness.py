@@ -2,8 +2,8 @@
 
 A benchmark has one ID. Each implementation of it, ours and every twin, is a generator function that sets up, yields a
 `Case` and tears down. All implementations of an ID are measured in turn, one batch each, so that what disturbs one
-disturbs all; what is compared is the ratio of their medians. Before each batch comes a part of it that does not count,
-since the caches are full of what another implementation needed: the value is that of a call in a loop of such calls.
+disturbs all; what is compared is the ratio of their medians. Before each batch comes one that does not count, since the
+caches are full of what another implementation needed: the value is that of a call in a loop of such calls.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 OURS = "anabranch"
 ROUNDS = 51
-WARM_UP = 4  # a quarter of each batch comes before it
 QUICK_ROUNDS = 2
 QUICK_CALLS = 3
 
@@ -45,7 +44,7 @@ class Case:
     rounds: int
 
     def warm_up(self) -> None:
-        """Do a part of what is measured."""
+        """Do once what is measured."""
 
     def sample(self, quick: bool) -> float:
         """Measure once."""
@@ -66,7 +65,7 @@ class Timed(Case):
     unit: str = "ns"
 
     def warm_up(self) -> None:
-        self.batch(max(1, self.calls // WARM_UP))
+        self.batch(self.calls)
         self.drain()
 
     def sample(self, quick: bool) -> float:
@@ -80,17 +79,17 @@ class Timed(Case):
 
 @dataclass(frozen=True)
 class Counted(Case):
-    """Whatever `measure(count)` returns, in a unit of its own. `warm`: the count of what comes before it, if any."""
+    """Whatever `measure(count)` returns, in a unit of its own. `warms_up`: it is done once before."""
 
     measure: Callable[[int], float]
     count: int
     unit: str
     rounds: int = 3
-    warm: int = 0
+    warms_up: bool = False
 
     def warm_up(self) -> None:
-        if self.warm:
-            self.measure(self.warm)
+        if self.warms_up:
+            self.measure(self.count)
 
     def sample(self, quick: bool) -> float:
         return self.measure(min(self.count, QUICK_CALLS) if quick else self.count)

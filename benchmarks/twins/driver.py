@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gpu import CHUNKS, PIPELINE_ROUNDS, PREFIX, PTX, THREAD_CALLS, on_gpu
-from harness import FOLDER, ROUNDS, WARM_UP, AbsentError, Case, Counted
+from harness import FOLDER, ROUNDS, AbsentError, Case, Counted
 
 SOURCE = Path(__file__).with_suffix(".c")
 BUILD = FOLDER.parent / "build" / "benchmarks"
@@ -118,7 +118,7 @@ def register(identifier: str, calls: int, rounds: int) -> None:
             return value.value
 
         check(library.twin_open(name))
-        yield Counted(measure, calls, "ns", rounds=rounds, warm=calls // WARM_UP)
+        yield Counted(measure, calls, "ns", rounds=rounds, warms_up=True)
         check(library.twin_close(name))
 
 
