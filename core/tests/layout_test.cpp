@@ -102,6 +102,66 @@ TEST(merged_has_the_same_elements_in_fewer_dimensions) {
   CHECK_EQUAL(every_second.merged().ndim, 1);
 }
 
+TEST(overlap_is_that_of_the_bytes) {
+  std::mt19937 random(8);
+  std::byte memory[1];
+  int overlapping = 0;
+  for (int round = 0; round < 20000; ++round) {
+    const RandomArray a(random, 1 + round % 5, Overlap::allowed);
+    const RandomArray b(random, 1 + round % 3, Overlap::allowed);
+    const auto distance = static_cast<std::ptrdiff_t>(random() % 41) - 20;
+    std::set<std::ptrdiff_t> bytes;
+    for (const std::ptrdiff_t place : places(a.layout)) {
+      for (int i = 0; i < a.layout.itemsize; ++i) bytes.insert(place + i);
+    }
+    bool expected = false;
+    for (const std::ptrdiff_t place : places(b.layout)) {
+      for (int i = 0; i < b.layout.itemsize; ++i) expected |= bytes.count(distance + place + i) != 0;
+    }
+    CHECK_EQUAL(overlap(memory, a.layout, memory + distance, b.layout), expected);
+    overlapping += expected;
+  }
+  CHECK(overlapping > 2000 && overlapping < 18000);
+}
+
+// Rows [first, first + count) with a step, and columns likewise, of a matrix of a million by a million.
+struct Slice {
+  std::int64_t first, step, count;
+};
+
+std::pair<const std::byte*, Layout> slice(Slice rows, Slice columns) {
+  constexpr std::int64_t row = 8 * 1'000'000;
+  Layout layout;
+  layout.ndim = 2;
+  layout.itemsize = 8;
+  layout.shape[0] = rows.count;
+  layout.strides[0] = rows.step * row;
+  layout.shape[1] = columns.count;
+  layout.strides[1] = columns.step * 8;
+  const std::int64_t first = rows.first * row + columns.first * 8;
+  return {reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(first + (std::int64_t{1} << 20))), layout};
+}
+
+TEST(overlap_of_large_slices_is_exact) {
+  const auto both = [](std::pair<const std::byte*, Layout> a, std::pair<const std::byte*, Layout> b) {
+    CHECK_EQUAL(overlap(a.first, a.second, b.first, b.second), overlap(b.first, b.second, a.first, a.second));
+    return overlap(a.first, a.second, b.first, b.second);
+  };
+  const Slice all{0, 1, 1'000'000};
+  const Slice even{0, 2, 500'000};
+  const Slice odd{1, 2, 500'000};
+  CHECK(!both(slice(all, even), slice(all, odd)));
+  CHECK(!both(slice(even, all), slice(odd, all)));
+  CHECK(!both(slice(even, even), slice(even, odd)));
+  CHECK(both(slice(even, even), slice(all, all)));
+  CHECK(!both(slice(all, {0, 1, 500'000}), slice(all, {500'000, 1, 500'000})));
+  CHECK(both(slice(all, {0, 1, 500'001}), slice(all, {500'000, 1, 500'000})));
+  CHECK(!both(slice(all, {0, 3, 333'333}), slice(all, {1, 6, 166'666})));
+  CHECK(both(slice(all, {0, 3, 333'333}), slice(all, {1, 2, 499'999})));
+  CHECK(!both(slice({7, 1, 1}, all), slice({8, 1, 900'000}, {3, 5, 199'999})));
+  CHECK(!both(slice({999'999, -2, 500'000}, all), slice(even, {999'999, -1, 1'000'000})));
+}
+
 TEST(copies_made_on_the_spot) {
   std::mt19937 random(6);
   for (int round = 0; round < 5000; ++round) {

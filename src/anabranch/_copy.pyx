@@ -7,7 +7,7 @@ from libc.string cimport memcmp
 
 from anabranch._array cimport Array, as_array
 from anabranch._core cimport Access as MemoryAccess
-from anabranch._core cimport CStream, Layout, MemoryKind, Point, row_major, synchronize_point
+from anabranch._core cimport CStream, Layout, MemoryKind, Point, byte_t, overlap, row_major, synchronize_point
 from anabranch._current cimport as_stream
 from anabranch._device cimport DeviceBase
 from anabranch._dtype cimport Item, element_type, encode
@@ -42,10 +42,7 @@ cdef int enqueue_copy(
 
 
 cdef bint _overlap(Array a, Array b) noexcept:
-    cdef int64_t a_low = 0, a_high = 0, b_low = 0, b_high = 0
-    a.layout.extent(a_low, a_high)
-    b.layout.extent(b_low, b_high)
-    return a.data + a_low < b.data + b_high and b.data + b_low < a.data + a_high
+    return overlap(<byte_t*>a.data, a.layout, <byte_t*>b.data, b.layout)
 
 
 cdef bint _same_shape(Array a, Array b) noexcept:

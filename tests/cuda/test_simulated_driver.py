@@ -152,6 +152,16 @@ COSTS = {
         "ab.copy(a, b, stream=stream)",
         {"cuMemcpyAsync": 1},
     ),
+    "a copy between views that share no byte": (
+        "a = ab.zeros((8, 8), stream=stream)",
+        "ab.copy(a[:, ::2], a[:, 1::2], stream=stream)",
+        {"cuLaunchKernel": 1},
+    ),
+    "a copy between views that overlap": (
+        "a = ab.zeros((8, 8), stream=stream)",
+        "ab.copy(a[1:], a[:-1], stream=stream)",
+        {"cuMemAllocFromPoolAsync": 1, "cuMemFreeAsync": 1, "cuMemcpyAsync": 2},
+    ),
 }
 
 # Besides asking which context is current.

@@ -52,6 +52,10 @@ struct Layout {
 // in bytes over 2^63 - 1.
 Layout row_major(int ndim, const std::int64_t* shape, std::int64_t itemsize);
 
+// Whether elements of two arrays share a byte of memory. Exact for views made by slices, of whatever step; where
+// finding it out would take too long, true.
+bool overlap(const std::byte* a, const Layout& a_layout, const std::byte* b, const Layout& b_layout) noexcept;
+
 class Backend;
 
 // A range of the row-major elements of an array.
