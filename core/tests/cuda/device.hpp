@@ -17,6 +17,14 @@ inline CudaBackend& device() {
   return *device;
 }
 
+// Another one.
+inline CudaBackend& second_device() {
+  const Installation& found = installation();
+  if (found.devices < 2) check::skip("there are no two GPUs");
+  static auto* const device = new CudaBackend(1, 1);
+  return *device;
+}
+
 // Contiguous bytes at a pointer.
 inline Elements bytes(const void* pointer, std::size_t count) {
   const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
