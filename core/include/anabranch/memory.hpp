@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -39,7 +40,7 @@ struct HostSource {
 struct ByteRange {
   std::size_t low = 0;
   std::size_t high = 0;
-  bool overlaps(const ByteRange& other) const noexcept { return low < other.high && other.low < high; }
+  bool overlaps(const ByteRange& other) const noexcept { return std::max(low, other.low) < std::min(high, other.high); }
   bool operator==(const ByteRange&) const = default;
 };
 

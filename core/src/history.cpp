@@ -1,0 +1,68 @@
+#include "anabranch/history.hpp"
+
+#include <algorithm>
+
+namespace anabranch {
+namespace {
+
+bool writes(Access access) noexcept { return access != Access::read; }
+
+bool equal(const Layout& a, const Layout& b) noexcept {
+  return a.ndim == b.ndim && a.itemsize == b.itemsize && std::equal(a.shape, a.shape + a.ndim, b.shape) &&
+         std::equal(a.strides, a.strides + a.ndim, b.strides);
+}
+
+}  // namespace
+
+Footprint::Footprint(std::int64_t first, const Layout& layout) {
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+  layout.extent(low, high);
+  bytes_ = {static_cast<std::size_t>(first + low), static_cast<std::size_t>(first + high)};
+  if (!layout.contiguous()) elements_ = make_ref<Elements>(first, layout.merged());
+}
+
+bool Footprint::overlaps(const Footprint& other) const noexcept {
+  if (!bytes_.overlaps(other.bytes_)) return false;
+  if (!elements_ && !other.elements_) return true;
+  // Where the block itself lies does not matter.
+  const auto place = [](const Footprint& footprint) {
+    const auto first =
+        footprint.elements_ ? footprint.elements_->first : static_cast<std::int64_t>(footprint.bytes_.low);
+    return reinterpret_cast<const std::byte*>(first);
+  };
+  const auto layout = [](const Footprint& footprint) {
+    if (footprint.elements_) return footprint.elements_->layout;
+    const auto size = static_cast<std::int64_t>(footprint.bytes_.high - footprint.bytes_.low);
+    return row_major(1, &size, 1);
+  };
+  return overlap(place(*this), layout(*this), place(other), layout(other));
+}
+
+bool Footprint::contains(const Footprint& other) const noexcept {
+  if (other.bytes_.low < bytes_.low || other.bytes_.high > bytes_.high) return other.bytes_.low == other.bytes_.high;
+  if (!elements_) return true;
+  // Of equal layouts within each other's range, both begin at the same byte.
+  return other.elements_ && equal(elements_->layout, other.elements_->layout);
+}
+
+std::vector<History::Entry> History::conflicts(const Lane& lane, Access access, const Footprint& where) const {
+  std::vector<Entry> found;
+  for (const Entry& entry : entries_) {
+    if (!writes(access) && !writes(entry.access)) continue;
+    if (lane.follows(entry.when) || !entry.where.overlaps(where)) continue;
+    found.push_back(entry);
+  }
+  return found;
+}
+
+// Whoever is not known to come after a forgotten access is not known to come after this one either, and this one
+// conflicts with all that the forgotten one does.
+void History::note(const Lane& lane, Moment when, Access access, const Footprint& where) {
+  std::erase_if(entries_, [&](const Entry& entry) {
+    return (writes(access) || !writes(entry.access)) && where.contains(entry.where) && lane.follows(entry.when);
+  });
+  entries_.push_back({std::move(when), access, where});
+}
+
+}  // namespace anabranch

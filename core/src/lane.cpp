@@ -1,0 +1,76 @@
+#include "anabranch/lane.hpp"
+
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace anabranch {
+namespace {
+
+// Those that nobody goes by any more, each with where it ended, and how many there are in all.
+struct Numbers {
+  std::mutex mutex;
+  std::vector<std::pair<std::uint32_t, Point>> free;
+  std::uint32_t count = 0;
+};
+
+// Never destroyed: the last lanes may go after every destructor has run.
+Numbers& numbers() {
+  static auto* const numbers = new Numbers;
+  return *numbers;
+}
+
+}  // namespace
+
+Ref<LaneNumber> LaneNumber::take() {
+  Numbers& all = numbers();
+  std::lock_guard lock(all.mutex);
+  std::pair<std::uint32_t, Point> taken{all.count, 0};
+  if (all.free.empty()) {
+    ++all.count;
+  } else {
+    taken = all.free.back();
+    all.free.pop_back();
+  }
+  return Ref<LaneNumber>::take(new LaneNumber(taken.first, taken.second));
+}
+
+LaneNumber::~LaneNumber() {
+  Numbers& all = numbers();
+  std::lock_guard lock(all.mutex);
+  all.free.emplace_back(value, last);
+}
+
+Lane::~Lane() { number_->last = count_; }
+
+Moment Lane::advance() {
+  std::lock_guard guard(lock_);
+  return {number_, ++count_};
+}
+
+Past Lane::past() const {
+  std::lock_guard guard(lock_);
+  return {clock_, number_->value, count_};
+}
+
+void Lane::follow(const Past& past) {
+  std::lock_guard guard(lock_);
+  clock_.learn(past.clock);
+  if (past.lane != number_->value) clock_.learn(past.lane, past.count);
+}
+
+bool Lane::follows(const Moment& moment) const {
+  std::lock_guard guard(lock_);
+  return moment.lane == number_ || clock_.covers(moment.lane->value, moment.count);
+}
+
+void Lane::restart() {
+  Ref<LaneNumber> before = LaneNumber::take();
+  std::lock_guard guard(lock_);
+  number_->last = count_;
+  std::swap(before, number_);
+  count_ = number_->first;
+  clock_ = Clock();
+}
+
+}  // namespace anabranch

@@ -1,0 +1,219 @@
+// Conflicts found by clocks, against a model that searches the graph of what happens before what.
+#include "anabranch/history.hpp"
+
+#include <memory>
+#include <random>
+#include <set>
+
+#include "check.hpp"
+#include "random_layout.hpp"
+
+namespace anabranch {
+namespace {
+
+using namespace check;
+
+constexpr std::size_t block_bytes = 24;
+
+Footprint range(std::size_t low, std::size_t high) { return Footprint({low, high}); }
+
+// An access, with the bytes it touches, as plainly as can be.
+struct Touch {
+  std::size_t operation;
+  bool writes;
+  std::set<std::ptrdiff_t> bytes;
+};
+
+// Streams, tasks, events and blocks of memory, once as they are and once as a graph of operations.
+class Program {
+ public:
+  explicit Program(unsigned seed) : random_(seed) {
+    for (int i = 0; i < 5; ++i) begin_lane();
+    events_.resize(3);
+    blocks_.resize(2);
+  }
+
+  void step() {
+    const std::size_t kind = below(10);
+    if (kind < 5) return access();
+    Line& line = lines_[below(lines_.size())];
+    Mark& event = events_[below(events_.size())];
+    if (kind == 5) {
+      event = {line.lane->past(), line.ends()};
+    } else if (kind == 6) {
+      line.lane->follow(event.past);
+      line.after.insert(event.ends.begin(), event.ends.end());
+    } else if (kind == 7) {
+      const Line& other = lines_[below(lines_.size())];
+      line.lane->follow(other.lane->past());
+      const std::set<std::size_t> ends = other.ends();
+      line.after.insert(ends.begin(), ends.end());
+    } else if (kind == 8 && lines_.size() > 1) {
+      lines_.erase(lines_.begin() + static_cast<std::ptrdiff_t>(below(lines_.size())));
+      begin_lane();
+    } else if (kind == 9) {
+      line.lane->restart();
+      line.after.clear();
+      line.last.clear();
+    }
+  }
+
+  int conflicts = 0;
+  int clean = 0;
+
+ private:
+  struct Line {
+    std::unique_ptr<Lane> lane = std::make_unique<Lane>();
+    std::set<std::size_t> after;  // what the next operation waits for
+    std::set<std::size_t> last;   // the newest operation
+
+    std::set<std::size_t> ends() const {
+      std::set<std::size_t> all = after;
+      all.insert(last.begin(), last.end());
+      return all;
+    }
+  };
+  struct Mark {
+    Past past;
+    std::set<std::size_t> ends;
+  };
+  struct Block {
+    History history;
+    std::vector<Touch> touches;
+  };
+
+  std::size_t below(std::size_t bound) { return random_() % bound; }
+
+  void begin_lane() { lines_.emplace_back(); }
+
+  // Whether one operation comes before what comes after `ends`.
+  bool before(std::size_t operation, const std::set<std::size_t>& ends) const {
+    std::set<std::size_t> seen = ends;
+    std::vector<std::size_t> open(ends.begin(), ends.end());
+    while (!open.empty()) {
+      const std::size_t next = open.back();
+      open.pop_back();
+      if (next == operation) return true;
+      for (const std::size_t earlier : graph_[next]) {
+        if (seen.insert(earlier).second) open.push_back(earlier);
+      }
+    }
+    return false;
+  }
+
+  void access() {
+    Line& line = lines_[below(lines_.size())];
+    Block& block = blocks_[below(blocks_.size())];
+    const auto access = static_cast<Access>(1 + below(3));
+    Touch touch{graph_.size(), access != Access::read, {}};
+    std::unique_ptr<Footprint> where;
+    if (below(2)) {
+      const std::size_t low = below(block_bytes);
+      const std::size_t high = low + 1 + below(block_bytes - low);
+      where = std::make_unique<Footprint>(range(low, high));
+      for (std::size_t byte = low; byte < high; ++byte) touch.bytes.insert(static_cast<std::ptrdiff_t>(byte));
+    } else {
+      RandomArray array(random_, 1 + static_cast<std::int64_t>(below(3)), Overlap::allowed);
+      where = std::make_unique<Footprint>(static_cast<std::int64_t>(array.first), array.layout);
+      for (std::int64_t i = 0; i < array.layout.size(); ++i) {
+        const std::ptrdiff_t place = element(array.elements(0), i) - array.memory.data();
+        for (std::int64_t k = 0; k < array.layout.itemsize; ++k) touch.bytes.insert(place + k);
+      }
+    }
+    const std::set<std::size_t> ends = line.ends();
+    bool expected = false;
+    for (const Touch& other : block.touches) {
+      const bool shares = std::any_of(other.bytes.begin(), other.bytes.end(),
+                                      [&touch](std::ptrdiff_t byte) { return touch.bytes.count(byte) != 0; });
+      expected |= shares && (touch.writes || other.writes) && !before(other.operation, ends);
+    }
+    CHECK_EQUAL(!block.history.conflicts(*line.lane, access, *where).empty(), expected);
+    (expected ? conflicts : clean) += 1;
+    block.history.note(*line.lane, line.lane->advance(), access, *where);
+    graph_.push_back(ends);
+    line.after.clear();
+    line.last = {touch.operation};
+    block.touches.push_back(std::move(touch));
+  }
+
+  std::mt19937 random_;
+  std::vector<Line> lines_;
+  std::vector<Mark> events_;
+  std::vector<Block> blocks_;
+  std::vector<std::set<std::size_t>> graph_;  // of each operation, those that it comes right after
+};
+
+TEST(conflicts_are_those_of_the_graph) {
+  int conflicts = 0;
+  int clean = 0;
+  for (unsigned seed = 0; seed < 3000; ++seed) {
+    Program program(seed);
+    for (int step = 0; step < 50; ++step) program.step();
+    conflicts += program.conflicts;
+    clean += program.clean;
+  }
+  CHECK(conflicts > 10'000 && clean > 10'000);
+}
+
+TEST(an_event_keeps_what_its_record_found) {
+  Lane a;
+  Lane b;
+  History history;
+  history.note(a, a.advance(), Access::write, range(0, 8));
+  const Past record = a.past();
+  history.note(a, a.advance(), Access::write, range(8, 16));
+  b.follow(record);
+  CHECK(history.conflicts(b, Access::read, range(0, 8)).empty());
+  CHECK_EQUAL(history.conflicts(b, Access::read, range(0, 9)).size(), 1U);
+}
+
+TEST(a_record_used_again_is_another_lane) {
+  Lane a;
+  Lane b;
+  History history;
+  history.note(a, a.advance(), Access::write, range(0, 8));
+  a.restart();
+  CHECK_EQUAL(history.conflicts(a, Access::read, range(0, 8)).size(), 1U);
+  a.advance();
+  b.follow(a.past());
+  CHECK_EQUAL(history.conflicts(b, Access::read, range(0, 8)).size(), 1U);
+}
+
+TEST(a_number_taken_over_tells_nothing_of_the_new_lane) {
+  Lane reader;
+  for (const bool ends : {false, true}) {
+    auto before = std::make_unique<Lane>();
+    for (int i = 0; i < 10; ++i) before->advance();
+    reader.follow(before->past());
+    const std::uint32_t number = before->past().lane;
+    if (ends) {
+      before.reset();
+    } else {
+      before->restart();
+    }
+    std::vector<std::unique_ptr<Lane>> lanes;
+    do {
+      lanes.push_back(std::make_unique<Lane>());
+    } while (lanes.back()->past().lane != number);
+    CHECK(!reader.follows(lanes.back()->advance()));
+  }
+}
+
+TEST(lanes_that_come_and_go_leave_no_growth) {
+  Lane task;
+  History history;
+  for (int round = 0; round < 10'000; ++round) {
+    Lane lane;
+    lane.follow(task.past());
+    for (int i = 0; i < 100; ++i) {
+      CHECK(history.conflicts(lane, Access::read_write, range(0, 64)).empty());
+      history.note(lane, lane.advance(), Access::read_write, range(0, 64));
+    }
+    task.follow(lane.past());
+    CHECK_EQUAL(history.size(), 1U);
+    CHECK(task.past().clock.size() <= 4);
+  }
+}
+
+}  // namespace
+}  // namespace anabranch
