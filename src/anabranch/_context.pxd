@@ -10,9 +10,8 @@ cdef class TaskState:
     cdef int ordinal
     cdef object stream
     cdef TaskState rest
-    # Of a state that entering a scope made: whose scope, and what it puts back.
+    # Of a state that entering a scope made, which puts `rest` back: whose scope.
     cdef object owner
-    cdef TaskState outer
     cdef object token       # until the scope is left
     # Of any other state: the innermost scope around it.
     cdef TaskState scope

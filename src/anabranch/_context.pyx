@@ -49,9 +49,9 @@ cdef TaskState current_state():
     return _first_state()
 
 
-cdef TaskState _new_state(int device, int ordinal, object stream, TaskState rest):
+cdef TaskState _new_state(uint64_t thread, int device, int ordinal, object stream, TaskState rest):
     cdef TaskState state = TaskState.__new__(TaskState)
-    state.thread = _this_thread()
+    state.thread = thread
     state.device = device
     state.ordinal = ordinal
     state.stream = stream
@@ -60,7 +60,7 @@ cdef TaskState _new_state(int device, int ordinal, object stream, TaskState rest
 
 
 cdef TaskState _first_state():
-    cdef TaskState state = _new_state(first_device(), -1, None, None)
+    cdef TaskState state = _new_state(_this_thread(), first_device(), -1, None, None)
     PyContextVar_Set(_variable, state)
     return state
 
@@ -83,7 +83,7 @@ cdef TaskState _without(TaskState state, int ordinal):
             while other is not None and other.ordinal != state.ordinal:
                 other = other.rest
             if other is None:
-                kept = _new_state(0, state.ordinal, state.stream, kept)
+                kept = _new_state(state.thread, 0, state.ordinal, state.stream, kept)
         state = state.rest
     return kept
 
@@ -94,9 +94,8 @@ cdef inline TaskState _scope_of(TaskState state):
 
 cdef int _enter(object owner, int device, int ordinal, object stream) except -1:
     cdef TaskState before = current_state()
-    cdef TaskState state = _new_state(device, ordinal, stream, before)
+    cdef TaskState state = _new_state(before.thread, device, ordinal, stream, before)
     state.owner = owner
-    state.outer = before
     state.token = PyContextVar_Set(_variable, state)
     return 0
 
@@ -114,7 +113,7 @@ cdef int leave_scope(object owner) except -1:
     cdef TaskState scope = _scope_of(before)
     # The innermost one, unless scopes are left out of order, as generators can.
     while scope is not None and scope.owner is not owner:
-        scope = _scope_of(scope.outer)
+        scope = _scope_of(scope.rest)
     if scope is None:
         return 0
     cdef object token = scope.token
@@ -123,19 +122,21 @@ cdef int leave_scope(object owner) except -1:
         # Cheaper than to set it. Not in a copy of the context in which the scope was entered.
         if token is None or PyContextVar_Reset(_variable, token) < 0:
             PyErr_Clear()
-            PyContextVar_Set(_variable, scope.outer)
+            PyContextVar_Set(_variable, scope.rest)
         return 0
     # Streams of other devices that were made current with no scope stay so.
-    cdef object stream = stream_in(scope.outer, scope.ordinal)
-    cdef TaskState state = _new_state(scope.outer.device, scope.ordinal, stream, _without(before, scope.ordinal))
-    state.scope = _scope_of(scope.outer)
+    cdef TaskState outer = scope.rest
+    cdef object stream = stream_in(outer, scope.ordinal)
+    cdef TaskState state = _new_state(
+        before.thread, outer.device, scope.ordinal, stream, _without(before, scope.ordinal))
+    state.scope = _scope_of(outer)
     PyContextVar_Set(_variable, state)
     return 0
 
 
 cdef int use_stream(int device, object stream) except -1:
     cdef TaskState before = current_state()
-    cdef TaskState state = _new_state(device, device, stream, _without(before, device))
+    cdef TaskState state = _new_state(before.thread, device, device, stream, _without(before, device))
     state.scope = _scope_of(before)
     PyContextVar_Set(_variable, state)
     return 0

@@ -163,7 +163,8 @@ Point CudaStream::record(const EventOptions& options, Ref<Marker>& marker) {
 }
 
 bool CudaStream::sees_end() const noexcept {
-  return own_thread() && !(special_.load(std::memory_order_acquire) & rejoin_bit);
+  // What a per-thread stream held goes into its stand-in, from the first operation handed on.
+  return owner_ == 0 || (own_thread() && !(special_.load(std::memory_order_acquire) & (held_bit | rejoin_bit)));
 }
 
 // From another thread than its own, the end of a per-thread stream is seen through the legacy stream, which comes after

@@ -11,6 +11,7 @@
 enum {
   invalid_value = 1,
   out_of_memory = 2,
+  invalid_image = 200,
   invalid_context = 201,
   invalid_handle = 400,
   not_ready = 600,

@@ -128,9 +128,11 @@ FUNCTION(cuMemsetD16Async, (uint64_t to, unsigned short value, size_t count, voi
          put_set(to, value, 2, count, stream))
 FUNCTION(cuMemsetD32Async, (uint64_t to, unsigned value, size_t count, void* stream),
          put_set(to, value, 4, count, stream))
+/* PTX says its version first, but for comments. */
 FUNCTION(cuModuleLoadDataEx, (void** module, const void* image, unsigned count, void* options, void* values),
-         (void)image;
-         (void)count; (void)options; (void)values; if (!current) return invalid_context; *module = current)
+         (void)count;
+         (void)options; (void)values; if (!current) return invalid_context;
+         if (!strstr(image, ".version")) return invalid_image; *module = current)
 FUNCTION(cuModuleUnload, (void* module), (void)module)
 FUNCTION(cuModuleGetFunction, (void** function, void* module, const char* name), *function = new_function(module, name))
 /* 0: the most threads of a block. */

@@ -117,6 +117,23 @@ TEST(a_per_thread_stream_goes_on_after_a_gate) {
   }
 }
 
+TEST(a_per_thread_stream_is_waited_for_though_it_holds_more) {
+  constexpr std::size_t size = std::size_t{32} << 20;
+  const auto own = device().default_stream(StreamRole::per_thread);
+  Pair pair(device(), *own, size);
+  const auto back = Storage::allocate(device(), nullptr, size, MemoryKind::pinned);
+  std::memset(pair.host->pointer(), 7, size);
+  std::memset(back->pointer(), 0, size);
+  Gate first(*own);
+  pair.upload(*own);
+  const Point point = device().copy(*own, bytes(back->pointer(), size), bytes(pair.memory->pointer(), size),
+                                    static_cast<std::int64_t>(size));
+  Gate second(*own);
+  first.open();
+  finish(*own, point);
+  CHECK(back->pointer()[size - 1] == std::byte{7});
+}
+
 TEST(memory_is_freed_behind_all_its_uses) {
   const auto a = stream(device());
   const auto b = stream(device());
