@@ -15,18 +15,45 @@ Point CudaStream::hold(std::unique_ptr<Operation> operation) {
     const bool was_held = holding();
     if (!was_held) {
       if (owner_ != 0) rejoin_ = record_end();
-      submitted_.store(issued(), std::memory_order_release);
+      begin_holding();
+      submitted_.store(issued_.load());
+      began = true;
     }
     add_legacy_waits();
     operation->point_ = point = next_point();
     queue_.push_back(std::move(operation));
-    if (!was_held) {
-      begin_holding();
-      began = true;
-    }
   }
   if (began) device().service().ready(*this);
   return point;
+}
+
+// Another thread began to hold while this one went straight to the driver, and the point came after its beginning. What
+// waits for the point must not wait for held operations that come after it.
+void CudaStream::note_direct(Point point) noexcept {
+  std::vector<Follower> ready;
+  {
+    std::lock_guard lock(mutex_);
+    add_direct(point);
+    if (holding() && submitted_.load() >= point) ready = submit_up_to(submitted_.load());
+  }
+  wake(ready);
+}
+
+// With the lock.
+void CudaStream::add_direct(Point point) noexcept {
+  if (!holding() || point <= submitted_.load()) return;
+  auto place = queue_.begin();
+  for (auto held = queue_.begin(); held != queue_.end(); ++held) {
+    if ((*held)->point_ != 0 && (*held)->point_ < point) place = held + 1;
+  }
+  // The first one may be at work, so nothing comes before it.
+  if (place == queue_.begin()) {
+    submitted_.store(point);
+  } else {
+    auto mark = std::make_unique<MarkOperation>();
+    mark->point_ = point;
+    queue_.insert(place, std::move(mark));
+  }
 }
 
 bool CudaStream::free_in_turn(CUdeviceptr pointer) noexcept {
@@ -167,12 +194,22 @@ void CudaStream::finish(Ref<Failure> failure) noexcept {
     }
     if (point == 0) return;
     if (over->completes() && !(special_.load() & failed_bit)) note_completed(point);
-    submitted_.store(point, std::memory_order_release);
-    const auto first = std::partition(followers_.begin(), followers_.end(),
-                                      [point](const Follower& follower) { return follower.point > point; });
-    std::move(first, followers_.end(), std::back_inserter(ready));
-    followers_.erase(first, followers_.end());
+    ready = submit_up_to(point);
   }
+  wake(ready);
+}
+
+// With the lock. Who waited for that.
+std::vector<CudaStream::Follower> CudaStream::submit_up_to(Point point) noexcept {
+  submitted_.store(point, std::memory_order_release);
+  const auto first = std::partition(followers_.begin(), followers_.end(),
+                                    [point](const Follower& follower) { return follower.point > point; });
+  std::vector<Follower> ready(std::make_move_iterator(first), std::make_move_iterator(followers_.end()));
+  followers_.erase(first, followers_.end());
+  return ready;
+}
+
+void CudaStream::wake(const std::vector<Follower>& ready) noexcept {
   for (const Follower& follower : ready) follower.stream->device().service().ready(*follower.stream);
 }
 

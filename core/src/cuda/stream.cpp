@@ -85,7 +85,7 @@ Ref<Failure> CudaStream::failure_at(Point point) const {
 // -- order --
 
 Point CudaStream::suspend(Ref<Pending> pending) {
-  if (pending->completed() && !pending->failure() && (direct() || rejoined())) return next_point();
+  if (pending->completed() && !pending->failure() && (direct() || rejoined())) return direct_point();
   return hold(std::make_unique<PendingOperation>(std::move(pending)));
 }
 
@@ -99,7 +99,7 @@ Point CudaStream::wait(Stream& target, Point point, Marker* marker) {
     } catch (const AsyncError&) {
       reached = false;  // the failure is passed on, in its turn
     }
-    return reached ? next_point() : hold(std::make_unique<WaitOperation>(target, point, marker));
+    return reached ? direct_point() : hold(std::make_unique<WaitOperation>(target, point, marker));
   }
   if (!(direct() || rejoined()) || other->submitted() < point || other->failure_at(point)) {
     return hold(std::make_unique<WaitOperation>(target, point, marker));
@@ -108,7 +108,7 @@ Point CudaStream::wait(Stream& target, Point point, Marker* marker) {
     const ContextScope scope(context());
     other->lead(device(), native(), point, static_cast<CudaMarker*>(marker));
   }
-  return next_point();
+  return direct_point();
 }
 
 void CudaStream::lead(CudaBackend& current, CUstream follower, Point point, CudaMarker* marker) {
@@ -139,9 +139,10 @@ void CudaStream::lead(CudaBackend& current, CUstream follower, Point point, Cuda
 // put in.
 Point CudaStream::record() {
   if (!direct() && !rejoined()) return hold(std::make_unique<MarkOperation>());
-  if (options_.non_blocking) return next_point();
+  if (options_.non_blocking) return direct_point();
   std::lock_guard lock(mutex_);
   const Point point = next_point();
+  add_direct(point);
   add_probe(point);
   return point;
 }
@@ -156,7 +157,7 @@ Point CudaStream::record(const EventOptions& options, Ref<Marker>& marker) {
     const ContextScope scope(context());
     device().check(driver->cuEventRecord(reused->event, native()), "recording an event");
     reused->recorded.store(true, std::memory_order_release);
-    return next_point();
+    return direct_point();
   }
   reused->recorded.store(false, std::memory_order_release);
   return hold(std::make_unique<RecordOperation>(Ref<CudaMarker>::share(reused)));

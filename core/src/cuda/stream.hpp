@@ -51,7 +51,7 @@ class CudaStream final : public Stream {
     if (direct() || rejoined()) [[likely]] {
       const ContextScope scope(context());
       submit(native());
-      return next_point();
+      return direct_point();
     }
     return hold(std::make_unique<WorkOperation>(later()));
   }
@@ -59,7 +59,7 @@ class CudaStream final : public Stream {
   Point wait(Stream& target, Point point, Marker* marker);
   Point record();
   Point record(const EventOptions& options, Ref<Marker>& marker);
-  Point newest() noexcept { return holding() ? issued() : next_point(); }
+  Point newest() noexcept { return holding() ? issued() : direct_point(); }
 
   // Throws AsyncError if the stream failed at or before the point, DriverError.
   bool query(Point point, CudaMarker* marker);
@@ -99,13 +99,29 @@ class CudaStream final : public Stream {
     rejoin_bit = 4,  // a per-thread stream whose held work went to a stand-in
   };
 
+  struct Follower {
+    Point point;
+    Ref<CudaStream> stream;
+  };
+
   void dispose() noexcept override;
   CUcontext context() const noexcept;
   bool direct() const noexcept {
     return special_.load(std::memory_order_acquire) == 0 && other_held_->load(std::memory_order_acquire) == 0;
   }
   bool holding() const noexcept { return special_.load(std::memory_order_acquire) & held_bit; }
-  Point next_point() noexcept { return issued_.fetch_add(1, std::memory_order_acq_rel) + 1; }
+  Point next_point() noexcept { return issued_.fetch_add(1) + 1; }
+  // The point of what went straight to the driver.
+  Point direct_point() noexcept {
+    const Point point = next_point();
+    // Either this sees that another thread began to hold meanwhile, or that one sees the point.
+    if (special_.load() & held_bit) [[unlikely]] {
+      note_direct(point);
+    }
+    return point;
+  }
+  void note_direct(Point point) noexcept;
+  void add_direct(Point point) noexcept;
   void open(StreamOptions options) noexcept;
   bool own_thread() const noexcept;
   Point hold(std::unique_ptr<Operation> operation);
@@ -117,6 +133,8 @@ class CudaStream final : public Stream {
   void rejoin();
   bool rejoined();
   void finish(Ref<Failure> failure) noexcept;
+  std::vector<Follower> submit_up_to(Point point) noexcept;
+  static void wake(const std::vector<Follower>& ready) noexcept;
   // Whether the driver's stream holds all of this one, seen from this thread.
   bool sees_end() const noexcept;
   bool native_reached(Point point);
@@ -127,10 +145,6 @@ class CudaStream final : public Stream {
   struct Probe {
     Point point;
     Ref<CudaMarker> marker;
-  };
-  struct Follower {
-    Point point;
-    Ref<CudaStream> stream;
   };
 
   LegacyOrder& order_;

@@ -1,9 +1,12 @@
 // Random programs over two GPUs and pinned memory, with every kind of stream, events, gates, and memory that comes and
 // goes. Each access waits for the last one to its block, so that the result is that of running them in program order.
+#include <array>
 #include <deque>
 #include <random>
+#include <string>
 
 #include "device.hpp"
+#include "threads.hpp"
 
 namespace anabranch::cuda {
 namespace {
@@ -146,14 +149,31 @@ class Program {
   std::deque<std::unique_ptr<Gate>> gates_;
 };
 
-TEST(random_programs_give_the_result_of_program_order) {
-  for (unsigned seed = 0; seed < 150; ++seed) {
-    Program program(seed);
-    for (int round = 0; round < 4; ++round) {
-      for (int step = 0; step < 40; ++step) program.step();
-      program.check();
-    }
+void run(unsigned seed) {
+  Program program(seed);
+  for (int round = 0; round < 4; ++round) {
+    for (int step = 0; step < 40; ++step) program.step();
+    program.check();
   }
+}
+
+TEST(random_programs_give_the_result_of_program_order) {
+  for (unsigned seed = 0; seed < 150; ++seed) run(seed);
+}
+
+// They share the legacy streams, and through those all blocking ones are in order.
+TEST(random_programs_in_several_threads_do_too) {
+  device();
+  second_device();
+  std::array<std::string, 4> failures;
+  in_threads(4, [&failures](int number) {
+    try {
+      for (unsigned seed = 0; seed < 40; ++seed) run(1000 + 100 * static_cast<unsigned>(number) + seed);
+    } catch (const Failed& failed) {
+      failures.at(static_cast<std::size_t>(number)) = failed.what;
+    }
+  });
+  for (const std::string& failure : failures) CHECK_EQUAL(failure, "");
 }
 
 }  // namespace
