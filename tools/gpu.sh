@@ -101,8 +101,8 @@ examples() { pytest tests/test_examples.py tests/test_docs.py; }
 demo() { "$python" -m anabranch demo; }
 
 # Left out is what fails on purpose, what other libraries do, and what runs in interpreters of its own. No backtraces of
-# the host: for those the tool takes the interpreter's lock inside the driver's, where our service thread may be. Few
-# workers: the tool starts them one after the other, five seconds each.
+# the host: with those, tests with gates hang (DESIGN.md says why). Few workers: the tool starts them one after the other,
+# five seconds each.
 sanitizer() {
   local report marks="not slow and not memory and not $1"
   shift
