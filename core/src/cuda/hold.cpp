@@ -149,6 +149,7 @@ void CudaStream::end_holding() noexcept {
 }
 
 void CudaStream::advance() noexcept {
+  std::vector<Follower> ready;
   while (true) {
     Operation* operation = nullptr;
     {
@@ -156,6 +157,8 @@ void CudaStream::advance() noexcept {
       if (!holding()) return;
       if (queue_.empty()) {
         end_holding();
+        // Also of points that went straight to the driver, whose threads have not come to note them.
+        ready = submit_up_to(issued());
         break;
       }
       operation = queue_.front().get();
@@ -176,6 +179,7 @@ void CudaStream::advance() noexcept {
     }
     finish(std::move(failure));
   }
+  wake(ready);
   release();
 }
 
