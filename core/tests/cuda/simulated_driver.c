@@ -10,7 +10,7 @@
  * FAKE_FAILS=name:700   a function that answers with an error
  *
  * `calls(name)` tells how often a function was called. */
-#include "simulated_device.h"
+#include "simulated_kernels.h"
 
 enum { most_functions = 128 };
 
