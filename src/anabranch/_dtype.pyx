@@ -44,7 +44,8 @@ cdef int _fill_types() except -1:
         type_.dtype = numpy.dtype(name)
         type_.code = code
         type_.itemsize = type_.dtype.itemsize
-        _types[type_.dtype] = type_
+        _types.setdefault(type_.dtype, type_)
+    # The same object from every thread that comes here, so that none is let go while another takes it.
     _float32 = _types[numpy.dtype("float32")]
     return 0
 
