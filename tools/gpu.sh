@@ -100,11 +100,11 @@ examples() { pytest tests/test_examples.py tests/test_docs.py; }
 
 demo() { "$python" -m anabranch demo; }
 
-# Left out is what fails on purpose, what other libraries do, and what runs in interpreters of its own. No backtraces of
+# sanitizer MARKS OPTION...: left out is what fails on purpose, what other libraries do, and what runs in interpreters of its own. No backtraces of
 # the host: with those, tests with gates hang (DESIGN.md says why). Few workers: the tool starts them one after the other,
 # five seconds each.
 sanitizer() {
-  local report marks="not slow and not memory and not $1"
+  local report marks=$1
   shift
   report=$(mktemp)
   CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-0} ANABRANCH_CPU_DEVICES=1 ANABRANCH_CUDA_SANITIZER=1 \
@@ -116,9 +116,9 @@ sanitizer() {
 }
 export -f sanitizer
 
-memcheck() { sanitizer slow --tool memcheck --track-stream-ordered-races all; }
+memcheck() { sanitizer 'not slow and not memory' --tool memcheck --track-stream-ordered-races all; }
 
-initcheck() { sanitizer uninitialized --tool initcheck; }
+initcheck() { sanitizer 'not slow and not memory and not uninitialized' --tool initcheck; }
 
 benchmarks() { "$python" benchmarks/compare.py cuda --save; }
 

@@ -4,28 +4,28 @@
 
 namespace anabranch {
 
-Point Clock::known(std::uint32_t stream) const noexcept {
+Point Clock::known(std::uint32_t lane) const noexcept {
   if (!entries_) return 0;
   const std::vector<Entry>& all = entries_->all;
-  const auto found = std::lower_bound(all.begin(), all.end(), stream,
-                                      [](const Entry& entry, std::uint32_t number) { return entry.stream < number; });
-  return found != all.end() && found->stream == stream ? found->point : 0;
+  const auto found = std::lower_bound(all.begin(), all.end(), lane,
+                                      [](const Entry& entry, std::uint32_t number) { return entry.lane < number; });
+  return found != all.end() && found->lane == lane ? found->count : 0;
 }
 
-bool Clock::learn(std::uint32_t stream, Point point) {
-  if (known(stream) >= point) return false;
+bool Clock::learn(std::uint32_t lane, Point count) {
+  if (known(lane) >= count) return false;
   if (!entries_) {
-    entries_ = make_ref<Entries>(std::vector<Entry>{{stream, point}});
+    entries_ = make_ref<Entries>(std::vector<Entry>{{lane, count}});
     return true;
   }
   if (!entries_->unique()) entries_ = make_ref<Entries>(entries_->all);
   std::vector<Entry>& all = entries_->all;
-  const auto place = std::lower_bound(all.begin(), all.end(), stream,
-                                      [](const Entry& entry, std::uint32_t number) { return entry.stream < number; });
-  if (place != all.end() && place->stream == stream) {
-    place->point = point;
+  const auto place = std::lower_bound(all.begin(), all.end(), lane,
+                                      [](const Entry& entry, std::uint32_t number) { return entry.lane < number; });
+  if (place != all.end() && place->lane == lane) {
+    place->count = count;
   } else {
-    all.insert(place, {stream, point});
+    all.insert(place, {lane, count});
   }
   return true;
 }
@@ -39,14 +39,14 @@ bool Clock::learn(const Clock& other) {
   // Most often one of the two knows all that the other does, and there is nothing to build.
   const std::vector<Entry>& ours = entries_->all;
   const std::vector<Entry>& theirs = other.entries_->all;
-  std::size_t streams = 0;
+  std::size_t lanes = 0;
   bool news = false;
   bool more = false;
-  for (auto a = ours.begin(), b = theirs.begin(); a != ours.end() || b != theirs.end(); ++streams) {
-    const bool only_ours = b == theirs.end() || (a != ours.end() && a->stream < b->stream);
-    const bool only_theirs = a == ours.end() || (b != theirs.end() && b->stream < a->stream);
-    more |= only_ours || (!only_theirs && a->point > b->point);
-    news |= only_theirs || (!only_ours && b->point > a->point);
+  for (auto a = ours.begin(), b = theirs.begin(); a != ours.end() || b != theirs.end(); ++lanes) {
+    const bool only_ours = b == theirs.end() || (a != ours.end() && a->lane < b->lane);
+    const bool only_theirs = a == ours.end() || (b != theirs.end() && b->lane < a->lane);
+    more |= only_ours || (!only_theirs && a->count > b->count);
+    news |= only_theirs || (!only_ours && b->count > a->count);
     a += !only_theirs;
     b += !only_ours;
   }
@@ -56,14 +56,14 @@ bool Clock::learn(const Clock& other) {
     return true;
   }
   std::vector<Entry> both;
-  both.reserve(streams);
+  both.reserve(lanes);
   for (auto a = ours.begin(), b = theirs.begin(); a != ours.end() || b != theirs.end();) {
-    if (b == theirs.end() || (a != ours.end() && a->stream < b->stream)) {
+    if (b == theirs.end() || (a != ours.end() && a->lane < b->lane)) {
       both.push_back(*a++);
-    } else if (a == ours.end() || b->stream < a->stream) {
+    } else if (a == ours.end() || b->lane < a->lane) {
       both.push_back(*b++);
     } else {
-      both.push_back({a->stream, std::max(a++->point, b++->point)});
+      both.push_back({a->lane, std::max(a++->count, b++->count)});
     }
   }
   entries_ = make_ref<Entries>(std::move(both));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "anabranch/lane.hpp"
@@ -43,8 +44,8 @@ class History {
     Footprint where;
   };
 
-  // The accesses that conflict with one which `lane` is about to make, and that it is not known to come after. Empty if
-  // and only if there is no such access among all that were noted.
+  // Accesses that conflict with one which `lane` is about to make, and that it is not known to come after. Empty if and
+  // only if there is no such access among all that were noted, as far as footprints are exact.
   std::vector<Entry> conflicts(const Lane& lane, Access access, const Footprint& where) const;
   // An operation, the newest of `lane`, makes an access. What whoever comes after this one comes after anyway is
   // forgotten.
