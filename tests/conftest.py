@@ -134,7 +134,7 @@ def run_python(tmp_path):
         environment = {key: value for key, value in {**os.environ, **dict(env)}.items() if value is not None}
         command = [sys.executable, "-W", "error", str(path)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout, check=False)
-        assert (done.returncode, done.stderr) == (returncode, "")
+        assert (done.returncode, done.stderr) == (returncode, ""), done.stderr
         return done.stdout
 
     return run

@@ -1,7 +1,9 @@
 #include "check.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <map>
 #include <thread>
@@ -44,12 +46,20 @@ Outcome outcome(const Test& test) {
   return Outcome::failed;
 }
 
-int run(const std::string& wanted, bool verbose) {
+bool wanted(const std::string& name, const std::vector<std::string>& parts) {
+  return parts.empty() || std::any_of(parts.begin(), parts.end(), [&name](const std::string& part) {
+           return name.find(part) != std::string::npos;
+         });
+}
+
+int run(const std::vector<std::string>& parts, int rounds, bool verbose) {
   std::map<Outcome, int> count;
-  for (const Test& test : tests()) {
-    if (test.name.find(wanted) == std::string::npos) continue;
-    if (verbose) std::printf("%s\n", test.name.c_str());
-    ++count[outcome(test)];
+  for (int round = 0; round < rounds; ++round) {
+    for (const Test& test : tests()) {
+      if (!wanted(test.name, parts)) continue;
+      if (verbose) std::printf("%s\n", test.name.c_str());
+      ++count[outcome(test)];
+    }
   }
   std::printf("%d passed, %d failed, %d skipped\n", count[Outcome::passed], count[Outcome::failed],
               count[Outcome::skipped]);
@@ -82,10 +92,21 @@ bool eventually(const std::function<bool()>& condition) {
 
 }  // namespace anabranch::check
 
-// NAME-TEST [-v] [PART-OF-A-NAME]: -v tells each test as it begins, so that one that hangs is known.
+// NAME-TEST [-v] [-r ROUNDS] [PART-OF-A-NAME...]: -v tells each test as it begins, so that one that hangs is known.
 int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  const bool verbose = argc > 1 && std::string(argv[1]) == "-v";
-  const int first = verbose ? 2 : 1;
-  return anabranch::check::run(argc > first ? argv[first] : "", verbose);
+  bool verbose = false;
+  int rounds = 1;
+  std::vector<std::string> parts;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "-v") {
+      verbose = true;
+    } else if (argument == "-r" && i + 1 < argc) {
+      rounds = std::atoi(argv[++i]);
+    } else if (!argument.empty()) {
+      parts.push_back(argument);
+    }
+  }
+  return anabranch::check::run(parts, rounds, verbose);
 }

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libcpp cimport bool as cbool
+from libcpp.memory cimport unique_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
@@ -170,6 +171,8 @@ cdef extern from "anabranch/backend.hpp" namespace "anabranch" nogil:
         cbool host_memory
     cdef cppclass CKernel "anabranch::Kernel":
         CKernel(void* code, string name)
+    cdef cppclass Activation:
+        pass
     cdef cppclass LaunchShape:
         LaunchShape()
         int ndim
@@ -196,6 +199,7 @@ cdef extern from "anabranch/backend.hpp" namespace "anabranch" nogil:
         Point fill(CStream&, const Elements&, const void*, int64_t) except +translate
         Point launch(CStream&, CKernel&, const LaunchShape&, Slots) except +translate
         Point suspend(CStream&, Ref[Pending]) except +translate
+        unique_ptr[Activation] activate() except +translate
 
 cdef extern from "anabranch/runtime.hpp" namespace "anabranch" nogil:
     cdef cppclass RuntimeOptions:

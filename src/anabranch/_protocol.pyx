@@ -4,83 +4,23 @@ cimport cython
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName
 from cpython.ref cimport Py_INCREF
 from cython.operator cimport dereference as deref
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport calloc
+from libcpp.memory cimport unique_ptr
 
 from anabranch._array cimport Array
 from anabranch._core cimport Access as MemoryAccess
-from anabranch._core cimport CStream, Layout, Ref, Use, forked, max_dimensions, owner_of, row_major, settle_point
+from anabranch._core cimport (
+    Activation, CStream, Layout, Ref, Use, forked, max_dimensions, owner_of, row_major, settle_point)
 from anabranch._current cimport current_stream_of
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._device cimport device_of as device_of_backend
+from anabranch._dlpack cimport (
+    DL_CPU, DL_CUDA, DL_CUDA_HOST, DL_CUDA_MANAGED, DL_READ_ONLY, DLDataType, DLManagedTensor, DLManagedTensorVersioned,
+    DLTensor, delete_plain, delete_versioned)
 from anabranch._dtype cimport as_dtype
 from anabranch._make cimport adopt_array, layout_of
 from anabranch._stream cimport Stream
-
-# The structures of DLPack 1.x (dmlc.github.io/dlpack): its binary interface, which does not change within a
-# major version.
-cdef extern from *:
-    """
-    #include <cstdint>
-    extern "C" {
-    struct DLDevice { int32_t device_type; int32_t device_id; };
-    struct DLDataType { uint8_t code; uint8_t bits; uint16_t lanes; };
-    struct DLTensor {
-      void* data; DLDevice device; int32_t ndim; DLDataType dtype; int64_t* shape; int64_t* strides; uint64_t
-      byte_offset;
-    };
-    struct DLManagedTensor { DLTensor dl_tensor; void* manager_ctx; void (*deleter)(DLManagedTensor*); };
-    struct DLPackVersion { uint32_t major; uint32_t minor; };
-    struct DLManagedTensorVersioned {
-      DLPackVersion version; void* manager_ctx; void (*deleter)(DLManagedTensorVersioned*); uint64_t flags;
-      DLTensor dl_tensor;
-    };
-    }
-    // A capsule consumer may delete on any thread, with or without the interpreter lock.
-    template <class T> static void delete_export(T* tensor) {
-      PyGILState_STATE state = PyGILState_Ensure();
-      Py_DECREF(static_cast<PyObject*>(tensor->manager_ctx));
-      PyGILState_Release(state);
-      free(tensor);
-    }
-    """
-    struct DLDevice:
-        int32_t device_type
-        int32_t device_id
-    struct DLDataType:
-        uint8_t code
-        uint8_t bits
-        uint16_t lanes
-    struct DLTensor:
-        void* data
-        DLDevice device
-        int32_t ndim
-        DLDataType dtype
-        int64_t* shape
-        int64_t* strides
-        uint64_t byte_offset
-    struct DLManagedTensor:
-        DLTensor dl_tensor
-        void* manager_ctx
-        void (*deleter)(DLManagedTensor*) noexcept
-    struct DLPackVersion:
-        uint32_t major
-        uint32_t minor
-    struct DLManagedTensorVersioned:
-        DLPackVersion version
-        void* manager_ctx
-        void (*deleter)(DLManagedTensorVersioned*) noexcept
-        uint64_t flags
-        DLTensor dl_tensor
-    void delete_plain "delete_export<DLManagedTensor>"(DLManagedTensor*) noexcept
-    void delete_versioned "delete_export<DLManagedTensorVersioned>"(DLManagedTensorVersioned*) noexcept
-
-cdef enum:
-    DL_CPU = 1
-    DL_CUDA = 2
-    DL_CUDA_HOST = 3
-    DL_CUDA_MANAGED = 13
-    DL_READ_ONLY = 1
 
 cdef dict _code_of_kind = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 cdef dict _kind_of_code = {code: kind for kind, code in _code_of_kind.items()}
@@ -219,11 +159,16 @@ def export(Array array not None, stream, max_version, dl_device, copy):
 
 
 cdef object _capsule_of(object obj, Stream reader):
-    # On a GPU the producer orders its work before the reader's. Not every producer knows the per-thread stream.
     cdef Stream between = reader
-    if reader is not None and reader.per_thread:
-        between = Stream(reader.device, name="dlpack")
-    arguments = {} if reader is None else {"stream": between.handle}
+    cdef unique_ptr[Activation] _activation
+    arguments = {}
+    if reader is not None:
+        # The producer orders its work before the reader's. Not every one knows the per-thread stream, and some, as
+        # PyTorch, export memory of the current GPU only.
+        if reader.per_thread:
+            between = Stream(reader.device, name="dlpack")
+        _activation = reader.device.backend.activate()
+        arguments["stream"] = between.handle
     try:
         capsule = obj.__dlpack__(max_version=(1, 0), **arguments)
     except TypeError:

@@ -142,6 +142,7 @@ def test_one_object_may_be_awaited_by_many_tasks(target):
     asyncio.run(main())
 
 
+@pytest.mark.many_streams
 @each_target
 def test_a_thousand_awaits_at_once(target):
     async def main():

@@ -88,6 +88,7 @@ def test_a_gate_holds_nothing_but_its_stream(enqueue, other_device):
         assert not stream.query()
 
 
+@pytest.mark.many_streams
 def test_many_streams_may_be_held_while_others_work(enqueue):
     gates = [ab.testing.Gate(ab.Stream()) for _ in range(500)]
     stream = ab.Stream()

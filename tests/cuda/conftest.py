@@ -33,6 +33,16 @@ def cuda():
         yield found[0]
 
 
+@pytest.fixture
+def pair():
+    """Two GPUs, the first of them current."""
+    found = ab.devices("cuda")
+    if len(found) < 2:
+        pytest.skip(f"two GPUs are needed; there are {len(found)}")
+    with found[0]:
+        yield found[0], found[1]
+
+
 @pytest.fixture(scope="session")
 def kernels():
     """The kernels of `gpu.KERNELS`, by name."""
@@ -68,6 +78,28 @@ def driver(cuda):
     yield driver
     checked(driver.cuCtxSetCurrent(before))
     checked(driver.cuDevicePrimaryCtxRelease(checked(driver.cuDeviceGet(cuda.index))))
+
+
+@pytest.fixture
+def current_gpu(pair):
+    """A function that tells the index of the GPU whose context is current on this thread, or None."""
+    library = ctypes.CDLL("libcuda.so.1")
+    context, contexts = ctypes.c_void_p(), {}
+
+    def call(name, *arguments):
+        found = ctypes.c_void_p()
+        assert library.cuGetProcAddress_v2(name, ctypes.byref(found), 12000, ctypes.c_uint64(0), None) == 0
+        assert ctypes.CFUNCTYPE(ctypes.c_int)(found.value)(*arguments) == 0
+
+    for device in pair:
+        call(b"cuDevicePrimaryCtxRetain", ctypes.byref(context), device.index)
+        contexts[context.value] = device.index
+
+    def find():
+        call(b"cuCtxGetCurrent", ctypes.byref(context))
+        return contexts.get(context.value)
+
+    return find
 
 
 @pytest.fixture(scope="session")

@@ -161,6 +161,7 @@ def test_functions_of_two_streams_run_at_the_same_time(cuda):
     assert sorted(future.result(TIMEOUT) for future in futures) == [0, 1, 2, 3]
 
 
+@pytest.mark.many_streams
 def test_work_behind_a_function_that_runs_long_waits_in_no_queue_of_the_gpu(cuda):
     # More streams than the hardware has queues: if a held stream took one, the last would never run.
     over = threading.Event()

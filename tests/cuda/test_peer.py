@@ -10,16 +10,6 @@ import anabranch as ab
 from .gpu import SIZE, CudaInterface, values
 
 
-@pytest.fixture
-def pair():
-    """Two GPUs, the first of them current."""
-    found = ab.devices("cuda")
-    if len(found) < 2:
-        pytest.skip(f"two GPUs are needed; there are {len(found)}")
-    with found[0]:
-        yield found[0], found[1]
-
-
 @pytest.fixture(params=[False, True], ids=["there", "back"])
 def way(request, pair):
     """The two GPUs in either order."""
@@ -215,6 +205,25 @@ def test_a_tensor_of_the_other_gpu_is_taken_there(pair, torch, delay):
         array = ab.asarray(tensor)
     assert (array.device, array.ptr) == (there, tensor.data_ptr())
     np.testing.assert_array_equal(array.numpy(), 3)
+
+
+def test_the_other_gpu_is_current_while_its_memory_is_exported(pair, current_gpu):
+    array = ab.full(16, 3, "int32", device=pair[1])
+
+    class Producer:
+        """Exports, as PyTorch does, memory of the current GPU only."""
+
+        def __dlpack_device__(self):
+            return array.__dlpack_device__()
+
+        def __dlpack__(self, **options):
+            exported_by.append(current_gpu())
+            return array.__dlpack__(**options)
+
+    exported_by, before = [], current_gpu()
+    taken = ab.from_dlpack(Producer())
+    assert (exported_by, current_gpu()) == ([pair[1].index], before)
+    assert taken.ptr == array.ptr
 
 
 def test_every_gpu_is_synchronized(pair, delay):

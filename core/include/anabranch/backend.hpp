@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +28,12 @@ struct Capabilities {
   int architecture = 0;      // of the machine code it loads: 90 for sm_90; 0 where it loads none
   int workers = 0;           // threads that run kernels; 0 where the device schedules itself
   bool host_memory = false;  // the host may touch device memory through its pointer
+};
+
+// While it lives, the calling thread's current device is the one that made it, for libraries that look at that.
+class Activation {
+ public:
+  virtual ~Activation() = default;
 };
 
 // One device. Everything that enqueues returns at once, whatever is queued, with the point of what it enqueued;
@@ -114,6 +121,10 @@ class Backend {
   // Loads compiled code: a cubin, a fat binary, or PTX ending in a zero byte. Throws Error(value) with the driver's log
   // if the device cannot run it. Not while a capture runs on this thread.
   virtual Ref<Library> load_library(std::span<const std::byte> image) = 0;
+
+  // -- other libraries --
+  // Null where nobody looks.
+  virtual std::unique_ptr<Activation> activate() { return nullptr; }
 
   // -- end --
   // Takes up no more work and waits, a few seconds at most, for what is running. For the end of the process.

@@ -161,8 +161,8 @@ void CudaBackend::recycle(CudaStream& stream) noexcept {
 Ref<Stream> CudaBackend::default_stream(StreamRole role) {
   open();
   if (role == StreamRole::legacy) return legacy_;
-  thread_local std::unordered_map<CudaBackend*, Ref<CudaStream>> own;
-  Ref<CudaStream>& stream = own[this];
+  thread_local OwnStreams own;
+  Ref<CudaStream>& stream = own.streams[this];
   if (!stream) {
     stream = make_ref<CudaStream>(*this, order_, reinterpret_cast<CUstream>(2), CudaStream::Origin::own);
     stream->open({.non_blocking = false, .role = StreamRole::per_thread, .name = "per-thread"});

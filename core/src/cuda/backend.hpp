@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -17,6 +18,18 @@ namespace anabranch::cuda {
 
 // A GPU, through its primary context, which other libraries use too. The context is made at the first use of the
 // device, not when the device is found. Lives until the process ends.
+class ContextActivation final : public Activation {
+ public:
+  explicit ContextActivation(CUcontext context) {
+    driver->cuCtxGetCurrent(&before_);
+    driver->cuCtxSetCurrent(context);
+  }
+  ~ContextActivation() override { driver->cuCtxSetCurrent(before_); }
+
+ private:
+  CUcontext before_ = nullptr;
+};
+
 class CudaBackend final : public Backend {
  public:
   // Only after `installation` found the device of that ordinal.
@@ -53,6 +66,7 @@ class CudaBackend final : public Backend {
   Point suspend(Stream& stream, Ref<Pending> pending) override;
 
   Ref<Library> load_library(std::span<const std::byte> image) override;
+  std::unique_ptr<Activation> activate() override { return std::make_unique<ContextActivation>(open()); }
 
   void stop() noexcept override;
 

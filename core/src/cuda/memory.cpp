@@ -54,17 +54,19 @@ CUresult MemoryPool::take(CUdeviceptr& pointer, std::size_t bytes, CUstream stre
 
 Allocation MemoryPool::allocate(CudaStream* stream, std::size_t bytes) {
   const std::size_t total = device_.capabilities().total_memory;
+  // Atomics of one and two bytes exchange the whole word that they are in: it belongs to the allocation.
+  const std::size_t words = bytes <= total ? (bytes + 3) / 4 * 4 : bytes;
   CUdeviceptr pointer = 0;
   CUresult status = CUDA_ERROR_OUT_OF_MEMORY;
   Point ready = 0;
   if (bytes <= total) {
     const ContextScope scope(device_.context());
     if (stream && stream->takes_frees()) {
-      status = take(pointer, bytes, stream->native());
+      status = take(pointer, words, stream->native());
       if (status == CUDA_SUCCESS) ready = stream->newest();
     } else {
       // The stream may be held for long; the memory is there at once.
-      status = take(pointer, bytes, allocations_);
+      status = take(pointer, words, allocations_);
       if (status == CUDA_SUCCESS) status = driver->cuStreamSynchronize(allocations_);
     }
   }

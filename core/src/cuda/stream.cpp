@@ -1,5 +1,7 @@
 #include "stream.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "anabranch/runtime.hpp"
@@ -196,6 +198,15 @@ Ref<CudaMarker> CudaStream::cover(Point point) {
     if (probe.point >= point) return probe.marker;
   }
   return add_probe(submitted());
+}
+
+OwnStreams::~OwnStreams() {
+  // The main thread's streams end with the process, which waits for no kernel.
+  if (gettid() == getpid() || forked()) return;
+  for (const auto& [device, stream] : streams) {
+    const ContextScope scope(device->context());
+    driver->cuStreamSynchronize(stream->native());
+  }
 }
 
 bool CudaStream::reached(const CudaMarker& marker) {

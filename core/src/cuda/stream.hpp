@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -176,6 +177,13 @@ class CudaStream final : public Stream {
   bool in_order_ = false;  // listed there
   Ref<CudaStream> stand_in_;
   Ref<CudaMarker> rejoin_;
+};
+
+// The per-thread streams of a thread, which waits for their work when it ends. The driver ends its streams next, and where
+// memory was allocated or freed in one that had work left, the end of the thread has hung in the driver (580).
+struct OwnStreams {
+  ~OwnStreams();
+  std::unordered_map<CudaBackend*, Ref<CudaStream>> streams;
 };
 
 // Null for a stream of another kind of device.

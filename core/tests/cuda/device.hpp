@@ -48,8 +48,11 @@ class Pair {
 
  private:
   Point copy(Stream& stream, Storage& dst, Storage& src) {
-    const auto count = static_cast<std::int64_t>(size);
-    const Point point = stream.backend().copy(stream, bytes(dst.pointer(), size), bytes(src.pointer(), size), count);
+    Elements target = bytes(dst.pointer(), size);
+    Elements source = bytes(src.pointer(), size);
+    target.home = &dst.backend();
+    source.home = &src.backend();
+    const Point point = stream.backend().copy(stream, target, source, static_cast<std::int64_t>(size));
     dst.note(stream, point, Access::write, {0, size});
     src.note(stream, point, Access::read, {0, size});
     return point;
