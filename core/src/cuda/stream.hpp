@@ -179,8 +179,8 @@ class CudaStream final : public Stream {
   Ref<CudaMarker> rejoin_;
 };
 
-// The per-thread streams of a thread, which waits for their work when it ends. The driver ends its streams next, and where
-// memory was allocated or freed in one that had work left, the end of the thread has hung in the driver (580).
+// The per-thread streams of a thread, which waits for their work when it ends. The driver ends its streams next, and
+// where memory was allocated or freed in one that had work left, the end of the thread has hung in the driver (580).
 struct OwnStreams {
   ~OwnStreams();
   std::unordered_map<CudaBackend*, Ref<CudaStream>> streams;
