@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "anabranch/backend.hpp"
+#include "anabranch/hazard.hpp"
 
 namespace anabranch {
 
@@ -12,7 +13,7 @@ Record Event::last() const {
   return last_;
 }
 
-void Event::record(Stream& stream) {
+void Event::record(Stream& stream, const Lane* task) {
   if (&stream.backend() != &backend_) {
     const Capabilities& own = backend_.capabilities();
     const Capabilities& other = stream.backend().capabilities();
@@ -20,6 +21,7 @@ void Event::record(Stream& stream) {
                                        " cannot be recorded on a stream of " + other.kind + ":" +
                                        std::to_string(other.index) + "; create the event with that device");
   }
+  if (task) Ordering(stream, *task).begin();
   Record before;  // let go outside the lock, since that may recycle the stream
   std::lock_guard guard(lock_);
   // A marker that others hold stays theirs.
@@ -31,15 +33,23 @@ void Event::record(Stream& stream) {
       last_.marker = std::move(before.marker);
     } else {
       before = std::exchange(last_, Record{});  // what its marker stood for may be gone
+      past_version_ = 0;
     }
     throw;
+  }
+  const Lane::Version version = task ? stream.lane().version() : 0;
+  if (version != past_version_) {
+    last_.past = task ? stream.lane().past() : Past{};
+    past_version_ = version;
   }
   if (last_.stream.get() != &stream) before.stream = std::exchange(last_.stream, Ref<Stream>::share(&stream));
 }
 
 void Event::wait(Stream& stream) const {
   const Record record = last();
-  if (record.stream) stream.backend().wait(stream, *record.stream, record.point, record.marker.get());
+  if (!record.stream) return;
+  stream.backend().wait(stream, *record.stream, record.point, record.marker.get());
+  stream.lane().follow(record.past);
 }
 
 bool Event::query() const {

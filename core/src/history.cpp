@@ -5,8 +5,6 @@
 namespace anabranch {
 namespace {
 
-bool writes(Access access) noexcept { return access != Access::read; }
-
 bool equal(const Layout& a, const Layout& b) noexcept {
   return a.ndim == b.ndim && a.itemsize == b.itemsize && std::equal(a.shape, a.shape + a.ndim, b.shape) &&
          std::equal(a.strides, a.strides + a.ndim, b.strides);
@@ -46,23 +44,37 @@ bool Footprint::contains(const Footprint& other) const noexcept {
   return other.elements_ && equal(elements_->layout, other.elements_->layout);
 }
 
-std::vector<History::Entry> History::conflicts(const Lane& lane, Access access, const Footprint& where) const {
-  std::vector<Entry> found;
-  for (const Entry& entry : entries_) {
-    if (!writes(access) && !writes(entry.access)) continue;
-    if (lane.follows(entry.when) || !entry.where.overlaps(where)) continue;
-    found.push_back(entry);
+std::vector<Use> History::conflicts(const Lane& lane, const Stream* stream, Access access,
+                                    const Footprint& where) const {
+  std::vector<Use> found;
+  for (const Use& use : uses_) {
+    if (!writes(access) && !writes(use.access)) continue;
+    if (stream && use.stream.get() == stream) continue;
+    if ((use.when.lane && lane.follows(use.when)) || !use.where.overlaps(where)) continue;
+    found.push_back(use);
   }
   return found;
 }
 
 // Whoever is not known to come after a forgotten access is not known to come after this one either, and this one
 // conflicts with all that the forgotten one does.
-void History::note(const Lane& lane, Moment when, Access access, const Footprint& where) {
-  std::erase_if(entries_, [&](const Entry& entry) {
-    return (writes(access) || !writes(entry.access)) && where.contains(entry.where) && lane.follows(entry.when);
-  });
-  entries_.push_back({std::move(when), access, where});
+bool History::note(const Lane* lane, Use use) {
+  const auto replaces = [&](const Use& other) {
+    if (!writes(use.access) && writes(other.access)) return false;
+    const bool same = use.stream && other.stream == use.stream;
+    const bool before = same || (lane && other.when.lane && lane->follows(other.when));
+    if (!before || !use.where.contains(other.where)) return false;
+    if (same) use.point = std::max(use.point, other.point);  // of two threads the later may come first
+    return true;
+  };
+  const auto place = std::find_if(uses_.begin(), uses_.end(), replaces);
+  if (place == uses_.end()) {
+    uses_.push_back(std::move(use));
+    return true;
+  }
+  uses_.erase(std::remove_if(place + 1, uses_.end(), replaces), uses_.end());
+  *place = std::move(use);
+  return false;
 }
 
 }  // namespace anabranch

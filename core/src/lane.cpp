@@ -43,9 +43,25 @@ LaneNumber::~LaneNumber() {
 
 Lane::~Lane() { number_->last = count_; }
 
+Lane::Version Lane::next_version() noexcept {
+  // Room for four thousand million changes of each.
+  static std::atomic<Version> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed) << 32;
+}
+
 Moment Lane::advance() {
   std::lock_guard guard(lock_);
-  return {number_, ++count_};
+  change();
+  return {number_, ++count_, clock_};
+}
+
+// Most often the earlier operation was this lane's, and nothing has been learned since.
+void Lane::advance(Moment& moment) {
+  std::lock_guard guard(lock_);
+  change();
+  moment.count = ++count_;
+  if (!(moment.lane == number_)) moment.lane = number_;
+  if (!moment.clock.same(clock_)) moment.clock = clock_;
 }
 
 Past Lane::past() const {
@@ -55,8 +71,9 @@ Past Lane::past() const {
 
 void Lane::follow(const Past& past) {
   std::lock_guard guard(lock_);
-  clock_.learn(past.clock);
-  if (past.lane != number_->value) clock_.learn(past.lane, past.count);
+  bool news = clock_.learn(past.clock);
+  if (past.lane != number_->value) news |= clock_.learn(past.lane, past.count);
+  if (news) change();
 }
 
 bool Lane::follows(const Moment& moment) const {
@@ -71,6 +88,7 @@ void Lane::restart() {
   std::swap(before, number_);
   count_ = number_->first;
   clock_ = Clock();
+  version_.store(next_version(), std::memory_order_release);
 }
 
 }  // namespace anabranch

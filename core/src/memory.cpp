@@ -10,13 +10,14 @@
 namespace anabranch {
 namespace {
 
-// More entries than this are merged into one per stream.
+// More entries than this are merged, and more of those that every access is to be told apart of.
 constexpr std::size_t most_uses = 32;
+constexpr std::size_t most_exact_uses = 1024;
 
 // `failed`: the answer for work that failed, which touches nothing any more.
 bool is_over(const Use& use, bool failed) noexcept {
   try {
-    return use.stream->backend().query(*use.stream, use.used);
+    return use.stream->backend().query(*use.stream, use.point);
   } catch (const Error&) {
     return failed;
   }
@@ -34,7 +35,7 @@ class Countdown {
     for (std::size_t i = 0; i < uses_.size(); ++i) {
       waiters_[i].owner = this;
       Stream& stream = *uses_[i].stream;
-      if (!stream.backend().notify(stream, uses_[i].used, waiters_[i])) arrive();
+      if (!stream.backend().notify(stream, uses_[i].point, waiters_[i])) arrive();
     }
     arrive();
   }
@@ -100,6 +101,7 @@ Ref<Storage> Storage::make(Backend& backend, MemoryKind kind, std::byte* pointer
   storage->read_only_ = false;
   storage->owner_ = nullptr;
   storage->release_ = nullptr;
+  storage->site = {};
   return Ref<Storage>::take(storage);
 }
 
@@ -107,8 +109,12 @@ Ref<Storage> Storage::allocate(Backend& backend, Stream* stream, std::size_t byt
   const Allocation allocation = bytes == 0 ? Allocation{} : backend.allocate(stream, bytes, kind);
   Ref<Storage> storage = make(backend, kind, allocation.pointer, bytes);
   // What the stream did with the memory before comes before anything that others do with it now.
-  if (allocation.ready != 0)
-    storage->uses_.push_back({Ref<Stream>::share(stream), allocation.ready, allocation.ready, {0, bytes}});
+  if (allocation.ready != 0) {
+    storage->history_.uses().push_back(
+        {Ref<Stream>::share(stream), allocation.ready, Access::write, true, {}, {0, bytes}});
+    storage->history_.uses().back().when = stream->lane().advance();
+    storage->note_sole();
+  }
   return storage;
 }
 
@@ -121,83 +127,146 @@ Ref<Storage> Storage::adopt(Backend& backend, void* pointer, std::size_t bytes, 
   return storage;
 }
 
-void Storage::note(Stream& stream, Point point, Access access, ByteRange bytes) {
-  const bool writes = access != Access::read;
-  std::vector<Use> finished;  // let go outside the lock, since that may recycle a stream
+void Storage::note(Stream& stream, Point point, Access access, const Footprint& where, const Moment* when, Site site,
+                   bool exact) {
+  std::vector<Use> over;  // let go outside the lock, since that may recycle a stream
   std::lock_guard guard(lock_);
-  for (Use& use : uses_) {
-    if (use.stream.get() != &stream || use.bytes != bytes) continue;
-    use.used = std::max(use.used, point);
-    if (writes) use.wrote = std::max(use.wrote, point);
+  std::vector<Use>& uses = history_.uses();
+  if (uses.size() == 1 && uses[0].stream.get() == &stream && uses[0].access == access && uses[0].where.whole() &&
+      where.whole() && uses[0].where.bytes() == where.bytes()) [[likely]] {
+    Use& use = uses[0];
+    use.point = std::max(use.point, point);
+    use.allocates = false;
+    use.site = site;
+    if (when) {
+      use.when.count = when->count;
+      if (!(use.when.lane == when->lane)) use.when.lane = when->lane;
+      if (!use.when.clock.same(when->clock)) use.when.clock = when->clock;
+    } else {
+      use.when = {};
+    }
     return;
   }
+  Use use{Ref<Stream>::share(&stream), point, access, false, when ? *when : Moment{}, where, site};
   // A new entry is the time to forget those that are through, so that the list stays as short as what is in flight.
-  forget_finished(finished);
-  if (uses_.size() >= most_uses) merge_ranges();
-  uses_.push_back({Ref<Stream>::share(&stream), writes ? point : 0, point, bytes});
+  if (history_.note(when ? &stream.lane() : nullptr, std::move(use))) trim(over, exact);
+  note_sole();
 }
 
-void Storage::forget_finished(std::vector<Use>& finished) {
-  // A failed write stays: who reads what it should have written is told so, every time.
-  const auto stays = [](const Use& use) { return !is_over(use, use.wrote == 0); };
-  auto through = std::partition(uses_.begin(), uses_.end(), stays);
-  finished.assign(std::make_move_iterator(through), std::make_move_iterator(uses_.end()));
-  uses_.erase(through, uses_.end());
+void Storage::note_host(const Lane& lane, Moment when, Access access, const Footprint& where, Site site) {
+  std::lock_guard guard(lock_);
+  history_.note(&lane, {nullptr, 0, access, false, std::move(when), where, site});
+  note_sole();
 }
 
-// One entry per stream: later accesses wait for more than they must, but the list stays short.
-void Storage::merge_ranges() {
-  if (uses_.size() < 2) return;
-  std::vector<Use> merged;
-  for (Use& use : uses_) {
-    auto same =
-        std::find_if(merged.begin(), merged.end(), [&](const Use& other) { return other.stream == use.stream; });
-    if (same == merged.end()) {
-      merged.push_back(std::move(use));
-    } else {
-      same->wrote = std::max(same->wrote, use.wrote);
-      same->used = std::max(same->used, use.used);
-      same->bytes = {std::min(same->bytes.low, use.bytes.low), std::max(same->bytes.high, use.bytes.high)};
+void Storage::forget(const Stream& stream) {
+  std::vector<Use> over;  // as above
+  std::lock_guard guard(lock_);
+  std::vector<Use>& uses = history_.uses();
+  const auto gone =
+      std::partition(uses.begin(), uses.end(), [&stream](const Use& use) { return use.stream.get() != &stream; });
+  over.assign(std::make_move_iterator(gone), std::make_move_iterator(uses.end()));
+  uses.erase(gone, uses.end());
+  note_sole();
+}
+
+void Storage::note_sole() noexcept {
+  const void* who = nullptr;
+  for (const Use& use : history_.uses()) {
+    const void* one = use.stream ? static_cast<const void*>(use.stream.get()) : this;
+    who = !who || who == one ? one : this;
+  }
+  sole_.store(who, std::memory_order_release);
+}
+
+// After an entry was added at the end.
+void Storage::trim(std::vector<Use>& over, bool exact) {
+  std::vector<Use>& uses = history_.uses();
+  if (!exact) {
+    // A failed write stays: who reads what it should have written is told so, every time.
+    const auto newest = uses.end() - 1;
+    const auto through = std::stable_partition(uses.begin(), newest, [](const Use& use) {
+      return !use.stream || !is_over(use, !writes(use.access));
+    });
+    over.assign(std::make_move_iterator(through), std::make_move_iterator(newest));
+    uses.erase(through, newest);
+  } else if (uses.size() % most_uses == 0) {
+    // What is known of the order stays.
+    for (Use& use : uses) {
+      if (!use.stream || !use.when.lane || !is_over(use, !writes(use.access))) continue;
+      over.push_back({});
+      std::swap(over.back().stream, use.stream);
     }
   }
-  uses_ = std::move(merged);
+  if (uses.size() > (exact ? most_exact_uses : most_uses)) merge(true);
 }
 
-std::vector<Use> Storage::uses(Access access, ByteRange bytes) const {
+// One entry per stream, or one for its reads and one for its writes: later accesses wait for more than they must, but
+// the list stays short.
+void Storage::merge(bool into_reads_and_writes) {
+  std::vector<Use>& uses = history_.uses();
+  if (uses.size() < 2) return;
+  std::vector<Use> merged;
+  for (Use& use : uses) {
+    auto same = std::find_if(merged.begin(), merged.end(), [&](const Use& other) {
+      return other.stream && other.stream == use.stream &&
+             (!into_reads_and_writes || writes(other.access) == writes(use.access));
+    });
+    if (same == merged.end()) {
+      merged.push_back(std::move(use));
+      continue;
+    }
+    const ByteRange& one = same->where.bytes();
+    const ByteRange& two = use.where.bytes();
+    same->where = {std::min(one.low, two.low), std::max(one.high, two.high)};
+    if (use.access != same->access) same->access = Access::read_write;
+    if (use.point < same->point) continue;
+    same->point = use.point;
+    same->when = std::move(use.when);
+    same->site = use.site;
+  }
+  uses = std::move(merged);
+}
+
+std::vector<Use> Storage::uses(Access access, const Footprint& where) const {
   std::lock_guard guard(lock_);
   std::vector<Use> found;
-  for (const Use& use : uses_) {
-    if (!use.bytes.overlaps(bytes)) continue;
-    if (access != Access::read) {
-      found.push_back(use);
-    } else if (use.wrote != 0) {
-      found.push_back({use.stream, use.wrote, use.wrote, use.bytes});
-    }
+  for (const Use& use : history_.uses()) {
+    if (use.stream && (writes(access) || writes(use.access)) && use.where.overlaps(where)) found.push_back(use);
   }
   return found;
 }
 
+std::vector<Use> Storage::conflicts(const Lane& lane, const Stream* stream, Access access,
+                                    const Footprint& where) const {
+  std::lock_guard guard(lock_);
+  return history_.conflicts(lane, stream, access, where);
+}
+
 void Storage::dispose() noexcept {
-  merge_ranges();
+  std::erase_if(history_.uses(), [](const Use& use) { return !use.stream; });
+  merge(false);
   give_back();
-  uses_.clear();
+  history_.uses().clear();
+  sole_.store(nullptr, std::memory_order_relaxed);
   if (!spares().put(*this)) delete this;
 }
 
 void Storage::give_back() noexcept {
+  std::vector<Use>& uses = history_.uses();
   if (kind_ != MemoryKind::foreign) {
-    if (pointer_) backend_->free(pointer_, bytes_, kind_, uses_);
+    if (pointer_) backend_->free(pointer_, bytes_, kind_, uses);
     return;
   }
   if (!release_) return;
-  std::erase_if(uses_, [](const Use& use) { return is_over(use, true); });
-  if (uses_.empty()) return release_(owner_);
+  std::erase_if(uses, [](const Use& use) { return is_over(use, true); });
+  if (uses.empty()) return release_(owner_);
   struct Owner {
     void* object;
     Release release;
   };
   after(
-      std::move(uses_),
+      std::move(uses),
       [](void* context) noexcept {
         std::unique_ptr<Owner> owner(static_cast<Owner*>(context));
         owner->release(owner->object);

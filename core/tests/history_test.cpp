@@ -15,7 +15,15 @@ using namespace check;
 
 constexpr std::size_t block_bytes = 24;
 
-Footprint range(std::size_t low, std::size_t high) { return Footprint({low, high}); }
+Footprint range(std::size_t low, std::size_t high) { return {low, high}; }
+
+std::vector<Use> conflicting(const History& history, const Lane& lane, Access access, const Footprint& where) {
+  return history.conflicts(lane, nullptr, access, where);
+}
+
+void note(History& history, const Lane& lane, Moment when, Access access, const Footprint& where) {
+  history.note(&lane, {nullptr, 0, access, false, std::move(when), where});
+}
 
 // An access, with the bytes it touches, as plainly as can be.
 struct Touch {
@@ -127,9 +135,9 @@ class Program {
                                       [&touch](std::ptrdiff_t byte) { return touch.bytes.count(byte) != 0; });
       expected |= shares && (touch.writes || other.writes) && !before(other.operation, ends);
     }
-    CHECK_EQUAL(!block.history.conflicts(*line.lane, access, *where).empty(), expected);
+    CHECK_EQUAL(!conflicting(block.history, *line.lane, access, *where).empty(), expected);
     (expected ? conflicts : clean) += 1;
-    block.history.note(*line.lane, line.lane->advance(), access, *where);
+    note(block.history, *line.lane, line.lane->advance(), access, *where);
     graph_.push_back(ends);
     line.after.clear();
     line.last = {touch.operation};
@@ -159,24 +167,24 @@ TEST(an_event_keeps_what_its_record_found) {
   Lane a;
   Lane b;
   History history;
-  history.note(a, a.advance(), Access::write, range(0, 8));
+  note(history, a, a.advance(), Access::write, range(0, 8));
   const Past record = a.past();
-  history.note(a, a.advance(), Access::write, range(8, 16));
+  note(history, a, a.advance(), Access::write, range(8, 16));
   b.follow(record);
-  CHECK(history.conflicts(b, Access::read, range(0, 8)).empty());
-  CHECK_EQUAL(history.conflicts(b, Access::read, range(0, 9)).size(), 1U);
+  CHECK(conflicting(history, b, Access::read, range(0, 8)).empty());
+  CHECK_EQUAL(conflicting(history, b, Access::read, range(0, 9)).size(), 1U);
 }
 
 TEST(a_record_used_again_is_another_lane) {
   Lane a;
   Lane b;
   History history;
-  history.note(a, a.advance(), Access::write, range(0, 8));
+  note(history, a, a.advance(), Access::write, range(0, 8));
   a.restart();
-  CHECK_EQUAL(history.conflicts(a, Access::read, range(0, 8)).size(), 1U);
+  CHECK_EQUAL(conflicting(history, a, Access::read, range(0, 8)).size(), 1U);
   a.advance();
   b.follow(a.past());
-  CHECK_EQUAL(history.conflicts(b, Access::read, range(0, 8)).size(), 1U);
+  CHECK_EQUAL(conflicting(history, b, Access::read, range(0, 8)).size(), 1U);
 }
 
 TEST(a_number_taken_over_tells_nothing_of_the_new_lane) {
@@ -206,11 +214,11 @@ TEST(lanes_that_come_and_go_leave_no_growth) {
     Lane lane;
     lane.follow(task.past());
     for (int i = 0; i < 100; ++i) {
-      CHECK(history.conflicts(lane, Access::read_write, range(0, 64)).empty());
-      history.note(lane, lane.advance(), Access::read_write, range(0, 64));
+      CHECK(conflicting(history, lane, Access::read_write, range(0, 64)).empty());
+      note(history, lane, lane.advance(), Access::read_write, range(0, 64));
     }
     task.follow(lane.past());
-    CHECK_EQUAL(history.size(), 1U);
+    CHECK_EQUAL(history.uses().size(), 1U);
     CHECK(task.past().clock.size() <= 4);
   }
 }

@@ -12,6 +12,7 @@
 #include "anabranch/host.hpp"
 #include "anabranch/kernel.hpp"
 #include "anabranch/layout.hpp"
+#include "anabranch/legacy_lanes.hpp"
 #include "anabranch/memory.hpp"
 #include "anabranch/stream.hpp"
 
@@ -43,6 +44,7 @@ class Backend {
  public:
   virtual ~Backend() = default;
   const Capabilities& capabilities() const noexcept { return capabilities_; }
+  LegacyLanes& legacy_lanes() noexcept { return legacy_lanes_; }
 
   // -- streams --
   // Priorities are clamped to the device's range.
@@ -132,6 +134,9 @@ class Backend {
 
  protected:
   Capabilities capabilities_;
+
+ private:
+  LegacyLanes legacy_lanes_;
 };
 
 }  // namespace anabranch

@@ -5,7 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "anabranch/stream.hpp"
+#include "anabranch/point.hpp"
+#include "anabranch/ref.hpp"
 
 namespace anabranch {
 
@@ -22,6 +23,9 @@ class Clock {
   // Learns of operations of one lane, or of all that another clock knows. Whether that was news.
   bool learn(std::uint32_t lane, Point count);
   bool learn(const Clock& other);
+
+  // Whether the two share what they hold, and so are equal for sure.
+  bool same(const Clock& other) const noexcept { return entries_ == other.entries_; }
 
   // Of how many lanes something is known.
   std::size_t size() const noexcept { return entries_ ? entries_->all.size() : 0; }

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "anabranch/lane.hpp"
 #include "anabranch/lock.hpp"
 #include "anabranch/stream.hpp"
 
@@ -28,6 +29,7 @@ struct Record {
   Ref<Stream> stream;
   Point point = 0;
   Ref<Marker> marker;
+  Past past = {};  // what comes before it, as far as it is kept track of
 };
 
 struct EventOptions {
@@ -47,8 +49,8 @@ class Event final : public RefCounted {
 
   // The last record, or an empty one.
   Record last() const;
-  // Throws Error(device) if the stream is another device's.
-  void record(Stream& stream);
+  // Throws Error(device) if the stream is another device's. By a task, which then is kept track of, or null.
+  void record(Stream& stream, const Lane* task = nullptr);
   // The stream's later work waits for the last record; nothing if there is none. The stream may be on another device.
   void wait(Stream& stream) const;
   // Throws AsyncError if the work failed.
@@ -62,6 +64,7 @@ class Event final : public RefCounted {
   EventOptions options_;
   mutable SpinLock lock_;
   Record last_;
+  Lane::Version past_version_ = 0;  // of the stream's lane in the last record
 };
 
 // Milliseconds between two records made with timing; both must be complete.

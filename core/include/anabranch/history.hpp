@@ -1,23 +1,48 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "anabranch/lane.hpp"
 #include "anabranch/layout.hpp"
-#include "anabranch/memory.hpp"
+#include "anabranch/ref.hpp"
+#include "anabranch/stream.hpp"
 
 namespace anabranch {
+
+enum class Access : std::uint8_t { read = 1, write = 2, read_write = 3 };
+
+constexpr bool reads(Access access) noexcept { return access != Access::write; }
+constexpr bool writes(Access access) noexcept { return access != Access::read; }
+
+// Bytes [low, high) of a block.
+struct ByteRange {
+  std::size_t low = 0;
+  std::size_t high = 0;
+  bool overlaps(const ByteRange& other) const noexcept { return std::max(low, other.low) < std::min(high, other.high); }
+  bool operator==(const ByteRange&) const = default;
+};
+
+// Where in a program something was called, as the layer above tells it: a function's code and an instruction of it.
+struct Site {
+  std::uintptr_t code = 0;  // 0: not known
+  std::int32_t instruction = 0;
+};
 
 // The bytes of a block that an access touches.
 class Footprint {
  public:
   // All of a range.
-  explicit Footprint(ByteRange bytes) : bytes_(bytes) {}
+  Footprint(ByteRange bytes) : bytes_(bytes) {}
+  Footprint(std::size_t low, std::size_t high) : bytes_{low, high} {}
   // The elements of an array whose first one lies `first` bytes into the block.
   Footprint(std::int64_t first, const Layout& layout);
 
   const ByteRange& bytes() const noexcept { return bytes_; }
+  // Whether it is every byte of its range.
+  bool whole() const noexcept { return !elements_; }
   // Exact for arrays made by slices, see `overlap`; else it may be true of two that share no byte.
   bool overlaps(const Footprint& other) const noexcept;
   // Whether it has every byte of the other; may be false though it does.
@@ -34,27 +59,33 @@ class Footprint {
   Ref<Elements> elements_;  // null: every byte of the range
 };
 
-// Which lanes accessed a block of memory, as far as it matters to those that will. Not safe for use by several threads
-// at once.
+// An access to some bytes of a block, to be remembered.
+struct Use {
+  Ref<Stream> stream;  // null: the host's, or one that is through
+  Point point = 0;     // the operation's
+  Access access = Access::read;
+  bool allocates = false;  // it is how the memory came to the stream, which nobody is told of
+  Moment when = {};
+  Footprint where = {0, 0};
+  Site site = {};
+};
+
+// Who accessed a block of memory, as far as it matters to those that will. Not safe for use by several threads at once.
 class History {
  public:
-  struct Entry {
-    Moment when;
-    Access access;
-    Footprint where;
-  };
+  // Accesses that conflict with one which `stream`, or a host task if it is null, is about to make, and that `lane` is
+  // not known to come after. Those with no moment no lane comes after, but their own stream does. Empty if and only if
+  // there is no such access among all that were noted, as far as footprints are exact.
+  std::vector<Use> conflicts(const Lane& lane, const Stream* stream, Access access, const Footprint& where) const;
+  // An operation, the newest of its stream or of `lane`, makes an access. What whoever comes after this one comes after
+  // anyway is forgotten. Without a lane that is found out from the streams alone. Whether there is an entry more.
+  bool note(const Lane* lane, Use use);
 
-  // Accesses that conflict with one which `lane` is about to make, and that it is not known to come after. Empty if and
-  // only if there is no such access among all that were noted, as far as footprints are exact.
-  std::vector<Entry> conflicts(const Lane& lane, Access access, const Footprint& where) const;
-  // An operation, the newest of `lane`, makes an access. What whoever comes after this one comes after anyway is
-  // forgotten.
-  void note(const Lane& lane, Moment when, Access access, const Footprint& where);
-
-  std::size_t size() const noexcept { return entries_.size(); }
+  std::vector<Use>& uses() noexcept { return uses_; }
+  const std::vector<Use>& uses() const noexcept { return uses_; }
 
  private:
-  std::vector<Entry> entries_;
+  std::vector<Use> uses_;
 };
 
 }  // namespace anabranch

@@ -1,17 +1,16 @@
 #pragma once
 
-#include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <vector>
 
+#include "anabranch/history.hpp"
 #include "anabranch/lock.hpp"
 #include "anabranch/stream.hpp"
 
 namespace anabranch {
-
-enum class Access : std::uint8_t { read = 1, write = 2, read_write = 3 };
 
 enum class MemoryKind : std::uint8_t {
   device,   // the backend's own, freed in stream order
@@ -36,22 +35,6 @@ struct HostSource {
   void (*release)(void* pointer) noexcept = [](void* pointer) noexcept { std::free(pointer); };
 };
 
-// Bytes [low, high) of a block.
-struct ByteRange {
-  std::size_t low = 0;
-  std::size_t high = 0;
-  bool overlaps(const ByteRange& other) const noexcept { return std::max(low, other.low) < std::min(high, other.high); }
-  bool operator==(const ByteRange&) const = default;
-};
-
-// The newest use of some bytes by one stream.
-struct Use {
-  Ref<Stream> stream;
-  Point wrote = 0;  // the newest write; 0: none
-  Point used = 0;   // the newest access of any kind
-  ByteRange bytes = {};
-};
-
 // A block of memory that arrays share. Dropping the last reference gives it back in stream order: after every use of
 // it, by whichever streams, without the caller waiting, on any thread.
 class Storage final : public RefCounted {
@@ -71,11 +54,26 @@ class Storage final : public RefCounted {
   MemoryKind kind() const noexcept { return kind_; }
   bool read_only() const noexcept { return read_only_; }
 
-  // The operation at `point` of `stream` accesses these bytes.
-  void note(Stream& stream, Point point, Access access, ByteRange bytes);
-  // What an access of that kind has to come after: for a read every stream's newest write to those bytes, for a write
-  // also the reads. `used` of each is the point to wait for.
-  std::vector<Use> uses(Access access, ByteRange bytes) const;
+  // The operation at `point` of `stream` accesses these bytes. With the moment and the lane it was in, who comes after it
+  // can be found out; `exact`: also once it is through.
+  void note(Stream& stream, Point point, Access access, const Footprint& where, const Moment* when = nullptr,
+            Site site = {}, bool exact = false);
+  // A host task did, at a moment of its lane.
+  void note_host(const Lane& lane, Moment when, Access access, const Footprint& where, Site site);
+  // What the stream did here is over, and need not be remembered.
+  void forget(const Stream& stream);
+  // What an access of that kind has to come after, of all streams, known to be through or not.
+  std::vector<Use> uses(Access access, const Footprint& where) const;
+  // The same but for what `stream`, or the host if it is null, is known by `lane` to come after.
+  std::vector<Use> conflicts(const Lane& lane, const Stream* stream, Access access, const Footprint& where) const;
+  // Whether nobody but that stream has made an access. Costs less than to ask for conflicts.
+  bool only(const Stream& stream) const noexcept {
+    const void* const who = sole_.load(std::memory_order_acquire);
+    return who == nullptr || who == &stream;
+  }
+
+  // Where it was made, if that is known.
+  Site site = {};
 
  private:
   class Spares;
@@ -93,11 +91,13 @@ class Storage final : public RefCounted {
   bool read_only_ = false;
   void* owner_ = nullptr;
   Release release_ = nullptr;
-  void forget_finished(std::vector<Use>& finished);
-  void merge_ranges();
+  void trim(std::vector<Use>& over, bool exact);
+  void merge(bool into_reads_and_writes);
+  void note_sole() noexcept;
 
   mutable SpinLock lock_;
-  std::vector<Use> uses_;
+  History history_;
+  std::atomic<const void*> sole_{nullptr};  // who made all accesses; null: nobody; this object: several, or the host
 };
 
 // Calls `done(context)` once every use is complete or failed: at once if it is already, else on the thread that

@@ -6,16 +6,14 @@
 #include <vector>
 
 #include "anabranch/error.hpp"
+#include "anabranch/lane.hpp"
+#include "anabranch/point.hpp"
 #include "anabranch/ref.hpp"
 
 namespace anabranch {
 
 class Backend;
 class Stream;
-
-// A position in a stream: the operation with that number and every one before it. 0 is before everything. Points of one
-// stream are totally ordered; points of two streams are ordered only by waits.
-using Point = std::uint64_t;
 
 enum class StreamRole : std::uint8_t {
   created,     // by create_stream
@@ -58,12 +56,24 @@ class Stream : public RefCounted {
   virtual std::uintptr_t handle() const noexcept = 0;
   virtual Activity activity() const noexcept = 0;
 
+  // What the stream's operations come after. That of a record used again begins anew.
+  Lane& lane() noexcept { return lane_; }
+  const Lane& lane() const noexcept { return lane_; }
+
  protected:
   Stream(Backend& backend, const StreamOptions& options) : backend_(backend), options_(options) {}
 
   Backend& backend_;
   StreamOptions options_;
   std::atomic<Point> issued_{0};
+
+ private:
+  friend class LegacyLanes;
+  friend class Ordering;
+  Lane lane_;
+  std::atomic<Lane::Version> task_seen_{0};
+  std::atomic<Lane::Version> legacy_seen_{0};
+  std::atomic<bool> fresh_lane_{false};
 };
 
 // One stream's activity, for a report.

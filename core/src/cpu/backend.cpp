@@ -75,6 +75,8 @@ Ref<CpuStream> CpuBackend::open(StreamOptions options) {
 // Nothing refers to the stream any more, so nothing of what it held can be asked for.
 void CpuBackend::recycle(CpuStream& stream) noexcept {
   note_end(stream);
+  legacy_lanes().leave(stream);
+  stream.lane().restart();
   stream.legacy_seen_ = 0;
   stream.fresh_ = false;
   stream.failure_.reset();

@@ -88,7 +88,7 @@ Allocation MemoryPool::allocate(const Stream* stream, std::size_t bytes) {
 }
 
 void MemoryPool::free(std::byte* pointer, std::size_t bytes, std::vector<Use> uses) noexcept {
-  std::erase_if(uses, [](const Use& use) { return is_over(use.stream, use.used); });
+  std::erase_if(uses, [](const Use& use) { return is_over(use.stream, use.point); });
   const std::size_t size = rounded(bytes);
   if (uses.size() > 1) {
     after(
@@ -99,7 +99,7 @@ void MemoryPool::free(std::byte* pointer, std::size_t bytes, std::vector<Use> us
         },
         new Late{this, pointer, size});
   } else if (uses.size() == 1) {
-    put({pointer, std::move(uses[0].stream), uses[0].used}, size);
+    put({pointer, std::move(uses[0].stream), uses[0].point}, size);
   } else {
     put({pointer, nullptr, 0}, size);
   }

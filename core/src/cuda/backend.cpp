@@ -136,6 +136,8 @@ Ref<CudaStream> CudaBackend::open_blocking() {
 void CudaBackend::recycle(CudaStream& stream) noexcept {
   if (!std::exchange(stream.ended_, false)) note_end(stream);
   stream.leave_order();
+  legacy_lanes().leave(stream);
+  stream.lane().restart();
   // Let go once the stream is listed again, so that the kernel's code waits for it.
   const Ref<Kernel> kernel = stream.take_kernel();
   stream.probes_.clear();

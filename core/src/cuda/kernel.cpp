@@ -41,7 +41,7 @@ CudaLibrary::~CudaLibrary() {
   if (!module_) return;
   std::vector<Use> uses;
   try {
-    for (const Ref<Stream>& stream : device_.streams()) uses.push_back({stream, 0, stream->issued()});
+    for (const Ref<Stream>& stream : device_.streams()) uses.push_back({stream, stream->issued()});
   } catch (const std::exception&) {
     return;  // left loaded
   }

@@ -15,7 +15,7 @@ constexpr cuuint64_t release_threshold = cuuint64_t{2} << 30;
 
 bool is_over(const Use& use) noexcept {
   try {
-    return use.stream->backend().query(*use.stream, use.used);
+    return use.stream->backend().query(*use.stream, use.point);
   } catch (const Error&) {
     return true;
   }
@@ -103,14 +103,14 @@ void MemoryPool::free(CUdeviceptr pointer, std::vector<Use>& uses) noexcept {
 bool MemoryPool::free_behind(CUdeviceptr pointer, const std::vector<Use>& uses) noexcept {
   const bool submitted = std::all_of(uses.begin(), uses.end(), [](const Use& use) {
     CudaStream* stream = as_cuda(*use.stream);
-    return stream && stream->submitted() >= use.used && !stream->failure_at(use.used);
+    return stream && stream->submitted() >= use.point && !stream->failure_at(use.point);
   });
   if (!submitted) return false;
   try {
     const ContextScope scope(device_.context());
     std::lock_guard lock(mutex_);
     for (const Use& use : uses) {
-      if (!is_over(use)) as_cuda(*use.stream)->lead(device_, frees_, use.used, nullptr);
+      if (!is_over(use)) as_cuda(*use.stream)->lead(device_, frees_, use.point, nullptr);
     }
     driver->cuMemFreeAsync(pointer, frees_);
     return true;

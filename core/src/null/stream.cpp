@@ -5,6 +5,8 @@
 #include <mutex>
 #include <utility>
 
+#include "anabranch/backend.hpp"
+
 namespace anabranch::null {
 namespace {
 
@@ -45,6 +47,7 @@ NullStream::NullStream(Backend& backend, const StreamOptions& options) : Stream(
 }
 
 NullStream::~NullStream() {
+  backend_.legacy_lanes().leave(*this);
   std::lock_guard lock(world().mutex);
   std::erase(world().streams, this);
 }

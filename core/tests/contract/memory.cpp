@@ -189,14 +189,13 @@ TEST(a_read_has_to_wait_for_writes_and_a_write_for_all) {
   const std::vector<Use> writes = storage->uses(Access::read, all(*storage));
   CHECK_EQUAL(writes.size(), std::size_t{1});
   CHECK(writes[0].stream == a);
-  CHECK_EQUAL(writes[0].wrote, wrote);
-  CHECK_EQUAL(writes[0].used, wrote);
+  CHECK_EQUAL(writes[0].point, wrote);
   const std::vector<Use> uses = storage->uses(Access::write, all(*storage));
-  CHECK_EQUAL(uses.size(), std::size_t{2});
-  CHECK_EQUAL(uses[0].used, a->issued());
-  CHECK(uses[1].stream == b);
-  CHECK_EQUAL(uses[1].used, b->issued());
-  CHECK_EQUAL(uses[1].wrote, Point{0});
+  CHECK_EQUAL(uses.size(), std::size_t{3});
+  CHECK_EQUAL(uses[1].point, a->issued());
+  CHECK(uses[2].stream == b);
+  CHECK_EQUAL(uses[2].point, b->issued());
+  CHECK(uses[2].access == Access::read);
   use(*b, *storage, Access::read_write);
   CHECK_EQUAL(storage->uses(Access::read, all(*storage)).size(), std::size_t{2});
 }
@@ -210,7 +209,7 @@ TEST(only_uses_of_the_same_bytes_matter) {
   storage->note(*a, a->issued(), Access::write, {0, 50});
   storage->note(*b, b->issued(), Access::write, {50, 100});
   for (const bool first : {true, false}) {
-    const std::vector<Use> uses = storage->uses(Access::write, first ? ByteRange{40, 50} : ByteRange{50, 51});
+    const std::vector<Use> uses = storage->uses(Access::write, first ? Footprint{40, 50} : Footprint{50, 51});
     CHECK_EQUAL(uses.size(), std::size_t{1});
     CHECK(uses[0].stream == (first ? a : b));
   }
@@ -231,7 +230,7 @@ TEST(many_uses_of_many_bytes_are_kept_in_short) {
   CHECK(uses.size() < 100);
   Point of_a = 0;
   Point of_b = 0;
-  for (const Use& use : uses) (use.stream == a ? of_a : of_b) = std::max(use.stream == a ? of_a : of_b, use.used);
+  for (const Use& use : uses) (use.stream == a ? of_a : of_b) = std::max(use.stream == a ? of_a : of_b, use.point);
   CHECK_EQUAL(of_a, a->issued());
   CHECK_EQUAL(of_b, b->issued());
   // Whatever is kept, an access to any bytes waits for the write there.
@@ -246,8 +245,7 @@ TEST(an_older_use_does_not_hide_a_newer_one) {
   const Point newer = call(*a, [] {});
   storage->note(*a, newer, Access::write, all(*storage));
   storage->note(*a, older, Access::write, all(*storage));
-  CHECK_EQUAL(storage->uses(Access::write, all(*storage)).at(0).used, newer);
-  CHECK_EQUAL(storage->uses(Access::write, all(*storage)).at(0).wrote, newer);
+  CHECK_EQUAL(storage->uses(Access::write, all(*storage)).at(0).point, newer);
 }
 
 TEST(uses_that_are_over_are_forgotten) {
@@ -308,7 +306,7 @@ TEST(after_calls_back_once_every_use_is_over) {
   Gate gate(*a);
   fail(*b, "broken");
   CHECK_EQUAL(failure_at(*b, b->issued()), "broken");
-  after({{a, 0, a->issued()}, {b, 0, b->issued()}, {a, 0, a->issued()}}, done, nullptr);
+  after({{a, a->issued()}, {b, b->issued()}, {a, a->issued()}}, done, nullptr);
   CHECK_EQUAL(called.load(), 1);
   gate.open();
   CHECK(eventually([] { return called == 2; }));

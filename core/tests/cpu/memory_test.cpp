@@ -39,7 +39,7 @@ TEST(a_block_comes_back_to_its_stream_at_once) {
   const std::vector<Use> uses = storage->uses(Access::read, {0, 5000});
   CHECK_EQUAL(uses.size(), std::size_t{1});
   CHECK(uses[0].stream == a);
-  CHECK_EQUAL(uses[0].used, point);
+  CHECK_EQUAL(uses[0].point, point);
   gate.open();
 }
 

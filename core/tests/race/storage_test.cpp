@@ -47,7 +47,7 @@ TEST(one_storage_is_shared_by_many_threads) {
       for (int i = 0; i < 5; ++i) {
         const auto a = stream(device);
         own->note(*a, call(*a, [] {}), thread % 2 ? Access::read : Access::write, {0, 100});
-        for (const Use& use : own->uses(Access::read, {0, 100})) device.query(*use.stream, use.wrote);
+        for (const Use& use : own->uses(Access::read, {0, 100})) device.query(*use.stream, use.point);
       }
     });
   }

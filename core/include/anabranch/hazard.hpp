@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "anabranch/history.hpp"
+#include "anabranch/memory.hpp"
+
+namespace anabranch {
+
+// What becomes of order that is missing between accesses to the same bytes.
+enum class HazardMode : std::uint8_t {
+  automatic,  // it is added
+  check,      // it is reported
+  off,        // nothing: who enqueues sees to it, and what is enqueued is not kept track of
+};
+
+// An access that an operation is about to make, or has made.
+struct Touch {
+  Storage* storage = nullptr;
+  Access access = Access::read;
+  std::int64_t first = 0;          // where in the storage the first element lies, in bytes
+  ByteRange bytes = {};            // all that the elements lie in
+  const Layout* layout = nullptr;  // null: the elements are every byte of that
+
+  Footprint footprint() const { return layout ? Footprint(first, *layout) : Footprint(bytes); }
+};
+
+// Two accesses with no order between them.
+struct Race {
+  Use first;
+  std::size_t second = 0;  // which of the operation's touches
+};
+
+// A thread, an asyncio task, or one call of a host function, as what enqueues and waits.
+struct HostTask final : RefCounted {
+  Lane lane;
+  Moment call;  // the operation that it is, of a host function
+
+  // Whether that comes after the function, which then cannot wait for it.
+  bool precedes(const Use& use) const noexcept;
+};
+
+// Through which everything goes that touches memory, in this order:
+//   begin    what the stream's next operation comes after is brought up to date
+//   missing  the accesses that it conflicts with and is not known to come after
+//   add      waits for them
+// then the operation is enqueued, and
+//   note     remembers it
+// `off` needs but the last.
+class Ordering {
+ public:
+  Ordering(Stream& stream, const Lane& task) : stream_(stream), task_(task) {}
+
+  void begin();
+  // Nothing at all is missing, found out at the cost of a load for each touch. False: maybe.
+  bool clear(std::span<const Touch> touches) const noexcept {
+    for (const Touch& touch : touches) {
+      if (!touch.storage->only(stream_)) return false;
+    }
+    return true;
+  }
+  std::vector<Race> missing(std::span<const Touch> touches) const;
+  // Waits for as few of the operations as it takes. The host's are left out: no stream can wait for them.
+  void add(const std::vector<Race>& missing, const HostTask& task);
+  static void note(Stream& stream, Point point, std::span<const Touch> touches, HazardMode mode, Site site);
+
+ private:
+  Stream& stream_;
+  const Lane& task_;
+};
+
+// How many waits were added in this process so far.
+std::uint64_t added_waits() noexcept;
+
+}  // namespace anabranch

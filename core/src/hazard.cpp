@@ -1,0 +1,83 @@
+#include "anabranch/hazard.hpp"
+
+#include <algorithm>
+#include <atomic>
+
+#include "anabranch/backend.hpp"
+
+namespace anabranch {
+namespace {
+
+std::atomic<std::uint64_t> added{0};
+
+// The moment of the newest operation that this thread has noted, to be made use of again.
+Moment& newest_moment() noexcept {
+  thread_local Moment moment;
+  return moment;
+}
+
+// A failed one is not, so that its failure is passed on.
+bool is_through(const Use& use) noexcept {
+  try {
+    return use.stream->backend().query(*use.stream, use.point);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+std::uint64_t added_waits() noexcept { return added.load(std::memory_order_relaxed); }
+
+bool HostTask::precedes(const Use& use) const noexcept {
+  return call.lane && use.when.lane && (use.when.lane == call.lane || use.when.follows(call));
+}
+
+void Ordering::begin() {
+  stream_.lane().follow(task_, stream_.task_seen_);
+  stream_.backend().legacy_lanes().join(stream_);
+}
+
+std::vector<Race> Ordering::missing(std::span<const Touch> touches) const {
+  std::vector<Race> found;
+  for (std::size_t i = 0; i < touches.size(); ++i) {
+    const Touch& touch = touches[i];
+    if (touch.storage->only(stream_)) continue;
+    for (Use& use : touch.storage->conflicts(stream_.lane(), &stream_, touch.access, touch.footprint())) {
+      found.push_back({std::move(use), i});
+    }
+  }
+  return found;
+}
+
+void Ordering::add(const std::vector<Race>& missing, const HostTask& task) {
+  for (std::size_t i = 0; i < missing.size(); ++i) {
+    const Use& use = missing[i].first;
+    if (!use.stream || task.precedes(use)) continue;
+    // Who waits for one that comes after this one waits for this one too.
+    const bool covered = std::any_of(missing.begin(), missing.end(), [&](const Race& race) {
+      const Use& other = race.first;
+      if (&other == &use || !other.stream) return false;
+      if (other.stream == use.stream) return other.point > use.point || (other.point == use.point && &other < &use);
+      return other.when.lane && use.when.lane && !task.precedes(other) && other.when.follows(use.when);
+    });
+    if (!covered && !is_through(use)) {
+      stream_.backend().wait(stream_, *use.stream, use.point);
+      added.fetch_add(1, std::memory_order_relaxed);
+    }
+    if (use.when.lane) stream_.lane().follow(use.when.past());
+  }
+}
+
+void Ordering::note(Stream& stream, Point point, std::span<const Touch> touches, HazardMode mode, Site site) {
+  const bool tracked = mode != HazardMode::off;
+  Moment& when = newest_moment();
+  if (tracked) stream.lane().advance(when);
+  for (const Touch& touch : touches) {
+    touch.storage->note(stream, point, touch.access, touch.footprint(), tracked ? &when : nullptr, site,
+                        mode == HazardMode::check);
+  }
+  if (tracked) stream.backend().legacy_lanes().note(stream);
+}
+
+}  // namespace anabranch
