@@ -49,7 +49,9 @@ void Event::wait(Stream& stream) const {
   const Record record = last();
   if (!record.stream) return;
   stream.backend().wait(stream, *record.stream, record.point, record.marker.get());
+  stream.backend().legacy_lanes().join(stream);
   stream.lane().follow(record.past);
+  stream.backend().legacy_lanes().note(stream);
 }
 
 bool Event::query() const {

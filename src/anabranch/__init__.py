@@ -21,6 +21,7 @@ from anabranch._errors import (
 )
 from anabranch._event import Event
 from anabranch._fork import fork
+from anabranch._hazard import collect_races, hazards
 from anabranch._launch import launch
 from anabranch._launch_config import LaunchConfig
 from anabranch._module import Module
@@ -67,6 +68,9 @@ __all__ = [
     "atomic_min",
     "kernel",
     "launch",
+    # Hazards
+    "collect_races",
+    "hazards",
     # Errors
     "CaptureError",
     "ClosedError",

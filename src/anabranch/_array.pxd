@@ -1,7 +1,7 @@
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t
 
-from anabranch._core cimport ByteRange, Elements, Layout, Point, Ref, Storage
+from anabranch._core cimport ByteRange, Elements, Layout, Point, Ref, Storage, Touch
 from anabranch._core cimport Access as MemoryAccess
 from anabranch._core cimport CStream, forked
 from anabranch._device cimport DeviceBase
@@ -25,8 +25,19 @@ cdef class Array:
     cdef int refuse(self) except -1
     # Where `offset` elements into the flattened array are.
     cdef Elements elements(self, int64_t offset) noexcept
-    # The operation at a point of a stream accesses the elements.
-    cdef inline int note(self, CStream* stream, Point point, MemoryAccess access) except -1:
+    # What an operation that accesses the elements touches.
+    cdef inline Touch touch(self, MemoryAccess access) noexcept:
+        cdef Touch touch
+        touch.storage = self.storage.get()
+        touch.access = access
+        touch.bytes = self.bytes()
+        if not self.contiguous:
+            touch.first = self.data - <char*>touch.storage.pointer()
+            touch.layout = &self.layout
+        return touch
+
+    # The operation at a point of a stream accesses the elements, for nobody to be told of but who frees the memory.
+    cdef inline int hold(self, CStream* stream, Point point, MemoryAccess access) except -1:
         self.storage.get().note(deref(stream), point, access, self.bytes())
         return 0
 
@@ -46,8 +57,8 @@ cdef class Array:
 
     # Copies to host memory, after what writes to the array, and returns when that is done.
     cdef int read_back(self, const Elements& dst, int64_t count) except -1
-    # Blocks until the host may access the memory.
-    cdef int synchronize(self, MemoryAccess access) except -1
+    # Blocks until the host may access the memory; raises RaceError for a race, if that is to be looked at.
+    cdef int synchronize(self, MemoryAccess access, bint checked) except -1
 
 
 # The array for an argument called `name`. Raises TypeError with a hint, ClosedError.

@@ -9,10 +9,12 @@ from anabranch import _host_view, _protocol
 
 from anabranch cimport _core
 from anabranch._core cimport Access as MemoryAccess
+from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport (
-    CBackend, CStream, Elements, MemoryKind, StreamOptions, Use, byte_t, copy_elements, host_function_stream,
-    row_major, synchronize_uses,
+    CBackend, CStream, Elements, HazardMode, MemoryKind, StreamOptions, Touch, Use, byte_t, copy_elements,
+    host_function_stream, row_major,
 )
+from anabranch._hazard cimport Touches, follow_use, note_host_access, order_host, uses_of
 from anabranch._staging cimport download
 
 from anabranch._errors import ClosedError
@@ -54,22 +56,32 @@ cdef class Array:
         elements.home = self._device.backend
         return elements
 
-    cdef int synchronize(self, MemoryAccess access) except -1:
-        cdef vector[Use] uses = self.storage.get().uses(access, self.bytes())
-        return synchronize_uses(uses)
+    cdef int synchronize(self, MemoryAccess access, bint checked) except -1:
+        cdef TaskState state = current_state()
+        order_host(state, self.touch(access), checked)
+        return note_host_access(state, self.touch(access))
 
     cdef int read_back(self, const Elements& dst, int64_t count) except -1:
         # On a stream of its own, which comes after what writes to the array and holds up nobody.
         cdef CBackend* backend = self._device.backend
         cdef Ref[CStream] stream = backend.create_stream(StreamOptions())
+        cdef TaskState state = current_state()
+        cdef Touch touch = self.touch(MemoryAccess.read)
+        cdef vector[Use] uses = uses_of(touch)
         cdef Use use
-        for use in self.storage.get().uses(MemoryAccess.read, self.bytes()):
+        for use in uses:
             # In a host function, what its own stream does later comes after the function.
             if use.stream.get() == host_function_stream():
                 continue
-            backend.wait(deref(stream.get()), deref(use.stream.get()), use.used)
-        self.note(stream.get(), backend.newest(deref(stream.get())), MemoryAccess.read)
-        return download(stream.get(), dst, self.elements(0), count)
+            backend.wait(deref(stream.get()), deref(use.stream.get()), use.point)
+        # So that memory dropped while this waits is freed after it.
+        self.hold(stream.get(), backend.newest(deref(stream.get())), MemoryAccess.read)
+        download(stream.get(), dst, self.elements(0), count)
+        self.storage.get().forget(deref(stream.get()))
+        if state.mode != <int>HazardMode.off:
+            for use in uses:
+                follow_use(deref(state.task.core.get()), use)
+        return note_host_access(state, touch)
 
     @property
     def shape(self):
@@ -169,7 +181,7 @@ cdef class Array:
         if not kept._device.backend.capabilities().host_memory:
             kept.read_back(dst, count)
             return result
-        kept.synchronize(MemoryAccess.read)
+        kept.synchronize(MemoryAccess.read, False)
         with nogil:
             copy_elements(dst, src, count)
         return result
@@ -206,7 +218,7 @@ cdef class Array:
         # The memory as NumPy sees it, once the host may access it.
         self.check()
         cdef Array kept = self[...]
-        kept.synchronize(MemoryAccess.read_write if write else MemoryAccess.read)
+        kept.synchronize(MemoryAccess.read_write if write else MemoryAccess.read, True)
         return _host_view.over(kept, kept._interface(write))
 
     def _interface(self, write):
@@ -342,3 +354,16 @@ cdef Array as_array(object array, str name):
         raise TypeError(f"{name} is an Array, not {type(array).__name__}{hint}")
     (<Array>array).check()
     return <Array>array
+
+
+def touches_of(reads, writes):
+    """Return what an operation touches that reads some arrays, and reads and writes others."""
+    cdef Touches touches = Touches.__new__(Touches)
+    cdef Array array
+    touches.arrays = []
+    for name, arrays, access in (("reads", reads, MemoryAccess.read), ("writes", writes, MemoryAccess.read_write)):
+        for each in [arrays] if type(arrays) is Array else arrays:
+            array = as_array(each, f"an element of {name}")
+            touches.arrays.append(array)
+            touches.all.push_back(array.touch(access))
+    return touches

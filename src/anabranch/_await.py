@@ -46,5 +46,5 @@ def _one(notification: Notification) -> Generator[Any, None, None]:
 
     if notification.subscribe(arrived):
         yield from future
-    else:
-        notification.reached()
+    # In this task, whose later work comes after it.
+    notification.reached()

@@ -1,9 +1,20 @@
 from libc.stdint cimport uint64_t
 
+from anabranch._core cimport HostTask, Moment, Past, Ref
+
+
+cdef class Task:
+    """What a thread, an asyncio task or a host function knows of the order."""
+    cdef Ref[HostTask] core
+    cdef const void* context    # the context variables that are its own
+
 
 cdef class TaskState:
     """The current device and streams of one task. Immutable: a change makes a new one."""
     cdef uint64_t thread
+    cdef Task task
+    cdef int mode               # a HazardMode
+    cdef object races           # the list that collects them instead of an error, or None
     cdef int device
     # The current stream of one device (ordinal -1: of none) and the state that tells those of the others. None, and no
     # state that tells: the default stream.
@@ -27,3 +38,8 @@ cdef int enter_stream(object owner, int device, object stream) except -1
 cdef int leave_scope(object owner) except -1
 # Makes a stream current with no scope.
 cdef int use_stream(int device, object stream) except -1
+# What becomes of missing order, with no scope. The mode that new threads begin with.
+cdef int use_mode(int mode, object races) except -1
+cdef int set_first_mode(int mode) except -1
+# Begins the task of a host function, in a context of its own: the operation that it is, and what it comes after.
+cdef Task begin_call(const Past& past, const Moment& call)

@@ -2,10 +2,12 @@
 
 A task is a thread or, inside asyncio, an asyncio task. The state lives in a context variable, which asyncio
 copies for each task; it carries the number of the thread that set it, and counts for nothing on another
-thread, whatever copied the context there.
+thread, whatever copied the context there. What a task knows of the order is its own, too: found in another
+context than the one it was made for, it is passed on to a new task.
 """
 
 import contextvars
+import os
 
 cimport cython
 from cpython.object cimport PyObject
@@ -13,7 +15,7 @@ from cpython.ref cimport Py_DECREF
 
 from libc.stdint cimport uint64_t
 
-from anabranch._core cimport first_device
+from anabranch._core cimport HazardMode, HostTask, Moment, Past, Ref, first_device
 
 cdef extern from "Python.h":
     int PyContextVar_Get(object var, PyObject* default, PyObject** value) except -1
@@ -21,9 +23,14 @@ cdef extern from "Python.h":
     int PyContextVar_Reset(object var, object token) noexcept
     void PyErr_Clear()
     ctypedef struct PyThreadState:
-        pass
+        PyObject* context
     PyThreadState* PyThreadState_Get()
     uint64_t PyThreadState_GetID(PyThreadState* state)
+
+cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
+    Ref[HostTask] make_task()
+
+modes = {"auto": HazardMode.automatic, "check": HazardMode.check, "off": HazardMode.off}
 
 cdef object _variable = contextvars.ContextVar("anabranch_task", default=None)
 
@@ -34,24 +41,54 @@ cdef class TaskState:
     pass
 
 
-cdef inline uint64_t _this_thread():
-    # No other thread of the interpreter has or had this number.
-    return PyThreadState_GetID(PyThreadState_Get())
+@cython.final
+cdef class Task:
+    pass
+
+
+# Of threads that have set none; -1: not known yet.
+cdef int _first_mode = -1
+
+
+cdef int set_first_mode(int mode) except -1:
+    global _first_mode
+    _first_mode = mode
+    return 0
+
+
+cdef int _mode_of_environment() except -1:
+    name = os.environ.get("ANABRANCH_HAZARDS", "auto")
+    if name not in modes:
+        raise ValueError(f"ANABRANCH_HAZARDS is {name!r}; it is one of {', '.join(modes)}")
+    return set_first_mode(modes[name])
 
 
 cdef TaskState current_state():
     cdef PyObject* found = NULL
+    cdef PyThreadState* thread = PyThreadState_Get()
     PyContextVar_Get(_variable, NULL, &found)
     cdef object state = <object>found
     Py_DECREF(state)
-    if state is not None and (<TaskState>state).thread == _this_thread():
-        return <TaskState>state
+    # No other thread of the interpreter has or had this number.
+    if state is not None and (<TaskState>state).thread == PyThreadState_GetID(thread):
+        if (<TaskState>state).task.context == thread.context:
+            return <TaskState>state
+        return _state_of_new_context(<TaskState>state)
     return _first_state()
 
 
-cdef TaskState _new_state(uint64_t thread, int device, int ordinal, object stream, TaskState rest):
+cdef Task _new_task():
+    cdef Task task = Task.__new__(Task)
+    task.core = make_task()
+    return task
+
+
+cdef TaskState _new_state(TaskState like, int device, int ordinal, object stream, TaskState rest):
     cdef TaskState state = TaskState.__new__(TaskState)
-    state.thread = thread
+    state.thread = like.thread
+    state.task = like.task
+    state.mode = like.mode
+    state.races = like.races
     state.device = device
     state.ordinal = ordinal
     state.stream = stream
@@ -60,9 +97,36 @@ cdef TaskState _new_state(uint64_t thread, int device, int ordinal, object strea
 
 
 cdef TaskState _first_state():
-    cdef TaskState state = _new_state(_this_thread(), first_device(), -1, None, None)
+    cdef TaskState state = TaskState.__new__(TaskState)
+    if _first_mode < 0:
+        _mode_of_environment()
+    state.thread = PyThreadState_GetID(PyThreadState_Get())
+    state.task = _new_task()
+    state.mode = _first_mode
+    state.device = first_device()
+    state.ordinal = -1
+    PyContextVar_Set(_variable, state)
+    state.task.context = PyThreadState_Get().context
+    return state
+
+
+cdef TaskState _state_of_new_context(TaskState before):
+    # An asyncio task, or whatever else runs in a copy of the context: it starts from what its creator knows.
+    cdef TaskState state = _new_state(before, before.device, before.ordinal, before.stream, before.rest)
+    state.scope = _scope_of(before)
+    state.task = _new_task()
+    state.task.core.get().lane.follow(before.task.core.get().lane.past())
+    state.task.core.get().call = before.task.core.get().call
+    state.task.context = PyThreadState_Get().context
     PyContextVar_Set(_variable, state)
     return state
+
+
+cdef Task begin_call(const Past& past, const Moment& call):
+    cdef Task task = _first_state().task
+    task.core.get().lane.follow(past)
+    task.core.get().call = call
+    return task
 
 
 cdef object stream_in(TaskState state, int ordinal):
@@ -83,7 +147,7 @@ cdef TaskState _without(TaskState state, int ordinal):
             while other is not None and other.ordinal != state.ordinal:
                 other = other.rest
             if other is None:
-                kept = _new_state(state.thread, 0, state.ordinal, state.stream, kept)
+                kept = _new_state(state, 0, state.ordinal, state.stream, kept)
         state = state.rest
     return kept
 
@@ -94,7 +158,7 @@ cdef inline TaskState _scope_of(TaskState state):
 
 cdef int _enter(object owner, int device, int ordinal, object stream) except -1:
     cdef TaskState before = current_state()
-    cdef TaskState state = _new_state(before.thread, device, ordinal, stream, before)
+    cdef TaskState state = _new_state(before, device, ordinal, stream, before)
     state.owner = owner
     state.token = PyContextVar_Set(_variable, state)
     return 0
@@ -118,7 +182,7 @@ cdef int leave_scope(object owner) except -1:
         return 0
     cdef object token = scope.token
     scope.token = None
-    if scope is before:
+    if scope is before and scope.mode == scope.rest.mode and scope.races is scope.rest.races:
         # Cheaper than to set it. Not in a copy of the context in which the scope was entered.
         if token is None or PyContextVar_Reset(_variable, token) < 0:
             PyErr_Clear()
@@ -128,7 +192,7 @@ cdef int leave_scope(object owner) except -1:
     cdef TaskState outer = scope.rest
     cdef object stream = stream_in(outer, scope.ordinal)
     cdef TaskState state = _new_state(
-        before.thread, outer.device, scope.ordinal, stream, _without(before, scope.ordinal))
+        before, outer.device, scope.ordinal, stream, _without(before, scope.ordinal))
     state.scope = _scope_of(outer)
     PyContextVar_Set(_variable, state)
     return 0
@@ -136,7 +200,17 @@ cdef int leave_scope(object owner) except -1:
 
 cdef int use_stream(int device, object stream) except -1:
     cdef TaskState before = current_state()
-    cdef TaskState state = _new_state(before.thread, device, device, stream, _without(before, device))
+    cdef TaskState state = _new_state(before, device, device, stream, _without(before, device))
     state.scope = _scope_of(before)
+    PyContextVar_Set(_variable, state)
+    return 0
+
+
+cdef int use_mode(int mode, object races) except -1:
+    cdef TaskState before = current_state()
+    cdef TaskState state = _new_state(before, before.device, before.ordinal, before.stream, before.rest)
+    state.scope = _scope_of(before)
+    state.mode = mode
+    state.races = races
     PyContextVar_Set(_variable, state)
     return 0

@@ -6,11 +6,13 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcmp
 
 from anabranch._array cimport Array, as_array
+from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport Access as MemoryAccess
-from anabranch._core cimport CStream, Layout, MemoryKind, Point, byte_t, overlap, row_major, synchronize_point
+from anabranch._core cimport CStream, Layout, MemoryKind, Point, Touch, byte_t, overlap, row_major, synchronize_point
 from anabranch._current cimport as_stream
 from anabranch._device cimport DeviceBase
 from anabranch._dtype cimport Item, element_type, encode
+from anabranch._hazard cimport note, observe, order, past_by_now
 from anabranch._make cimport new_array
 from anabranch._staging cimport download, upload
 from anabranch._stream cimport Stream
@@ -23,22 +25,41 @@ cdef int64_t most_elements = 2**62
 cdef int enqueue_fill(Array dst, const void* value, Stream stream) except -1:
     cdef CStream* target = stream.get()
     cdef int64_t count = dst.layout.size()
+    cdef TaskState state
+    cdef Touch touch
     cdef Point point
     if count != 0:
+        state = current_state()
+        touch = dst.touch(MemoryAccess.write)
+        order(state, target, &touch, 1)
         point = stream.device.backend.fill(deref(target), dst.elements(0), value, count)
-        dst.note(target, point, MemoryAccess.write)
+        note(state, target, point, &touch, 1)
     return 0
 
 
 cdef int enqueue_copy(
         Array dst, int64_t dst_offset, Array src, int64_t src_offset, int64_t count, Stream stream) except -1:
     cdef CStream* target = stream.get()
+    cdef TaskState state
+    cdef Touch[2] touches
     cdef Point point
     if count != 0:
+        state = current_state()
+        touches[0] = _touch(src, MemoryAccess.read, src_offset, count)
+        touches[1] = _touch(dst, MemoryAccess.write, dst_offset, count)
+        order(state, target, touches, 2)
         point = stream.device.backend.copy(deref(target), dst.elements(dst_offset), src.elements(src_offset), count)
-        src.note(target, point, MemoryAccess.read)
-        dst.note(target, point, MemoryAccess.write)
+        note(state, target, point, touches, 2)
     return 0
+
+
+cdef Touch _touch(Array array, MemoryAccess access, int64_t offset, int64_t count) noexcept:
+    # Of a part of an array the elements that it has; where those are strided, all of its elements.
+    cdef Touch touch = array.touch(access)
+    if array.contiguous:
+        touch.bytes.low += offset * array.layout.itemsize
+        touch.bytes.high = touch.bytes.low + count * array.layout.itemsize
+    return touch
 
 
 cdef bint _overlap(Array a, Array b) noexcept:
@@ -237,16 +258,23 @@ cdef int _enqueue_across(Array dst, int64_t to, Array src, int64_t start, int64_
 cdef int _transfer_now(Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1:
     # Memory that is not pinned is copied by the host, once the stream has come to it.
     cdef CStream* queue = target.get()
+    cdef TaskState state = current_state()
+    cdef Touch[2] touches
+    touches[0] = _touch(src, MemoryAccess.read, start, count)
+    touches[1] = _touch(dst, MemoryAccess.write, to, count)
+    order(state, queue, touches, 2)
     synchronize_point(queue, target.now(queue))
     cdef Stream worker = target
     if target.device.backend.capabilities().host_memory:
         worker = Stream((src if _is_host(dst) else dst)._device, name="copy")
-    queue = worker.get()
-    cdef Point point = worker.device.backend.newest(deref(queue))
+    cdef CStream* copier = worker.get()
+    cdef Array far = src if _is_host(dst) else dst
+    # So that memory dropped while this waits is freed after it.
+    far.hold(copier, worker.device.backend.newest(deref(copier)), MemoryAccess.read_write)
     if _is_host(dst):
-        src.note(queue, point, MemoryAccess.read)
-        download(queue, dst.elements(to), src.elements(start), count)
+        download(copier, dst.elements(to), src.elements(start), count)
     else:
-        dst.note(queue, point, MemoryAccess.write)
-        upload(queue, dst.elements(to), src.elements(start), count)
-    return 0
+        upload(copier, dst.elements(to), src.elements(start), count)
+    far.storage.get().forget(deref(copier))
+    note(state, queue, queue.issued(), touches, 2)
+    return observe(past_by_now(queue))

@@ -52,6 +52,19 @@ cdef extern from "anabranch/layout.hpp" namespace "anabranch" nogil:
 
 ctypedef uint64_t Point
 
+cdef extern from "anabranch/lane.hpp" namespace "anabranch" nogil:
+    cdef cppclass LaneNumber:
+        pass
+    cdef cppclass Past:
+        Past()
+    cdef cppclass Moment:
+        Ref[LaneNumber] lane
+        Past past() const
+    cdef cppclass Lane:
+        Moment advance()
+        Past past() const
+        void follow(const Past&)
+
 cdef extern from "anabranch/stream.hpp" namespace "anabranch" nogil:
     cpdef enum class StreamRole "anabranch::StreamRole":
         created
@@ -75,6 +88,7 @@ cdef extern from "anabranch/stream.hpp" namespace "anabranch" nogil:
         Point issued() const
         uintptr_t handle() const
         Activity activity() const
+        Lane& lane()
     cdef cppclass Waiter:
         pass
     cdef cppclass StreamActivity:
@@ -91,6 +105,7 @@ cdef extern from "anabranch/event.hpp" namespace "anabranch" nogil:
         Ref[CStream] stream
         Point point
         Ref[Marker] marker
+        Past past
     cdef cppclass EventOptions:
         EventOptions()
         cbool timing
@@ -100,7 +115,7 @@ cdef extern from "anabranch/event.hpp" namespace "anabranch" nogil:
         CBackend& backend() const
         const EventOptions& options() const
         Record last() const
-        void record(CStream&) except +translate
+        void record(CStream&, const Lane*) except +translate
         void wait(CStream&) except +translate
         cbool query() except +translate
         uintptr_t handle() except +translate
@@ -120,22 +135,34 @@ cdef extern from "anabranch/host.hpp" namespace "anabranch" nogil:
     Inbox& host_inbox()
     const void*& host_function_stream()
 
-cdef extern from "anabranch/memory.hpp" namespace "anabranch" nogil:
+cdef extern from "anabranch/history.hpp" namespace "anabranch" nogil:
     cpdef enum class Access "anabranch::Access":
         read
         write
         read_write
+    cdef cppclass ByteRange:
+        size_t low
+        size_t high
+    cdef cppclass Footprint:
+        const ByteRange& bytes() const
+    cdef cppclass Site:
+        Site()
+        uintptr_t code
+        int instruction
+    cdef cppclass Use:
+        Ref[CStream] stream
+        Point point
+        Access access
+        cbool allocates
+        Moment when
+        Footprint where
+        Site site
+
+cdef extern from "anabranch/memory.hpp" namespace "anabranch" nogil:
     cpdef enum class MemoryKind "anabranch::MemoryKind":
         device
         pinned
         foreign
-    cdef cppclass ByteRange:
-        size_t low
-        size_t high
-    cdef cppclass Use:
-        Ref[CStream] stream
-        Point wrote
-        Point used
     cdef cppclass Storage:
         @staticmethod
         Ref[Storage] allocate(CBackend&, CStream*, size_t, MemoryKind) except +translate
@@ -147,8 +174,31 @@ cdef extern from "anabranch/memory.hpp" namespace "anabranch" nogil:
         size_t bytes() const
         MemoryKind kind() const
         cbool read_only() const
-        void note(CStream&, Point, Access, ByteRange) except +translate
-        vector[Use] uses(Access, ByteRange) except +translate
+        Site site
+        void note(CStream&, Point, Access, const ByteRange&) except +translate
+        void forget(const CStream&)
+
+cdef extern from "anabranch/hazard.hpp" namespace "anabranch" nogil:
+    cpdef enum class HazardMode "anabranch::HazardMode":
+        automatic
+        check
+        off
+    cdef cppclass Touch:
+        Touch()
+        Storage* storage
+        Access access
+        int64_t first
+        ByteRange bytes
+        const Layout* layout
+        Footprint footprint() const
+    cdef cppclass Race:
+        Use first
+        size_t second
+    cdef cppclass HostTask:
+        Lane lane
+        Moment call
+        cbool precedes(const Use&) const
+    uint64_t added_waits()
 
 cdef extern from "<chrono>" namespace "std::chrono" nogil:
     cdef cppclass nanoseconds:

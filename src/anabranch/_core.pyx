@@ -67,7 +67,7 @@ cdef int synchronize_uses(const vector[Use]& uses) except -1:
         # function's to wait for.
         if uses[i].stream.get() == host_function_stream():
             continue
-        synchronize_point(uses[i].stream.get(), uses[i].used)
+        synchronize_point(uses[i].stream.get(), uses[i].point)
     return 0
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = [
     "CaptureError",
     "ClosedError",
@@ -38,7 +40,30 @@ class CaptureError(Error):
 
 
 class RaceError(Error):
-    """Two accesses to the same memory, one of them a write, with no order between their streams."""
+    """Two accesses to the same memory, one of them a write, with no order between them.
+
+    Attributes
+    ----------
+    kind : str
+        ``"RAW"``, ``"WAR"`` or ``"WAW"``, the second access named first; ``"HOST"`` if the host makes one of the two;
+        ``"FREE"`` if the memory is another library's and given back.
+    array : str
+        Which memory: its size, and where it was allocated if that is known.
+    first, second : object
+        With the attributes ``file``, ``line``, ``stream`` (None: the host) and ``access`` (``"read"`` or ``"write"``).
+    fix : str
+        One line that orders the two.
+    """
+
+    def __init__(
+        self, message: str, *, kind: str = "", array: str = "", first: Any = None, second: Any = None, fix: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.array = array
+        self.first = first
+        self.second = second
+        self.fix = fix
 
 
 class CompileError(Error):

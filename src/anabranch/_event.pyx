@@ -6,10 +6,12 @@ from cython.operator cimport dereference as deref
 from anabranch import _await
 
 from anabranch cimport _core
+from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport (
-    CEvent, EventOptions, Record, Ref, elapsed_milliseconds, forked, synchronize_point,
+    CEvent, EventOptions, HazardMode, Lane, Record, Ref, elapsed_milliseconds, forked, synchronize_point,
 )
 from anabranch._device cimport as_device
+from anabranch._hazard cimport observe
 from anabranch._host cimport notification
 from anabranch._current cimport as_stream
 from anabranch._stream cimport Stream
@@ -82,7 +84,11 @@ cdef class Event:
         return self.core.get()
 
     cdef int record_on(self, Stream stream) except -1:
-        self.get().record(deref(stream.get()))
+        cdef TaskState state = current_state()
+        cdef const Lane* task = NULL
+        if state.mode != <int>HazardMode.off:
+            task = &state.task.core.get().lane
+        self.get().record(deref(stream.get()), task)
         return 0
 
     cdef int wait_on(self, Stream stream) except -1:
@@ -146,7 +152,13 @@ cdef class Event:
         KernelError
             If the work before it failed.
         """
-        return self.get().query()
+        cdef Record record = self.get().last()
+        if record.stream.get() == NULL:
+            return True
+        if not self.device.backend.query(deref(record.stream.get()), record.point, record.marker.get()):
+            return False
+        observe(record.past)
+        return True
 
     def synchronize(self):
         """Block the host until the last record, as of this call, is complete.
@@ -161,6 +173,7 @@ cdef class Event:
         cdef Record record = self.get().last()
         if record.stream.get() != NULL:
             synchronize_point(record.stream.get(), record.point, record.marker.get())
+            observe(record.past)
 
     def __await__(self):
         """Wait, without blocking the event loop, until the last record, as of this call, is complete."""
@@ -179,6 +192,8 @@ cdef class Event:
         cdef Record last = _timed(end, "end")
         synchronize_point(first.stream.get(), first.point, first.marker.get())
         synchronize_point(last.stream.get(), last.point, last.marker.get())
+        observe(first.past)
+        observe(last.past)
         return elapsed_milliseconds(first, last)
 
     def __repr__(self):

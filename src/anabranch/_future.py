@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextvars import Context
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from anabranch._hazard import PastOf
 
 Outcome = tuple[bool, Any]  # whether it succeeded; the result or the exception
 
@@ -19,6 +22,32 @@ class StreamFuture(Future[Any]):
     """
 
     _silent = False
+    _past: PastOf | None = None  # what came before the function's end
+
+    def _observe(self) -> None:
+        if self._past is not None:
+            self._past.observe()
+
+    def done(self) -> bool:
+        """Whether the function has returned or raised, or was cancelled. What this task does later then comes after."""
+        done = super().done()
+        if done:
+            self._observe()
+        return done
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Return what the function returned, waiting for it. What this task does later comes after."""
+        try:
+            return super().result(timeout)
+        finally:
+            self._observe()
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Return what the function raised, or None, waiting for it. What this task does later comes after."""
+        try:
+            return super().exception(timeout)
+        finally:
+            self._observe()
 
     def settle(self, outcome: Outcome | None) -> None:
         """Store the outcome. None: the future was cancelled before its function was called."""
@@ -36,7 +65,7 @@ class StreamFuture(Future[Any]):
     def announce(self) -> None:
         """Call the callbacks."""
         self._silent = False
-        if self.done() and not self.cancelled():
+        if super().done() and not self.cancelled():
             self._invoke_callbacks()
 
     def _invoke_callbacks(self) -> None:
@@ -44,15 +73,13 @@ class StreamFuture(Future[Any]):
             super()._invoke_callbacks()  # type: ignore[misc]
 
 
-def evaluate(
-    future: Future[Any], fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> Outcome | None:
+def evaluate(future: Future[Any], call: Callable[[], Any]) -> Outcome | None:
     """Call the function unless the future was cancelled."""
     if not future.set_running_or_notify_cancel():
         return None
     try:
         # In a context of its own: what it makes current is not there for the next function on this thread.
-        return True, Context().run(fn, *args, **kwargs)
+        return True, Context().run(call)
     except BaseException as error:
         return failed(error)
 

@@ -8,10 +8,11 @@ from libc.string cimport memcpy
 from libcpp.vector cimport vector
 
 from anabranch._array cimport Array
-from anabranch._core cimport Access as MemoryAccess
-from anabranch._core cimport CBackend, CKernel, CStream, Point, Ref
+from anabranch._context cimport TaskState, current_state
+from anabranch._core cimport CBackend, CKernel, CStream, Point, Ref, Touch
 from anabranch._current cimport as_stream, current_stream_of
 from anabranch._device cimport DeviceBase, as_device
+from anabranch._hazard cimport access_of, note, order
 from anabranch._launch_config cimport LaunchConfig, LaunchGrid
 from anabranch._stream cimport Stream
 
@@ -58,6 +59,7 @@ cdef enum ParameterKind:
 cdef enum:
     most_slots = 4096   # 32 KiB of parameters, the most since CUDA 12.1
     few_slots = 64
+    few_touches = 16
     any_dtype = 0xFFFF
 
 _KINDS = {
@@ -261,11 +263,12 @@ cdef int _put_raw(GridKernel kernel, Py_ssize_t i, object value, uint64_t* slots
 cdef int launch_grid(GridKernel kernel, LaunchConfig config, tuple args, object stream, object device) except -1:
     # Few on the stack: compilers touch every page of a large frame, which costs more than the launch does otherwise.
     cdef uint64_t[few_slots] few
-    cdef uint8_t[few_slots] few_accesses    # every parameter takes a slot or more
     cdef vector[uint64_t] many
-    cdef vector[uint8_t] many_accesses
+    cdef Touch[few_touches] some
+    cdef vector[Touch] all_touches
     cdef uint64_t* slots = few
-    cdef uint8_t* accesses = few_accesses
+    cdef Touch* touches = some
+    cdef int access
     cdef Py_ssize_t count = len(args)
     cdef Py_ssize_t i
     cdef size_t arrays = 0
@@ -283,9 +286,10 @@ cdef int launch_grid(GridKernel kernel, LaunchConfig config, tuple args, object 
         raise kernel._wrong_count(count)
     if kernel.slot_count > few_slots:
         many.resize(kernel.slot_count)
-        many_accesses.resize(count)
         slots = many.data()
-        accesses = many_accesses.data()
+    if count > few_touches:
+        all_touches.resize(count)
+        touches = all_touches.data()
     for i in range(count):
         arg = args[i]
         if type(arg) is not Array:
@@ -299,9 +303,10 @@ cdef int launch_grid(GridKernel kernel, LaunchConfig config, tuple args, object 
             raise DeviceError(
                 f"{_where(kernel, i)}: {array!r} is on {array._device.alias}, but the launch is on {where.alias}; "
                 "copy it there first")
-        accesses[i] = kernel.array_access[arrays] if arrays < kernel.array_access.size() else kernel.rules[i].access
+        access = kernel.array_access[arrays] if arrays < kernel.array_access.size() else kernel.rules[i].access
+        _put_array(kernel, i, array, access, slots)
+        touches[arrays] = array.touch(access_of(access))
         arrays += 1
-        _put_array(kernel, i, array, accesses[i], slots)
     if target is None:
         target = current_stream_of(-1 if where is None else where.ordinal)
     where = target.device
@@ -315,12 +320,8 @@ cdef int launch_grid(GridKernel kernel, LaunchConfig config, tuple args, object 
             f"kernel {kernel.name!r} can have at most {kernel.most_shared_memory[where.ordinal]} bytes of dynamic "
             f"shared memory on {where.alias}, not {config.shape.shared_memory}")
     cdef CStream* queue = target.get()
+    cdef TaskState state = current_state()
+    order(state, queue, touches, arrays)
     cdef Point point = enqueue_grid(
         deref(where.backend), deref(queue), deref(compiled), config.shape, slots, kernel.slot_count)
-    for i in range(count):
-        if type(args[i]) is Array:
-            (<Array>args[i]).note(
-                queue, point,
-                MemoryAccess.read if accesses[i] == 1
-                else MemoryAccess.write if accesses[i] == 2 else MemoryAccess.read_write)
-    return 0
+    return note(state, queue, point, touches, arrays)

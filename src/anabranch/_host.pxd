@@ -1,4 +1,5 @@
 from anabranch._core cimport CStream, Record, Ref
+from anabranch._hazard cimport Touches
 
 
 cdef class Notification:
@@ -7,6 +8,7 @@ cdef class Notification:
 
 
 cdef Notification notification(const Record& record)
-cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs)
+# `touches`: what the function accesses, or None.
+cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs, Touches touches)
 # Makes sure that errands which streams leave are done.
 cdef int ensure_host_thread() except -1

@@ -13,10 +13,12 @@ from cython.operator cimport dereference as deref
 
 from anabranch._core import finalizing
 
+from anabranch._context cimport Task, TaskState, begin_call, current_state
 from anabranch._core cimport (
-    CStream, ErrandKind, Failure, HostCall, Notice, Pending, PythonErrand, Record,
-    Ref, as_pending, host_inbox, throw_failure,
+    CStream, ErrandKind, Failure, HazardMode, HostCall, Moment, Notice, Past, Pending, Point, PythonErrand, Record, Ref,
+    as_pending, host_inbox, throw_failure,
 )
+from anabranch._hazard cimport PastOf, Touches, note, observe, order, past_by_now
 
 cdef extern from *:
     """
@@ -123,6 +125,24 @@ cdef class Call:
     cdef object fn
     cdef tuple args
     cdef dict kwargs
+    cdef Past before        # what it comes after
+    cdef Moment moment      # the operation that it is; none where order is not kept track of
+
+    def call(self):
+        """Call the function, in a context of its own, as a task that knows what comes before it."""
+        cdef Task task
+        cdef PastOf past
+        if self.moment.lane.get() == NULL:
+            return self.fn(*self.args, **self.kwargs)
+        task = begin_call(self.before, self.moment)
+        try:
+            return self.fn(*self.args, **self.kwargs)
+        finally:
+            past = PastOf.__new__(PastOf)
+            past.past = task.core.get().lane.past()
+            self.future._past = past
+            # What is enqueued from now on comes after the function's end.
+            self.stream.get().lane().follow(past.past)
 
     cdef int run(self, HostCall* call, object error) except -1:
         # `call` is this method's until it is released.
@@ -132,7 +152,7 @@ cdef class Call:
             outcome = _future.failed(error)
         else:
             set_host_function_stream(self.stream.get())
-            outcome = _future.evaluate(self.future, self.fn, self.args, self.kwargs)
+            outcome = _future.evaluate(self.future, self.call)
             set_host_function_stream(NULL)
         # Let go before anybody is told, so that what the function's arguments held is free by then.
         self.fn = self.args = self.kwargs = None
@@ -146,8 +166,10 @@ cdef class Call:
         return 0
 
 
-cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs):
+cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs, Touches touches):
     global _future
+    cdef TaskState state = current_state()
+    cdef Point point
     if _future is None:
         from anabranch import _future
     ensure_host_thread()
@@ -157,10 +179,19 @@ cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs)
     call.fn = fn
     call.args = args
     call.kwargs = kwargs
+    if touches is not None:
+        order(state, stream.get(), touches.all.data(), touches.all.size())
+    if state.mode != <int>HazardMode.off:
+        call.before = past_by_now(stream.get())
+        call.moment = stream.get().lane().advance()
     cdef HostCall* pending = make_call(call)
     Py_INCREF(call)
-    stream.get().backend().suspend(deref(stream.get()), as_pending(pending))
-    pending.release()
+    try:
+        point = stream.get().backend().suspend(deref(stream.get()), as_pending(pending))
+    finally:
+        pending.release()
+    if touches is not None:
+        note(state, stream.get(), point, touches.all.data(), touches.all.size())
     return call.future
 
 
@@ -169,7 +200,10 @@ cdef class Notification:
     def reached(self):
         """Return whether the point is reached; raises if the work failed."""
         cdef CStream* stream = self.record.stream.get()
-        return stream.backend().query(deref(stream), self.record.point, self.record.marker.get())
+        if not stream.backend().query(deref(stream), self.record.point, self.record.marker.get()):
+            return False
+        observe(self.record.past)
+        return True
 
     def subscribe(self, callback):
         """Have ``callback(error)`` called once by a host thread, `error` being None or the failure; False if

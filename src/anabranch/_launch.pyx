@@ -9,11 +9,12 @@ from libc.string cimport memcpy
 from libcpp.vector cimport vector
 
 from anabranch._array cimport Array
-from anabranch._core cimport Access as MemoryAccess
-from anabranch._core cimport CKernel, CStream, LaunchShape, Point, Ref, Slots, make_kernel, max_dimensions
+from anabranch._context cimport TaskState, current_state
+from anabranch._core cimport CKernel, CStream, LaunchShape, Point, Ref, Slots, Touch, make_kernel, max_dimensions
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._dtype cimport dtype_code
 from anabranch._grid cimport GridKernel, architecture_of, launch_grid, load_kernel
+from anabranch._hazard cimport access_of, note, order
 from anabranch._launch_config cimport LaunchConfig
 from anabranch._current cimport as_stream, current_stream_of
 from anabranch._stream cimport Stream
@@ -25,6 +26,7 @@ cdef enum:
     most_arguments = 128
     most_slots = 1024
     few_slots = 256
+    few_touches = 16
     scalar_tag = 0x80   # in a key: what follows is a scalar's kind, not an array's dtype
     # Positions in dtype_names.
     bool_code = 0
@@ -291,6 +293,10 @@ cdef int _launch_indices(
     # Few on the stack, as in a launch with blocks.
     cdef uint64_t[few_slots] few
     cdef vector[uint64_t] many
+    cdef Touch[few_touches] some
+    cdef vector[Touch] all_touches
+    cdef Touch* touches = some
+    cdef size_t touched = 0
     cdef Py_ssize_t count = len(args)
     cdef Py_ssize_t i
     cdef Array array
@@ -319,6 +325,9 @@ cdef int _launch_indices(
         many.resize(most_slots)
         packed.slots = many.data()
         packed.capacity = most_slots
+    if count > few_touches:
+        all_touches.resize(count)
+        touches = all_touches.data()
     for i in range(count):
         arg = args[i]
         if type(arg) is not Array:
@@ -336,6 +345,8 @@ cdef int _launch_indices(
             raise ValueError(
                 f"{_where(kernel, i)} may write, but {array!r} is read-only memory; declare the parameter ab.In")
         _put_array(&packed, array)
+        touches[touched] = array.touch(access_of(kernel.access_codes[i]))
+        touched += 1
     if target is None:
         target = current_stream_of(-1 if where is None else where.ordinal)
     packed.key[1] = target.device.ordinal
@@ -348,16 +359,11 @@ cdef int _launch_indices(
         queue = target.get()
     if shape.size() == 0:
         return 0
+    cdef TaskState state = current_state()
+    order(state, queue, touches, touched)
     cdef Point point = target.device.backend.launch(
         deref(queue), deref(compiled), shape, Slots(packed.slots, packed.slot_count))
-    cdef int access
-    for i in range(count):
-        if type(args[i]) is Array:
-            access = kernel.access_codes[i]
-            (<Array>args[i]).note(
-                queue, point,
-                MemoryAccess.read if access == 1 else MemoryAccess.write if access == 2 else MemoryAccess.read_write)
-    return 0
+    return note(state, queue, point, touches, touched)
 
 
 cdef int _wrong_count(KernelBase kernel, Py_ssize_t count) except -1:

@@ -7,11 +7,14 @@ from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport calloc
 from libcpp.memory cimport unique_ptr
+from libcpp.vector cimport vector
 
 from anabranch._array cimport Array
 from anabranch._core cimport Access as MemoryAccess
+from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport (
-    Activation, CStream, Layout, Ref, Use, forked, max_dimensions, owner_of, row_major, settle_point)
+    Activation, CStream, HazardMode, Layout, Ref, Site, Touch, Use, forked, max_dimensions, owner_of, row_major,
+    settle_point)
 from anabranch._current cimport current_stream_of
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._device cimport device_of as device_of_backend
@@ -19,6 +22,7 @@ from anabranch._dlpack cimport (
     DL_CPU, DL_CUDA, DL_CUDA_HOST, DL_CUDA_MANAGED, DL_READ_ONLY, DLDataType, DLManagedTensor, DLManagedTensorVersioned,
     DLTensor, delete_plain, delete_versioned)
 from anabranch._dtype cimport as_dtype
+from anabranch._hazard cimport follow_use, note, note_touches, order, uses_of
 from anabranch._make cimport adopt_array, layout_of
 from anabranch._stream cimport Stream
 
@@ -41,19 +45,28 @@ cdef class _Export:
 
     def __dealloc__(self):
         cdef CStream* stream = self.consumer.get()
+        cdef Touch touch
+        cdef Site site
         if stream != NULL and not forked():
-            self.array.storage.get().note(
-                deref(stream), stream.backend().newest(deref(stream)), MemoryAccess.read_write, self.array.bytes())
+            touch = self.array.touch(MemoryAccess.read_write)
+            note_touches(
+                deref(stream), stream.backend().newest(deref(stream)), &touch, 1, <int>HazardMode.automatic, site)
 
 
 cdef int _order_after_uses(Array array, CStream* stream) except -1:
-    # The consumer may write, so it comes after the readers too.
+    # The consumer may write, so it comes after the readers too. That holds in every mode: it is what an export is for.
+    cdef TaskState state = current_state()
+    cdef Touch touch = array.touch(MemoryAccess.read_write)
+    cdef vector[Use] uses = uses_of(touch)
     cdef Use use
-    for use in array.storage.get().uses(MemoryAccess.read_write, array.bytes()):
+    for use in uses:
         # The consumer knows nothing of what a stream holds back, so that has to be the driver's first.
-        settle_point(stream, use.stream.get(), use.used)
-        stream.backend().wait(deref(stream), deref(use.stream.get()), use.used)
-    return 0
+        settle_point(stream, use.stream.get(), use.point)
+        stream.backend().wait(deref(stream), deref(use.stream.get()), use.point)
+        follow_use(deref(stream), use)
+    # From now on it is the consumer's.
+    order(state, stream, &touch, 1)
+    return note(state, stream, stream.backend().newest(deref(stream)), &touch, 1)
 
 
 cdef Ref[CStream] _consumer(Array array, object stream) except *:
@@ -254,10 +267,12 @@ cdef Array _adopt(
         raise ValueError("the memory is not aligned for its dtype; copy it with anabranch.array")
     cdef Array array = adopt_array(device, layout, dtype, data, read_only, owner)
     cdef CStream* stream
+    cdef Touch touch
     if reader is not None:
         # What the producer does to the memory comes before this point, and so before whoever waits for it.
         stream = reader.get()
-        array.note(stream, device.backend.record(deref(stream)), MemoryAccess.write)
+        touch = array.touch(MemoryAccess.write)
+        note(current_state(), stream, device.backend.record(deref(stream)), &touch, 1)
     return array
 
 

@@ -9,10 +9,11 @@ from anabranch import _await
 from anabranch cimport _core
 from anabranch._context cimport enter_stream, leave_scope, use_stream
 from anabranch._core cimport (
-    CBackend, CStream, Record, Ref, StreamOptions, StreamRole, forked, synchronize_point,
+    CBackend, CStream, Past, Record, Ref, StreamOptions, StreamRole, forked, synchronize_point,
 )
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._event cimport Event
+from anabranch._hazard cimport follow, observe, past_by_now
 from anabranch._host cimport notification, submit_call
 
 from anabranch._device import devices
@@ -203,14 +204,18 @@ cdef class Stream:
             If the work failed.
         """
         cdef CStream* stream = self.get()
+        cdef Past past = past_by_now(stream)
         cdef vector[Record] records
         cdef size_t i
         if stream.role() != StreamRole.legacy:
-            return self.device.backend.query(deref(stream), self.device.backend.newest(deref(stream)))
-        records = self.device.backend.frontier(deref(stream))
-        for i in range(records.size()):
-            if not records[i].stream.get().backend().query(deref(records[i].stream.get()), records[i].point):
+            if not self.device.backend.query(deref(stream), self.device.backend.newest(deref(stream))):
                 return False
+        else:
+            records = self.device.backend.frontier(deref(stream))
+            for i in range(records.size()):
+                if not records[i].stream.get().backend().query(deref(records[i].stream.get()), records[i].point):
+                    return False
+        observe(past)
         return True
 
     def synchronize(self):
@@ -225,17 +230,23 @@ cdef class Stream:
         """
         cdef CStream* stream = self.get()
         cdef CBackend* backend = self.device.backend
-        if stream.role() != StreamRole.legacy and backend.query(deref(stream), backend.newest(deref(stream))):
-            return
-        cdef vector[Record] records = self.device.backend.frontier(deref(stream))
+        cdef Past past = past_by_now(stream)
+        cdef vector[Record] records
         cdef size_t i
-        for i in range(records.size()):
-            synchronize_point(records[i].stream.get(), records[i].point)
+        if stream.role() == StreamRole.legacy or not backend.query(deref(stream), backend.newest(deref(stream))):
+            records = self.device.backend.frontier(deref(stream))
+            for i in range(records.size()):
+                synchronize_point(records[i].stream.get(), records[i].point)
+        observe(past)
 
     def __await__(self):
         """Wait, without blocking the event loop, until everything enqueued by now is complete."""
-        cdef vector[Record] records = self.device.backend.frontier(deref(self.get()))
+        cdef CStream* stream = self.get()
+        cdef Past past = past_by_now(stream)
+        cdef vector[Record] records = self.device.backend.frontier(deref(stream))
         cdef size_t i
+        for i in range(records.size()):
+            records[i].past = past
         return _await.until([notification(records[i]) for i in range(records.size())])
 
     def record_event(self, Event event=None):
@@ -274,10 +285,13 @@ cdef class Stream:
             raise TypeError(f"other is a Stream, not {type(other).__name__}")
         cdef CStream* stream = self.get()
         cdef CStream* target = (<Stream>other).get()
+        cdef Past past
         if stream != target:
+            past = past_by_now(target)
             self.device.backend.wait(deref(stream), deref(target), (<Stream>other).now(target))
+            follow(deref(stream), past)
 
-    def submit(self, fn, /, *args, **kwargs):
+    def submit(self, fn, /, *args, reads=(), writes=(), **kwargs):
         """Call a host function in stream order: after what was enqueued before, and before what is enqueued after.
 
         It runs on a thread of its own, which starts with the default stream and device, so functions of
@@ -289,6 +303,9 @@ cdef class Stream:
         fn : callable
         *args, **kwargs
             Passed to it.
+        reads, writes : iterable of Array
+            What the function accesses: as if the stream did, so that the function comes after what writes to those
+            arrays, and what accesses them later after the function. An array of `writes` may also be read.
 
         Returns
         -------
@@ -300,7 +317,12 @@ cdef class Stream:
             raise TypeError(f"fn must be callable, not {type(fn).__name__}")
         cdef CStream* stream = self.get()
         cdef Ref[CStream] kept = Ref[CStream].share(stream)
-        return submit_call(kept, fn, args, kwargs)
+        touches = None
+        if reads or writes:
+            from anabranch._array import touches_of
+
+            touches = touches_of(reads, writes)
+        return submit_call(kept, fn, args, kwargs, touches)
 
     def use(self):
         """Make this the current stream of its device, and its device the current one, for this task from now on."""

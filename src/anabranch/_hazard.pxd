@@ -1,0 +1,80 @@
+from libcpp.vector cimport vector
+
+from anabranch._context cimport TaskState, current_state
+from anabranch._core cimport (
+    Access, ByteRange, CStream, HazardMode, HostTask, Past, Point, Ref, Site, Touch, Use)
+
+
+cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
+    bint is_ordered(CStream&, const HostTask&, const Touch*, size_t) except +
+    void note_touches(CStream&, Point, const Touch*, size_t, int mode, Site) except +
+    vector[Use] uses_of(const Touch&) except +
+    Past past_of(CStream&) except +
+    void follow(CStream&, const Past&) except +
+    void follow_use(HostTask&, const Use&) except +
+    void follow_use(CStream&, const Use&) except +
+
+
+# What a kernel's parameter is declared: 0 in-out, 1 in, 2 out.
+cdef inline Access access_of(int code) noexcept:
+    return Access.read if code == 1 else Access.write if code == 2 else Access.read_write
+
+
+# What an operation touches is in order before the operation is enqueued. Raises RaceError.
+cdef inline int order(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1:
+    if state.mode == <int>HazardMode.off or is_ordered(stream[0], state.task.core.get()[0], touches, count):
+        return 0
+    return add_missing(state, stream, touches, count)
+
+cdef int add_missing(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1
+
+
+# And remembered after that.
+cdef inline int note(TaskState state, CStream* stream, Point point, const Touch* touches, size_t count) except -1:
+    cdef Site site
+    if state.mode == <int>HazardMode.check:
+        site = current_site()
+    note_touches(stream[0], point, touches, count, state.mode, site)
+    return 0
+
+cdef Site current_site() except *
+
+# The host is about to make an access, and blocks until it may; what that has to come after it then knows. Raises
+# RaceError, with `checked`.
+cdef int order_host(TaskState state, Touch touch, bint checked) except -1
+# And has done so.
+cdef int note_host_access(TaskState state, Touch touch) except -1
+
+
+cdef class Found:
+    """A race that was found, before it is put into words."""
+    cdef Use first
+    cdef Site site              # of the second access
+    cdef Access access
+    cdef Ref[CStream] stream    # null: the host
+    cdef Site allocated
+    cdef size_t size
+    cdef ByteRange bytes
+
+
+# What is in the stream by now, to be observed.
+cdef inline Past past_by_now(CStream* stream) except *:
+    return past_of(stream[0])
+
+# The current task has found that to be over.
+cdef inline int observe(const Past& past) except -1:
+    cdef TaskState state = current_state()
+    if state.mode != <int>HazardMode.off:
+        state.task.core.get().lane.follow(past)
+    return 0
+
+
+cdef class PastOf:
+    """What came before something, for Python code to hand on."""
+    cdef Past past
+
+
+cdef class Touches:
+    """What an operation touches, with the arrays, for Python code to hand on."""
+    cdef vector[Touch] all
+    cdef list arrays

@@ -1,0 +1,238 @@
+"""Order between accesses to the same memory: added where it is missing, or reported."""
+
+cimport cython
+from cpython.object cimport PyObject
+from cython.operator cimport dereference as deref
+from libc.stdint cimport uintptr_t
+from libcpp.vector cimport vector
+
+from anabranch._context cimport TaskState, current_state, set_first_mode, use_mode
+from anabranch._core cimport (
+    CStream, HazardMode, HostTask, Race, Ref, Site, Touch, Use, synchronize_uses,
+)
+from anabranch._core cimport added_waits as c_added_waits
+
+from anabranch._context import modes
+
+cdef extern from *:
+    """
+    static PyObject* innermost_frame() { return reinterpret_cast<PyObject*>(PyEval_GetFrame()); }
+    static PyObject* code_of(PyObject* frame) {
+      return reinterpret_cast<PyObject*>(PyFrame_GetCode(reinterpret_cast<PyFrameObject*>(frame)));
+    }
+    static int instruction_of(PyObject* frame) { return PyFrame_GetLasti(reinterpret_cast<PyFrameObject*>(frame)); }
+    """
+    PyObject* innermost_frame()
+    object code_of(object frame)
+    int instruction_of(object frame)
+
+cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
+    vector[Race] missing_order(CStream&, const HostTask&, const Touch*, size_t) except +
+    void add_order(CStream&, const HostTask&, const vector[Race]&) except +
+    vector[Use] host_conflicts(const HostTask&, const Touch&) except +
+    void note_host(HostTask&, const Touch&, Site) except +
+
+# Code objects that sites name, so that they stay.
+codes = {}
+
+
+@cython.final
+cdef class Found:
+    pass
+
+
+cdef bint _is_own(object namespace):
+    name = namespace.get("__name__", "")
+    return isinstance(name, str) and (name == "anabranch" or name.startswith("anabranch."))
+
+
+cdef Site current_site() except *:
+    # The innermost function that is not this package's own; those written in Cython have no frames.
+    cdef Site site
+    cdef PyObject* found = innermost_frame()
+    if found == NULL:
+        return site
+    frame = <object>found
+    while frame.f_back is not None and _is_own(frame.f_globals):
+        frame = frame.f_back
+    code = code_of(frame)
+    codes[id(code)] = code
+    site.code = <uintptr_t><PyObject*>code
+    site.instruction = instruction_of(frame)
+    return site
+
+
+cdef Found _found(const Use& first, const Ref[CStream]& stream, const Touch& touch, Site site):
+    cdef Found found = Found.__new__(Found)
+    found.first = first
+    found.stream = stream
+    found.site = site
+    found.access = touch.access
+    found.allocated = touch.storage.site
+    found.size = touch.storage.bytes()
+    found.bytes = touch.bytes
+    return found
+
+
+cdef int add_missing(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1:
+    cdef vector[Race] missing = missing_order(deref(stream), deref(state.task.core.get()), touches, count)
+    cdef vector[Race] added
+    cdef Ref[CStream] kept
+    cdef Site site
+    cdef size_t i
+    if missing.empty():
+        return 0
+    if state.mode == <int>HazardMode.check:
+        kept = Ref[CStream].share(stream)
+        site = current_site()
+        found = []
+        for i in range(missing.size()):
+            # Of what happened unchecked, and of how memory came to its stream, nobody is told.
+            if missing[i].first.allocates or missing[i].first.when.lane.get() == NULL:
+                added.push_back(missing[i])
+            elif not state.task.core.get().precedes(missing[i].first):
+                found.append(_found(missing[i].first, kept, touches[missing[i].second], site))
+        if found:
+            _report(state, found)
+        missing = added
+    add_order(deref(stream), deref(state.task.core.get()), missing)
+    return 0
+
+
+cdef int _report(TaskState state, list found) except -1:
+    from anabranch import _report
+
+    _report.report(found, state.races)
+    return 0
+
+
+cdef int order_host(TaskState state, Touch touch, bint checked) except -1:
+    cdef vector[Use] uses
+    cdef Ref[CStream] host
+    cdef size_t i
+    if checked and state.mode == <int>HazardMode.check:
+        uses = host_conflicts(deref(state.task.core.get()), touch)
+        if not uses.empty():
+            _report(state, [_found(uses[i], host, touch, current_site()) for i in range(uses.size())])
+    uses = uses_of(touch)
+    synchronize_uses(uses)
+    if state.mode != <int>HazardMode.off:
+        for i in range(uses.size()):
+            follow_use(deref(state.task.core.get()), uses[i])
+    return 0
+
+
+cdef int note_host_access(TaskState state, Touch touch) except -1:
+    # Only to be reported: no stream can wait for the host.
+    if state.mode == <int>HazardMode.check:
+        note_host(deref(state.task.core.get()), touch, current_site())
+    return 0
+
+
+@cython.final
+cdef class PastOf:
+    def observe(self):
+        """The current task comes after it."""
+        observe(self.past)
+
+
+@cython.final
+cdef class Touches:
+    pass
+
+
+def added_waits():
+    """Return how many waits were added in this process so far."""
+    return c_added_waits()
+
+
+def set_default(mode):
+    """Set the mode that threads begin with, and that of this task."""
+    set_first_mode(modes[mode])
+    use_mode(modes[mode], None)
+
+
+class hazards:  # noqa: N801
+    """Choose what becomes of order that is missing between accesses to the same memory.
+
+    Takes effect for this task at once, and until it chooses again; as a context manager, until the end of the block.
+    A new asyncio task starts with its creator's mode, a thread with that of the environment variable
+    ``ANABRANCH_HAZARDS``, which is ``"auto"`` if it is not set.
+
+    Parameters
+    ----------
+    mode : str
+        ``"auto"``: what an operation touches is waited for, with one event wait for each stream that it has to come
+        after and is not known to. ``"check"``: nothing is added; a missing order raises `RaceError` before the operation
+        is enqueued. ``"off"``: neither, and nothing is kept track of.
+
+    Raises
+    ------
+    ValueError
+        For another mode.
+
+    Examples
+    --------
+    >>> import anabranch as ab
+    >>> a, s = ab.zeros(3), ab.Stream()
+    >>> with ab.hazards("check"):
+    ...     s.wait_stream(ab.current_stream())
+    ...     ab.fill(a, 1, stream=s)
+    """
+
+    __slots__ = ("_before", "mode")
+
+    def __init__(self, mode):
+        if mode not in modes:
+            raise ValueError(f"mode is one of {', '.join(map(repr, modes))}, not {mode!r}")
+        cdef TaskState state = current_state()
+        self.mode = mode
+        self._before = state.mode, state.races
+        use_mode(modes[mode], None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, traceback):
+        mode, races = self._before
+        use_mode(mode, races)
+
+    def __repr__(self):
+        return f"hazards({self.mode!r})"
+
+
+class collect_races:  # noqa: N801
+    """Switch the mode ``"check"`` on for a block, and collect what it finds; the racing work still runs.
+
+    Yields
+    ------
+    list of RaceError
+        One entry per pair of source lines, in the order in which they were found.
+
+    Examples
+    --------
+    >>> import anabranch as ab
+    >>> a, s = ab.zeros(3), ab.Stream()
+    >>> ab.synchronize()
+    >>> with ab.collect_races() as races:
+    ...     ab.fill(a, 1, stream=s)
+    ...     ab.fill(a, 2)
+    >>> [race.kind for race in races]
+    ['WAW']
+    """
+
+    __slots__ = ("_before",)
+
+    def __enter__(self):
+        cdef TaskState state = current_state()
+        self._before = state.mode, state.races
+        races = []
+        use_mode(<int>HazardMode.check, races)
+        return races
+
+    def __exit__(self, kind, value, traceback):
+        mode, races = self._before
+        use_mode(mode, races)
+
+    def __repr__(self):
+        return "collect_races()"

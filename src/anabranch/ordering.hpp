@@ -1,0 +1,61 @@
+#pragma once
+
+#include <vector>
+
+#include "anabranch/backend.hpp"
+#include "anabranch/hazard.hpp"
+
+// The core's hazards as the Cython modules call them.
+namespace anabranch::python {
+
+// Brings the stream's lane up to date. Whether no order is missing for sure.
+inline bool is_ordered(Stream& stream, const HostTask& task, const Touch* touches, std::size_t count) {
+  Ordering ordering(stream, task.lane);
+  ordering.begin();
+  return ordering.clear({touches, count});
+}
+
+inline std::vector<Race> missing_order(Stream& stream, const HostTask& task, const Touch* touches, std::size_t count) {
+  return Ordering(stream, task.lane).missing({touches, count});
+}
+
+inline void add_order(Stream& stream, const HostTask& task, const std::vector<Race>& missing) {
+  Ordering(stream, task.lane).add(missing, task);
+}
+
+inline void note_touches(Stream& stream, Point point, const Touch* touches, std::size_t count, int mode, Site site) {
+  Ordering::note(stream, point, {touches, count}, static_cast<HazardMode>(mode), site);
+}
+
+// What has to be over before the host makes an access, and what of that `task` does not know to be.
+inline std::vector<Use> uses_of(const Touch& touch) { return touch.storage->uses(touch.access, touch.footprint()); }
+inline std::vector<Use> host_conflicts(const HostTask& task, const Touch& touch) {
+  std::vector<Use> found = touch.storage->conflicts(task.lane, nullptr, touch.access, touch.footprint());
+  std::erase_if(found, [&task](const Use& use) { return use.allocates || !use.when.lane || task.precedes(use); });
+  return found;
+}
+inline void note_host(HostTask& task, const Touch& touch, Site site) {
+  touch.storage->note_host(task.lane, task.lane.advance(), touch.access, touch.footprint(), site);
+}
+
+// Everything in the stream by now, the legacy stream's order included.
+inline Past past_of(Stream& stream) {
+  stream.backend().legacy_lanes().join(stream);
+  return stream.lane().past();
+}
+// The task found that to be over, or makes the stream wait for it.
+inline void follow(Stream& stream, const Past& past) {
+  stream.backend().legacy_lanes().join(stream);
+  stream.lane().follow(past);
+  stream.backend().legacy_lanes().note(stream);
+}
+inline void follow_use(HostTask& task, const Use& use) {
+  if (use.when.lane) task.lane.follow(use.when.past());
+}
+inline void follow_use(Stream& stream, const Use& use) {
+  if (use.when.lane) stream.lane().follow(use.when.past());
+}
+
+inline Ref<HostTask> make_task() { return make_ref<HostTask>(); }
+
+}  // namespace anabranch::python
