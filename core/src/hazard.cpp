@@ -33,6 +33,25 @@ bool HostTask::precedes(const Use& use) const noexcept {
   return call.lane && use.when.lane && (use.when.lane == call.lane || use.when.follows(call));
 }
 
+bool HostTask::has_open(const Use& use) const noexcept {
+  return std::find(open.begin(), open.end(), use.when.lane) != open.end();
+}
+
+HostAccess::HostAccess(Ref<HostTask> task, const Touch& touch, Site site) : task_(std::move(task)) {
+  lane_.follow(task_->lane.past());
+  Moment when = lane_.advance();
+  number_ = when.lane;
+  task_->open.push_back(number_);
+  touch.storage->note_host(lane_, std::move(when), touch.access, touch.footprint(), site);
+}
+
+void HostAccess::end() {
+  if (!number_) return;
+  std::erase(task_->open, number_);
+  number_.reset();
+  task_->lane.follow(lane_.past());
+}
+
 void Ordering::begin() {
   stream_.lane().follow(task_, stream_.task_seen_);
   stream_.backend().legacy_lanes().join(stream_);

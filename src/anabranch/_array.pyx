@@ -14,10 +14,12 @@ from anabranch._core cimport (
     CBackend, CStream, Elements, HazardMode, MemoryKind, StreamOptions, Touch, Use, byte_t, copy_elements,
     host_function_stream, row_major,
 )
-from anabranch._hazard cimport Touches, follow_use, note_host_access, order_host, uses_of
+from anabranch._hazard cimport Touches, follow_use, note, note_host_access, open_access, order, order_host, uses_of
 from anabranch._staging cimport download
 
 from anabranch._errors import ClosedError
+
+cdef dict _accesses = {"in": MemoryAccess.read, "out": MemoryAccess.write, "inout": MemoryAccess.read_write}
 
 
 @cython.final
@@ -220,6 +222,47 @@ cdef class Array:
         cdef Array kept = self[...]
         kept.synchronize(MemoryAccess.read_write if write else MemoryAccess.read, True)
         return _host_view.over(kept, kept._interface(write))
+
+    def _open(self, write):
+        # The same, and the access to be ended, or None.
+        self.check()
+        cdef Array kept = self[...]
+        cdef TaskState state = current_state()
+        cdef Touch touch = kept.touch(MemoryAccess.read_write if write else MemoryAccess.read)
+        order_host(state, touch, True)
+        return _host_view.over(kept, kept._interface(write)), open_access(state, touch)
+
+    def mark(self, stream, access):
+        """Declare that work which others put into a stream accesses the array.
+
+        Call it when that work has been put in, for memory that another library's kernels use: whatever uses the array
+        later is then in order with them. What they have to come after themselves is what the stream waited for before;
+        a call of this before the work is put in adds that, under ``"auto"``, as well.
+
+        Parameters
+        ----------
+        stream : Stream
+            Of any device.
+        access : {"in", "out", "inout"}
+            What the work does: read, write, or both.
+
+        Raises
+        ------
+        ValueError
+            For another access.
+        RaceError
+            Under ``"check"``, if the access is not in order with another.
+        """
+        self.check()
+        if access not in _accesses:
+            raise ValueError(f"access is one of {', '.join(map(repr, _accesses))}, not {access!r}")
+        if not isinstance(stream, Stream):
+            raise TypeError(f"stream is a Stream, not {type(stream).__name__}")
+        cdef CStream* queue = (<Stream>stream).get()
+        cdef TaskState state = current_state()
+        cdef Touch touch = self.touch(_accesses[access])
+        order(state, queue, &touch, 1)
+        note(state, queue, (<Stream>stream).now(queue), &touch, 1)
 
     def _interface(self, write):
         return {

@@ -40,6 +40,7 @@ cdef int leave_scope(object owner) except -1
 cdef int use_stream(int device, object stream) except -1
 # What becomes of missing order, with no scope. The mode that new threads begin with.
 cdef int use_mode(int mode, object races) except -1
+cdef int first_mode() except -1
 cdef int set_first_mode(int mode) except -1
 # Begins the task of a host function, in a context of its own: the operation that it is, and what it comes after.
 cdef Task begin_call(const Past& past, const Moment& call)

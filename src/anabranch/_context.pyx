@@ -7,7 +7,9 @@ context than the one it was made for, it is passed on to a new task.
 """
 
 import contextvars
+import functools
 import os
+import threading
 
 cimport cython
 from cpython.object cimport PyObject
@@ -56,6 +58,12 @@ cdef int set_first_mode(int mode) except -1:
     return 0
 
 
+cdef int first_mode() except -1:
+    if _first_mode < 0:
+        _mode_of_environment()
+    return _first_mode
+
+
 cdef int _mode_of_environment() except -1:
     name = os.environ.get("ANABRANCH_HAZARDS", "auto")
     if name not in modes:
@@ -98,16 +106,46 @@ cdef TaskState _new_state(TaskState like, int device, int ordinal, object stream
 
 cdef TaskState _first_state():
     cdef TaskState state = TaskState.__new__(TaskState)
-    if _first_mode < 0:
-        _mode_of_environment()
     state.thread = PyThreadState_GetID(PyThreadState_Get())
     state.task = _new_task()
-    state.mode = _first_mode
+    state.mode = first_mode()
     state.device = first_device()
     state.ordinal = -1
     PyContextVar_Set(_variable, state)
     state.task.context = PyThreadState_Get().context
+    # What the thread's creator knew, if that was told to anybody.
+    cdef object inherited = getattr(threading._active.get(threading.get_ident()), "_anabranch_past", None)
+    if inherited is not None:
+        state.task.core.get().lane.follow((<KnownPast>inherited).past)
     return state
+
+
+@cython.final
+cdef class KnownPast:
+    """What the creator of a thread knew when it started the thread."""
+    cdef Past past
+
+
+cdef bint _listening = False
+
+
+cdef int _listen_for_threads() except -1:
+    # Python tells nobody that a thread starts, so the method is wrapped, once and only for those who look for races.
+    global _listening
+    if _listening:
+        return 0
+    _listening = True
+    start = threading.Thread.start
+
+    @functools.wraps(start)
+    def start_knowing(thread):
+        cdef KnownPast known = KnownPast.__new__(KnownPast)
+        known.past = current_state().task.core.get().lane.past()
+        thread._anabranch_past = known
+        start(thread)
+
+    threading.Thread.start = start_knowing
+    return 0
 
 
 cdef TaskState _state_of_new_context(TaskState before):
@@ -207,6 +245,9 @@ cdef int use_stream(int device, object stream) except -1:
 
 
 cdef int use_mode(int mode, object races) except -1:
+    # Under "auto" a thread that knows less than it could costs waits for what is over, which are none.
+    if mode == <int>HazardMode.check:
+        _listen_for_threads()
     cdef TaskState before = current_state()
     cdef TaskState state = _new_state(before, before.device, before.ordinal, before.stream, before.rest)
     state.scope = _scope_of(before)

@@ -198,6 +198,8 @@ cdef extern from "anabranch/hazard.hpp" namespace "anabranch" nogil:
         Lane lane
         Moment call
         cbool precedes(const Use&) const
+    cdef cppclass HostAccess:
+        void end() except +translate
     uint64_t added_waits()
 
 cdef extern from "<chrono>" namespace "std::chrono" nogil:

@@ -1,5 +1,7 @@
 """Events."""
 
+import warnings
+
 cimport cython
 from cython.operator cimport dereference as deref
 
@@ -24,7 +26,11 @@ cdef extern from *:
     anabranch::EventOptions& options) {
       return anabranch::make_ref<anabranch::Event>(backend, options);
     }
+    static bool knows(anabranch::Stream& stream, const anabranch::Past& past) {
+      return stream.lane().past().clock.covers(past.lane, past.count);
+    }
     """
+    bint _knows "knows"(_core.CStream&, const _core.Past&) nogil
     Ref[CEvent] make_event(_core.CBackend&, const EventOptions&) nogil
 
 
@@ -88,10 +94,31 @@ cdef class Event:
         cdef const Lane* task = NULL
         if state.mode != <int>HazardMode.off:
             task = &state.task.core.get().lane
+        if state.mode == <int>HazardMode.check:
+            self.note_record(stream)
         self.get().record(deref(stream.get()), task)
         return 0
 
+    cdef int note_record(self, Stream stream) except -1:
+        cdef Record last = self.get().last()
+        cdef bint covered = last.stream.get() == NULL or last.stream.get() == stream.get()
+        self.lost = not (covered or self.waited or _knows(deref(stream.get()), last.past))
+        self.waited = False
+        return 0
+
+    cdef int note_wait(self) except -1:
+        self.waited = True
+        if self.get().last().stream.get() == NULL:
+            warnings.warn(f"{self!r} is waited for, but was never recorded: the wait does nothing", RuntimeWarning, 2)
+        elif self.lost:
+            warnings.warn(
+                f"{self!r} was recorded again, on another stream, between its first record and this wait, which is for "
+                "the second only", RuntimeWarning, 2)
+        return 0
+
     cdef int wait_on(self, Stream stream) except -1:
+        if current_state().mode == <int>HazardMode.check:
+            self.note_wait()
         self.get().wait(deref(stream.get()))
         return 0
 
@@ -157,6 +184,7 @@ cdef class Event:
             return True
         if not self.device.backend.query(deref(record.stream.get()), record.point, record.marker.get()):
             return False
+        self.waited = True
         observe(record.past)
         return True
 
@@ -173,6 +201,7 @@ cdef class Event:
         cdef Record record = self.get().last()
         if record.stream.get() != NULL:
             synchronize_point(record.stream.get(), record.point, record.marker.get())
+            self.waited = True
             observe(record.past)
 
     def __await__(self):

@@ -2,7 +2,7 @@ from libcpp.vector cimport vector
 
 from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport (
-    Access, ByteRange, CStream, HazardMode, HostTask, Past, Point, Ref, Site, Touch, Use)
+    Access, ByteRange, CStream, HazardMode, HostAccess, HostTask, Past, Point, Ref, Site, Touch, Use)
 
 
 cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
@@ -44,6 +44,12 @@ cdef Site current_site() except *
 cdef int order_host(TaskState state, Touch touch, bint checked) except -1
 # And has done so.
 cdef int note_host_access(TaskState state, Touch touch) except -1
+# Or does so from now until the access is ended; None where it is not kept track of.
+cdef OpenAccess open_access(TaskState state, Touch touch)
+
+
+cdef class OpenAccess:
+    cdef Ref[HostAccess] core
 
 
 cdef class Found:

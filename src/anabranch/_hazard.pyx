@@ -6,9 +6,9 @@ from cython.operator cimport dereference as deref
 from libc.stdint cimport uintptr_t
 from libcpp.vector cimport vector
 
-from anabranch._context cimport TaskState, current_state, set_first_mode, use_mode
+from anabranch._context cimport TaskState, current_state, first_mode, set_first_mode, use_mode
 from anabranch._core cimport (
-    CStream, HazardMode, HostTask, Race, Ref, Site, Touch, Use, synchronize_uses,
+    CStream, HazardMode, HostAccess, HostTask, Race, Ref, Site, Touch, Use, synchronize_uses,
 )
 from anabranch._core cimport added_waits as c_added_waits
 
@@ -31,6 +31,7 @@ cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
     void add_order(CStream&, const HostTask&, const vector[Race]&) except +
     vector[Use] host_conflicts(const HostTask&, const Touch&) except +
     void note_host(HostTask&, const Touch&, Site) except +
+    Ref[HostAccess] begin_access(const Ref[HostTask]&, const Touch&, Site) except +
 
 # Code objects that sites name, so that they stay.
 codes = {}
@@ -129,6 +130,24 @@ cdef int note_host_access(TaskState state, Touch touch) except -1:
     return 0
 
 
+cdef OpenAccess open_access(TaskState state, Touch touch):
+    cdef OpenAccess access
+    if state.mode != <int>HazardMode.check:
+        return None
+    access = OpenAccess.__new__(OpenAccess)
+    access.core = begin_access(state.task.core, touch, current_site())
+    return access
+
+
+@cython.final
+cdef class OpenAccess:
+    """A host access that lasts until it is ended."""
+
+    def end(self):
+        """End it. What its task does later comes after."""
+        self.core.get().end()
+
+
 @cython.final
 cdef class PastOf:
     def observe(self):
@@ -146,10 +165,24 @@ def added_waits():
     return c_added_waits()
 
 
-def set_default(mode):
-    """Set the mode that threads begin with, and that of this task."""
-    set_first_mode(modes[mode])
-    use_mode(modes[mode], None)
+class default_mode:  # noqa: N801
+    """Set the mode that threads begin with, and this task's, for a block."""
+
+    __slots__ = ("_before", "_mode")
+
+    def __init__(self, mode):
+        self._mode = modes[mode]
+
+    def __enter__(self):
+        cdef TaskState state = current_state()
+        self._before = first_mode(), state.mode, state.races
+        set_first_mode(self._mode)
+        use_mode(self._mode, None)
+
+    def __exit__(self, kind, value, traceback):
+        first, mode, races = self._before
+        set_first_mode(first)
+        use_mode(mode, races)
 
 
 class hazards:  # noqa: N801

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from anabranch._array import Array
+    from anabranch._hazard import OpenAccess
 
 
 class _Exporter:
@@ -34,21 +35,26 @@ def over(array: Array, interface: dict[str, Any]) -> np.ndarray[Any, Any]:
 
 
 class HostView:
-    """What `Array.host` returns."""
+    """What `Array.host` returns. In a block within its own block it is entered once more."""
 
-    __slots__ = ("_array", "_write")
+    __slots__ = ("_array", "_open", "_write")
 
     def __init__(self, array: Array, write: bool) -> None:
         self._array = array
         self._write = write
+        self._open: list[OpenAccess | None] = []
 
     def __enter__(self) -> np.ndarray[Any, Any]:
-        return self._array._view(self._write)
+        view, access = self._array._open(self._write)
+        self._open.append(access)
+        return view
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        pass
+        access = self._open.pop()
+        if access is not None:
+            access.end()
 
     def __repr__(self) -> str:
         return f"<host access to {self._array!r}{', writing' if self._write else ''}>"

@@ -6,9 +6,12 @@ from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t
 
 from anabranch._array cimport Array
-from anabranch._core cimport CStream, Layout, MemoryKind, Storage, discard_reference, max_dimensions, row_major
+from anabranch._context cimport current_state
+from anabranch._core cimport (
+    CStream, HazardMode, Layout, MemoryKind, Storage, discard_reference, max_dimensions, row_major)
 from anabranch._device cimport DeviceBase
 from anabranch._dtype cimport ElementType, dtype_code
+from anabranch._hazard cimport current_site
 from anabranch._host cimport ensure_host_thread
 from anabranch._stream cimport Stream
 
@@ -44,6 +47,8 @@ cdef Array new_array(DeviceBase device, const Layout& layout, ElementType dtype,
     if stream is not None:
         target = stream.get()
     array.storage = Storage.allocate(deref(device.backend), target, layout.size() * layout.itemsize, kind)
+    if current_state().mode == <int>HazardMode.check:
+        array.storage.get().site = current_site()
     array._device = device
     array.layout = layout
     array.data = <char*>array.storage.get().pointer()

@@ -1,8 +1,9 @@
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, ParamSpec, Protocol, Self, TypeVar, final
+from typing import Any, ParamSpec, Protocol, Self, TypeVar, final, overload
 
+from anabranch._array import Array
 from anabranch._device import Device, DeviceLike
 from anabranch._event import Event
 
@@ -41,7 +42,18 @@ class Stream:
     def record_event(self, event: Event | None = None) -> Event: ...
     def wait_event(self, event: Event) -> None: ...
     def wait_stream(self, other: Stream) -> None: ...
+    @overload
     def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]: ...
+    @overload
+    def submit(
+        self,
+        fn: Callable[..., _T],
+        /,
+        *args: Any,
+        reads: Array | Iterable[Array] = ...,
+        writes: Array | Iterable[Array] = ...,
+        **kwargs: Any,
+    ) -> Future[_T]: ...
     def use(self) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(

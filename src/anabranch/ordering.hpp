@@ -31,7 +31,9 @@ inline void note_touches(Stream& stream, Point point, const Touch* touches, std:
 inline std::vector<Use> uses_of(const Touch& touch) { return touch.storage->uses(touch.access, touch.footprint()); }
 inline std::vector<Use> host_conflicts(const HostTask& task, const Touch& touch) {
   std::vector<Use> found = touch.storage->conflicts(task.lane, nullptr, touch.access, touch.footprint());
-  std::erase_if(found, [&task](const Use& use) { return use.allocates || !use.when.lane || task.precedes(use); });
+  std::erase_if(found, [&task](const Use& use) {
+    return use.allocates || !use.when.lane || task.precedes(use) || task.has_open(use);
+  });
   return found;
 }
 inline void note_host(HostTask& task, const Touch& touch, Site site) {
@@ -54,6 +56,10 @@ inline void follow_use(HostTask& task, const Use& use) {
 }
 inline void follow_use(Stream& stream, const Use& use) {
   if (use.when.lane) stream.lane().follow(use.when.past());
+}
+
+inline Ref<HostAccess> begin_access(const Ref<HostTask>& task, const Touch& touch, Site site) {
+  return make_ref<HostAccess>(task, touch, site);
 }
 
 inline Ref<HostTask> make_task() { return make_ref<HostTask>(); }

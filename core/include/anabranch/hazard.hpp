@@ -37,9 +37,27 @@ struct Race {
 struct HostTask final : RefCounted {
   Lane lane;
   Moment call;  // the operation that it is, of a host function
+  // The accesses that it has begun and not ended: what it enqueues does not come after them, what else it does itself
+  // is none of their business.
+  std::vector<Ref<LaneNumber>> open;
 
   // Whether that comes after the function, which then cannot wait for it.
   bool precedes(const Use& use) const noexcept;
+  bool has_open(const Use& use) const noexcept;
+};
+
+// An access of a host task that lasts.
+class HostAccess final : public RefCounted {
+ public:
+  // Begins it, once what it has to come after is over.
+  HostAccess(Ref<HostTask> task, const Touch& touch, Site site);
+  // Ends it, at the first call.
+  void end();
+
+ private:
+  Ref<HostTask> task_;
+  Lane lane_;
+  Ref<LaneNumber> number_;
 };
 
 // Through which everything goes that touches memory, in this order:

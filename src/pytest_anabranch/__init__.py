@@ -1,0 +1,49 @@
+"""Anabranch's hazards in tests: `--anabranch-hazards=check` and the marker `anabranch_hazards("check")`.
+
+A module of its own, so that test runs which use neither import nothing of the package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import pytest
+
+MODES = ("auto", "check", "off")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.getgroup("anabranch").addoption(
+        "--anabranch-hazards",
+        choices=MODES,
+        help="what becomes of missing order between accesses to the same memory; under check a race fails its test",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", 'anabranch_hazards(mode): the mode of hazards for this test, such as "check", with which a race fails it'
+    )
+
+
+def _mode_of(item: pytest.Item) -> str | None:
+    marker = item.get_closest_marker("anabranch_hazards")
+    if marker is None:
+        return item.config.getoption("--anabranch-hazards")
+    if len(marker.args) != 1 or marker.kwargs or marker.args[0] not in MODES:
+        raise pytest.UsageError(
+            f"{item.nodeid}: the marker is anabranch_hazards(mode), with one of {', '.join(map(repr, MODES))}"
+        )
+    return str(marker.args[0])
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Set the mode for the test with its fixtures, also for threads that it starts."""
+    mode = _mode_of(item)
+    if mode is None:
+        return (yield)
+    from anabranch._hazard import default_mode
+
+    with default_mode(mode):
+        return (yield)
