@@ -33,14 +33,13 @@ void Event::record(Stream& stream, const Lane* task) {
       last_.marker = std::move(before.marker);
     } else {
       before = std::exchange(last_, Record{});  // what its marker stood for may be gone
-      past_version_ = 0;
     }
     throw;
   }
   const Lane::Version version = task ? stream.lane().version() : 0;
-  if (version != past_version_) {
+  if (version != last_.version) {
     last_.past = task ? stream.lane().past() : Past{};
-    past_version_ = version;
+    last_.version = version;
   }
   if (last_.stream.get() != &stream) before.stream = std::exchange(last_.stream, Ref<Stream>::share(&stream));
 }

@@ -93,8 +93,7 @@ void Ordering::note(Stream& stream, Point point, std::span<const Touch> touches,
   Moment& when = newest_moment();
   if (tracked) stream.lane().advance(when);
   for (const Touch& touch : touches) {
-    touch.storage->note(stream, point, touch.access, touch.footprint(), tracked ? &when : nullptr, site,
-                        mode == HazardMode::check);
+    touch.storage->note(stream, point, touch, tracked ? &when : nullptr, site, mode == HazardMode::check);
   }
   if (tracked) stream.backend().legacy_lanes().note(stream);
 }

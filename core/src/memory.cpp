@@ -127,26 +127,32 @@ Ref<Storage> Storage::adopt(Backend& backend, void* pointer, std::size_t bytes, 
   return storage;
 }
 
+// Whether the only use is such an access of the same bytes by the same stream, which then is brought up to date.
+bool Storage::note_again(Stream& stream, Point point, const Touch& touch, const Moment* when, Site site) {
+  std::lock_guard guard(lock_);
+  if (history_.uses().size() != 1) return false;
+  Use& use = history_.uses()[0];
+  if (use.stream.get() != &stream || use.access != touch.access || touch.layout || !use.where.whole() ||
+      use.where.bytes() != ByteRange{touch.low, touch.high}) {
+    return false;
+  }
+  use.point = std::max(use.point, point);
+  use.allocates = false;
+  use.site = site;
+  if (!when) {
+    use.when = {};
+    return true;
+  }
+  use.when.count = when->count;
+  if (!(use.when.lane == when->lane)) use.when.lane = when->lane;
+  if (!use.when.clock.same(when->clock)) use.when.clock = when->clock;
+  return true;
+}
+
 void Storage::note(Stream& stream, Point point, Access access, const Footprint& where, const Moment* when, Site site,
                    bool exact) {
   std::vector<Use> over;  // let go outside the lock, since that may recycle a stream
   std::lock_guard guard(lock_);
-  std::vector<Use>& uses = history_.uses();
-  if (uses.size() == 1 && uses[0].stream.get() == &stream && uses[0].access == access && uses[0].where.whole() &&
-      where.whole() && uses[0].where.bytes() == where.bytes()) [[likely]] {
-    Use& use = uses[0];
-    use.point = std::max(use.point, point);
-    use.allocates = false;
-    use.site = site;
-    if (when) {
-      use.when.count = when->count;
-      if (!(use.when.lane == when->lane)) use.when.lane = when->lane;
-      if (!use.when.clock.same(when->clock)) use.when.clock = when->clock;
-    } else {
-      use.when = {};
-    }
-    return;
-  }
   Use use{Ref<Stream>::share(&stream), point, access, false, when ? *when : Moment{}, where, site};
   // A new entry is the time to forget those that are through, so that the list stays as short as what is in flight.
   if (history_.note(when ? &stream.lane() : nullptr, std::move(use))) trim(over, exact);

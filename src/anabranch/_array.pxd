@@ -28,12 +28,15 @@ cdef class Array:
     # What an operation that accesses the elements touches.
     cdef inline Touch touch(self, MemoryAccess access) noexcept:
         cdef Touch touch
+        cdef ByteRange bytes = self.bytes()
         touch.storage = self.storage.get()
         touch.access = access
-        touch.bytes = self.bytes()
-        if not self.contiguous:
-            touch.first = self.data - <char*>touch.storage.pointer()
-            touch.layout = &self.layout
+        touch.low = bytes.low
+        touch.high = bytes.high
+        touch.layout = &self.layout
+        if self.contiguous:
+            touch.layout = NULL
+        touch.first = self.data - <char*>touch.storage.pointer()
         return touch
 
     # The operation at a point of a stream accesses the elements, for nobody to be told of but who frees the memory.

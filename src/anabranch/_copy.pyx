@@ -12,7 +12,7 @@ from anabranch._core cimport CStream, Layout, MemoryKind, Point, Touch, byte_t, 
 from anabranch._current cimport as_stream
 from anabranch._device cimport DeviceBase
 from anabranch._dtype cimport Item, element_type, encode
-from anabranch._hazard cimport note, observe, order, past_by_now
+from anabranch._hazard cimport note, observe_stream, order
 from anabranch._make cimport new_array
 from anabranch._staging cimport download, upload
 from anabranch._stream cimport Stream
@@ -57,8 +57,8 @@ cdef Touch _touch(Array array, MemoryAccess access, int64_t offset, int64_t coun
     # Of a part of an array the elements that it has; where those are strided, all of its elements.
     cdef Touch touch = array.touch(access)
     if array.contiguous:
-        touch.bytes.low += offset * array.layout.itemsize
-        touch.bytes.high = touch.bytes.low + count * array.layout.itemsize
+        touch.low += offset * array.layout.itemsize
+        touch.high = touch.low + count * array.layout.itemsize
     return touch
 
 
@@ -277,4 +277,4 @@ cdef int _transfer_now(Array dst, int64_t to, Array src, int64_t start, int64_t 
         upload(copier, dst.elements(to), src.elements(start), count)
     far.storage.get().forget(deref(copier))
     note(state, queue, queue.issued(), touches, 2)
-    return observe(past_by_now(queue))
+    return observe_stream(queue)

@@ -106,6 +106,7 @@ cdef extern from "anabranch/event.hpp" namespace "anabranch" nogil:
         Point point
         Ref[Marker] marker
         Past past
+        uint64_t version
     cdef cppclass EventOptions:
         EventOptions()
         cbool timing
@@ -149,6 +150,13 @@ cdef extern from "anabranch/history.hpp" namespace "anabranch" nogil:
         Site()
         uintptr_t code
         int instruction
+    cdef cppclass Touch:
+        Storage* storage
+        size_t low
+        size_t high
+        const Layout* layout
+        int64_t first
+        Access access
     cdef cppclass Use:
         Ref[CStream] stream
         Point point
@@ -183,20 +191,13 @@ cdef extern from "anabranch/hazard.hpp" namespace "anabranch" nogil:
         automatic
         check
         off
-    cdef cppclass Touch:
-        Touch()
-        Storage* storage
-        Access access
-        int64_t first
-        ByteRange bytes
-        const Layout* layout
-        Footprint footprint() const
     cdef cppclass Race:
         Use first
         size_t second
     cdef cppclass HostTask:
         Lane lane
         Moment call
+        uint64_t observed
         cbool precedes(const Use&) const
     cdef cppclass HostAccess:
         void end() except +translate

@@ -6,8 +6,8 @@ from libcpp.vector cimport vector
 
 from anabranch cimport _core
 from anabranch._context cimport current_state, enter_device, leave_scope
-from anabranch._core cimport CBackend, CStream, Past, Point, Ref, find_device, synchronize_point, translate
-from anabranch._hazard cimport observe, past_by_now
+from anabranch._core cimport CBackend, CStream, Point, Ref, find_device, synchronize_point, translate
+from anabranch._hazard cimport Sight, observe, sight_of
 
 cdef extern from *:
     """
@@ -71,15 +71,15 @@ cdef class DeviceBase:
         _core.check_fork()
         cdef vector[Ref[CStream]] streams = self.backend.streams()
         cdef vector[Point] points
-        cdef vector[Past] pasts
+        cdef vector[Sight] sights
         cdef size_t i
         for i in range(streams.size()):
-            pasts.push_back(past_by_now(streams[i].get()))
+            sights.push_back(sight_of(streams[i].get()))
             points.push_back(self.backend.newest(deref(streams[i].get())))
         for i in range(streams.size()):
             synchronize_point(streams[i].get(), points[i])
         for i in range(streams.size()):
-            observe(pasts[i])
+            observe(sights[i])
 
     def __enter__(self):
         enter_device(self, self.ordinal)

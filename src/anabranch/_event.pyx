@@ -13,7 +13,7 @@ from anabranch._core cimport (
     CEvent, EventOptions, HazardMode, Lane, Record, Ref, elapsed_milliseconds, forked, synchronize_point,
 )
 from anabranch._device cimport as_device
-from anabranch._hazard cimport observe
+from anabranch._hazard cimport observe_record
 from anabranch._host cimport notification
 from anabranch._current cimport as_stream
 from anabranch._stream cimport Stream
@@ -185,7 +185,7 @@ cdef class Event:
         if not self.device.backend.query(deref(record.stream.get()), record.point, record.marker.get()):
             return False
         self.waited = True
-        observe(record.past)
+        observe_record(record)
         return True
 
     def synchronize(self):
@@ -202,7 +202,7 @@ cdef class Event:
         if record.stream.get() != NULL:
             synchronize_point(record.stream.get(), record.point, record.marker.get())
             self.waited = True
-            observe(record.past)
+            observe_record(record)
 
     def __await__(self):
         """Wait, without blocking the event loop, until the last record, as of this call, is complete."""
@@ -221,8 +221,8 @@ cdef class Event:
         cdef Record last = _timed(end, "end")
         synchronize_point(first.stream.get(), first.point, first.marker.get())
         synchronize_point(last.stream.get(), last.point, last.marker.get())
-        observe(first.past)
-        observe(last.past)
+        observe_record(first)
+        observe_record(last)
         return elapsed_milliseconds(first, last)
 
     def __repr__(self):

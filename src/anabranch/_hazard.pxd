@@ -1,8 +1,9 @@
+from libc.stdint cimport uint64_t
 from libcpp.vector cimport vector
 
 from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport (
-    Access, ByteRange, CStream, HazardMode, HostAccess, HostTask, Past, Point, Ref, Site, Touch, Use)
+    Access, CStream, HazardMode, HostAccess, HostTask, Past, Point, Record, Ref, Site, Touch, Use)
 
 
 cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
@@ -10,6 +11,12 @@ cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
     void note_touches(CStream&, Point, const Touch*, size_t, int mode, Site) except +
     vector[Use] uses_of(const Touch&) except +
     Past past_of(CStream&) except +
+    cdef cppclass Sight:
+        Sight()
+        uint64_t version
+        Past past
+    Sight look(CStream&, const HostTask&) except +
+    void observe_sight(HostTask&, const Sight&) except +
     void follow(CStream&, const Past&) except +
     void follow_use(HostTask&, const Use&) except +
     void follow_use(CStream&, const Use&) except +
@@ -60,19 +67,35 @@ cdef class Found:
     cdef Ref[CStream] stream    # null: the host
     cdef Site allocated
     cdef size_t size
-    cdef ByteRange bytes
+    cdef size_t low
+    cdef size_t high
 
 
-# What is in the stream by now, to be observed.
-cdef inline Past past_by_now(CStream* stream) except *:
-    return past_of(stream[0])
+# What is in a stream by now, if that is news to the current task.
+cdef inline Sight sight_of(CStream* stream) except *:
+    cdef TaskState state = current_state()
+    cdef Sight nothing
+    if state.mode == <int>HazardMode.off:
+        return nothing
+    return look(stream[0], state.task.core.get()[0])
 
 # The current task has found that to be over.
-cdef inline int observe(const Past& past) except -1:
-    cdef TaskState state = current_state()
-    if state.mode != <int>HazardMode.off:
-        state.task.core.get().lane.follow(past)
+cdef inline int observe(const Sight& sight) except -1:
+    if sight.version != 0:
+        observe_sight(current_state().task.core.get()[0], sight)
     return 0
+
+cdef inline int observe_record(const Record& record) except -1:
+    cdef TaskState state = current_state()
+    if state.mode == <int>HazardMode.off:
+        return 0
+    if record.version == 0 or record.version != state.task.core.get().observed:
+        state.task.core.get().lane.follow(record.past)
+        state.task.core.get().observed = record.version
+    return 0
+
+cdef inline int observe_stream(CStream* stream) except -1:
+    return observe(sight_of(stream))
 
 
 cdef class PastOf:

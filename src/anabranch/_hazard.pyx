@@ -71,7 +71,8 @@ cdef Found _found(const Use& first, const Ref[CStream]& stream, const Touch& tou
     found.access = touch.access
     found.allocated = touch.storage.site
     found.size = touch.storage.bytes()
-    found.bytes = touch.bytes
+    found.low = touch.low
+    found.high = touch.high
     return found
 
 
@@ -152,7 +153,9 @@ cdef class OpenAccess:
 cdef class PastOf:
     def observe(self):
         """The current task comes after it."""
-        observe(self.past)
+        cdef TaskState state = current_state()
+        if state.mode != <int>HazardMode.off:
+            state.task.core.get().lane.follow(self.past)
 
 
 @cython.final

@@ -18,7 +18,7 @@ from anabranch._core cimport (
     CStream, ErrandKind, Failure, HazardMode, HostCall, Moment, Notice, Past, Pending, Point, PythonErrand, Record, Ref,
     as_pending, host_inbox, throw_failure,
 )
-from anabranch._hazard cimport PastOf, Touches, note, observe, order, past_by_now
+from anabranch._hazard cimport PastOf, Touches, note, observe_record, order, past_of
 
 cdef extern from *:
     """
@@ -182,7 +182,7 @@ cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs,
     if touches is not None:
         order(state, stream.get(), touches.all.data(), touches.all.size())
     if state.mode != <int>HazardMode.off:
-        call.before = past_by_now(stream.get())
+        call.before = past_of(deref(stream.get()))
         call.moment = stream.get().lane().advance()
     cdef HostCall* pending = make_call(call)
     Py_INCREF(call)
@@ -202,7 +202,7 @@ cdef class Notification:
         cdef CStream* stream = self.record.stream.get()
         if not stream.backend().query(deref(stream), self.record.point, self.record.marker.get()):
             return False
-        observe(self.record.past)
+        observe_record(self.record)
         return True
 
     def subscribe(self, callback):

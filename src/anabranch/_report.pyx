@@ -40,7 +40,7 @@ def report(found, races):
         errors.append(_race.error(
             _side(each.first.site, each.first.stream, each.first.access),
             _side(each.site, each.stream, each.access),
-            (_place(each.allocated), each.size, (each.bytes.low, each.bytes.high))))
+            (_place(each.allocated), each.size, (each.low, each.high))))
         if races is None:
             raise errors[0]
     _race.collect(races, errors)

@@ -13,7 +13,7 @@ from anabranch._core cimport (
 )
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._event cimport Event
-from anabranch._hazard cimport follow, observe, past_by_now
+from anabranch._hazard cimport Sight, follow, observe, past_of, sight_of
 from anabranch._host cimport notification, submit_call
 
 from anabranch._device import devices
@@ -204,7 +204,7 @@ cdef class Stream:
             If the work failed.
         """
         cdef CStream* stream = self.get()
-        cdef Past past = past_by_now(stream)
+        cdef Sight sight = sight_of(stream)
         cdef vector[Record] records
         cdef size_t i
         if stream.role() != StreamRole.legacy:
@@ -215,7 +215,7 @@ cdef class Stream:
             for i in range(records.size()):
                 if not records[i].stream.get().backend().query(deref(records[i].stream.get()), records[i].point):
                     return False
-        observe(past)
+        observe(sight)
         return True
 
     def synchronize(self):
@@ -230,19 +230,19 @@ cdef class Stream:
         """
         cdef CStream* stream = self.get()
         cdef CBackend* backend = self.device.backend
-        cdef Past past = past_by_now(stream)
+        cdef Sight sight = sight_of(stream)
         cdef vector[Record] records
         cdef size_t i
         if stream.role() == StreamRole.legacy or not backend.query(deref(stream), backend.newest(deref(stream))):
             records = self.device.backend.frontier(deref(stream))
             for i in range(records.size()):
                 synchronize_point(records[i].stream.get(), records[i].point)
-        observe(past)
+        observe(sight)
 
     def __await__(self):
         """Wait, without blocking the event loop, until everything enqueued by now is complete."""
         cdef CStream* stream = self.get()
-        cdef Past past = past_by_now(stream)
+        cdef Past past = past_of(deref(stream))
         cdef vector[Record] records = self.device.backend.frontier(deref(stream))
         cdef size_t i
         for i in range(records.size()):
@@ -287,7 +287,7 @@ cdef class Stream:
         cdef CStream* target = (<Stream>other).get()
         cdef Past past
         if stream != target:
-            past = past_by_now(target)
+            past = past_of(deref(target))
             self.device.backend.wait(deref(stream), deref(target), (<Stream>other).now(target))
             follow(deref(stream), past)
 

@@ -45,7 +45,22 @@ inline Past past_of(Stream& stream) {
   stream.backend().legacy_lanes().join(stream);
   return stream.lane().past();
 }
-// The task found that to be over, or makes the stream wait for it.
+// The same, if the task has not observed it; `version` is 0 else.
+struct Sight {
+  Lane::Version version = 0;
+  Past past = {};
+};
+inline Sight look(Stream& stream, const HostTask& task) {
+  stream.backend().legacy_lanes().join(stream);
+  const Lane::Version version = stream.lane().version();
+  if (version == task.observed) return {};
+  return {version, stream.lane().past()};
+}
+inline void observe_sight(HostTask& task, const Sight& sight) {
+  task.lane.follow(sight.past);
+  task.observed = sight.version;
+}
+// The stream waits for that.
 inline void follow(Stream& stream, const Past& past) {
   stream.backend().legacy_lanes().join(stream);
   stream.lane().follow(past);

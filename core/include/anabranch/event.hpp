@@ -30,6 +30,7 @@ struct Record {
   Point point = 0;
   Ref<Marker> marker;
   Past past = {};  // what comes before it, as far as it is kept track of
+  Lane::Version version = 0;  // of the lane then; 0: it was not kept track of
 };
 
 struct EventOptions {
@@ -64,7 +65,6 @@ class Event final : public RefCounted {
   EventOptions options_;
   mutable SpinLock lock_;
   Record last_;
-  Lane::Version past_version_ = 0;  // of the stream's lane in the last record
 };
 
 // Milliseconds between two records made with timing; both must be complete.

@@ -16,17 +16,6 @@ enum class HazardMode : std::uint8_t {
   off,        // nothing: who enqueues sees to it, and what is enqueued is not kept track of
 };
 
-// An access that an operation is about to make, or has made.
-struct Touch {
-  Storage* storage = nullptr;
-  Access access = Access::read;
-  std::int64_t first = 0;          // where in the storage the first element lies, in bytes
-  ByteRange bytes = {};            // all that the elements lie in
-  const Layout* layout = nullptr;  // null: the elements are every byte of that
-
-  Footprint footprint() const { return layout ? Footprint(first, *layout) : Footprint(bytes); }
-};
-
 // Two accesses with no order between them.
 struct Race {
   Use first;
@@ -40,6 +29,7 @@ struct HostTask final : RefCounted {
   // The accesses that it has begun and not ended: what it enqueues does not come after them, what else it does itself
   // is none of their business.
   std::vector<Ref<LaneNumber>> open;
+  Lane::Version observed = 0;  // the state of a lane that it found to be over last
 
   // Whether that comes after the function, which then cannot wait for it.
   bool precedes(const Use& use) const noexcept;

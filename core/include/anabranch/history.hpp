@@ -59,6 +59,20 @@ class Footprint {
   Ref<Elements> elements_;  // null: every byte of the range
 };
 
+class Storage;
+
+// An access that an operation is about to make, or has made. Set by whoever makes one, member by member.
+struct Touch {
+  Storage* storage;
+  std::size_t low;  // bytes of the storage that the elements lie in
+  std::size_t high;
+  const Layout* layout;  // null: the elements are every byte of those
+  std::int64_t first;    // else, where in the storage the first element lies
+  Access access;
+
+  Footprint footprint() const { return layout ? Footprint(first, *layout) : Footprint(low, high); }
+};
+
 // An access to some bytes of a block, to be remembered.
 struct Use {
   Ref<Stream> stream;  // null: the host's, or one that is through

@@ -58,6 +58,12 @@ class Storage final : public RefCounted {
   // can be found out; `exact`: also once it is through.
   void note(Stream& stream, Point point, Access access, const Footprint& where, const Moment* when = nullptr,
             Site site = {}, bool exact = false);
+  // The same; costs little where it is the access that the stream made last.
+  void note(Stream& stream, Point point, const Touch& touch, const Moment* when, Site site, bool exact) {
+    if (!note_again(stream, point, touch, when, site)) {
+      note(stream, point, touch.access, touch.footprint(), when, site, exact);
+    }
+  }
   // A host task did, at a moment of its lane.
   void note_host(const Lane& lane, Moment when, Access access, const Footprint& where, Site site);
   // What the stream did here is over, and need not be remembered.
@@ -91,6 +97,7 @@ class Storage final : public RefCounted {
   bool read_only_ = false;
   void* owner_ = nullptr;
   Release release_ = nullptr;
+  bool note_again(Stream& stream, Point point, const Touch& touch, const Moment* when, Site site);
   void trim(std::vector<Use>& over, bool exact);
   void merge(bool into_reads_and_writes);
   void note_sole() noexcept;
