@@ -32,14 +32,18 @@ void LegacyLanes::note_blocking(Stream& stream) {
 }
 
 void LegacyLanes::leave(Stream& stream) noexcept {
+  if (!stream.non_blocking()) {
+    std::lock_guard lock(mutex_);
+    if (stream.fresh_lane_.exchange(false)) {
+      std::erase(fresh_, &stream);
+      const Past past = stream.lane().past();
+      gone_.learn(past.clock);
+      gone_.learn(past.lane, past.count);
+    }
+  }
+  stream.task_seen_.store(0, std::memory_order_relaxed);
   stream.legacy_seen_.store(0, std::memory_order_relaxed);
-  if (stream.non_blocking()) return;
-  std::lock_guard lock(mutex_);
-  if (!stream.fresh_lane_.exchange(false)) return;
-  std::erase(fresh_, &stream);
-  const Past past = stream.lane().past();
-  gone_.learn(past.clock);
-  gone_.learn(past.lane, past.count);
+  stream.lane().restart();
 }
 
 }  // namespace anabranch

@@ -191,9 +191,8 @@ void Storage::trim(std::vector<Use>& over, bool exact) {
   if (!exact) {
     // A failed write stays: who reads what it should have written is told so, every time.
     const auto newest = uses.end() - 1;
-    const auto through = std::stable_partition(uses.begin(), newest, [](const Use& use) {
-      return !use.stream || !is_over(use, !writes(use.access));
-    });
+    const auto through = std::partition(
+        uses.begin(), newest, [](const Use& use) { return !use.stream || !is_over(use, !writes(use.access)); });
     over.assign(std::make_move_iterator(through), std::make_move_iterator(newest));
     uses.erase(through, newest);
   } else if (uses.size() % most_uses == 0) {

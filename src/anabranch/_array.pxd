@@ -60,8 +60,8 @@ cdef class Array:
 
     # Copies to host memory, after what writes to the array, and returns when that is done.
     cdef int read_back(self, const Elements& dst, int64_t count) except -1
-    # Blocks until the host may access the memory; raises RaceError for a race, if that is to be looked at.
-    cdef int synchronize(self, MemoryAccess access, bint checked) except -1
+    # Blocks until the host may access the memory.
+    cdef int synchronize(self, MemoryAccess access) except -1
 
 
 # The array for an argument called `name`. Raises TypeError with a hint, ClosedError.

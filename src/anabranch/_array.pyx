@@ -14,7 +14,7 @@ from anabranch._core cimport (
     CBackend, CStream, Elements, HazardMode, MemoryKind, StreamOptions, Touch, Use, byte_t, copy_elements,
     host_function_stream, row_major,
 )
-from anabranch._hazard cimport Touches, follow_use, note, note_host_access, open_access, order, order_host, uses_of
+from anabranch._hazard cimport follow_use, note, note_host_access, open_access, order, order_host, uses_of
 from anabranch._staging cimport download
 
 from anabranch._errors import ClosedError
@@ -58,9 +58,9 @@ cdef class Array:
         elements.home = self._device.backend
         return elements
 
-    cdef int synchronize(self, MemoryAccess access, bint checked) except -1:
+    cdef int synchronize(self, MemoryAccess access) except -1:
         cdef TaskState state = current_state()
-        order_host(state, self.touch(access), checked)
+        order_host(state, self.touch(access), False)
         return note_host_access(state, self.touch(access))
 
     cdef int read_back(self, const Elements& dst, int64_t count) except -1:
@@ -183,7 +183,7 @@ cdef class Array:
         if not kept._device.backend.capabilities().host_memory:
             kept.read_back(dst, count)
             return result
-        kept.synchronize(MemoryAccess.read, False)
+        kept.synchronize(MemoryAccess.read)
         with nogil:
             copy_elements(dst, src, count)
         return result
@@ -216,21 +216,18 @@ cdef class Array:
             raise ValueError(f"{self!r} is read-only memory")
         return _host_view.HostView(self, bool(write))
 
-    def _view(self, write):
-        # The memory as NumPy sees it, once the host may access it.
-        self.check()
-        cdef Array kept = self[...]
-        kept.synchronize(MemoryAccess.read_write if write else MemoryAccess.read, True)
-        return _host_view.over(kept, kept._interface(write))
-
-    def _open(self, write):
-        # The same, and the access to be ended, or None.
+    def _view(self, write, lasts=False):
+        # The memory as NumPy sees it, once the host may access it; with `lasts` also the access to be ended, or None.
         self.check()
         cdef Array kept = self[...]
         cdef TaskState state = current_state()
         cdef Touch touch = kept.touch(MemoryAccess.read_write if write else MemoryAccess.read)
         order_host(state, touch, True)
-        return _host_view.over(kept, kept._interface(write)), open_access(state, touch)
+        view = _host_view.over(kept, kept._interface(write))
+        if lasts:
+            return view, open_access(state, touch)
+        note_host_access(state, touch)
+        return view
 
     def mark(self, stream, access):
         """Declare that work which others put into a stream accesses the array.
@@ -397,16 +394,3 @@ cdef Array as_array(object array, str name):
         raise TypeError(f"{name} is an Array, not {type(array).__name__}{hint}")
     (<Array>array).check()
     return <Array>array
-
-
-def touches_of(reads, writes):
-    """Return what an operation touches that reads some arrays, and reads and writes others."""
-    cdef Touches touches = Touches.__new__(Touches)
-    cdef Array array
-    touches.arrays = []
-    for name, arrays, access in (("reads", reads, MemoryAccess.read), ("writes", writes, MemoryAccess.read_write)):
-        for each in [arrays] if type(arrays) is Array else arrays:
-            array = as_array(each, f"an element of {name}")
-            touches.arrays.append(array)
-            touches.all.push_back(array.touch(access))
-    return touches

@@ -142,7 +142,7 @@ def array(data, dtype=None, *, device=None, stream=None, bint pinned=False):
         if source.layout.size() != 0:
             transfer(made, 0, source, 0, source.layout.size(), target)
         if not source.pinned:
-            made.synchronize(MemoryAccess.read, False)
+            made.synchronize(MemoryAccess.read)
         return made
     if isinstance(data, Array):
         data = (<Array>data).numpy()

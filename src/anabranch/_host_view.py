@@ -45,7 +45,7 @@ class HostView:
         self._open: list[OpenAccess | None] = []
 
     def __enter__(self) -> np.ndarray[Any, Any]:
-        view, access = self._array._open(self._write)
+        view, access = self._array._view(self._write, lasts=True)
         self._open.append(access)
         return view
 

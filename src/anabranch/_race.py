@@ -45,7 +45,7 @@ class Side:
 def is_own(namespace: dict[str, Any]) -> bool:
     """Whether a function with these globals is one of this package's."""
     name = namespace.get("__name__", "")
-    return name == "anabranch" or name.startswith("anabranch.")
+    return isinstance(name, str) and (name == "anabranch" or name.startswith("anabranch."))
 
 
 def place(code: CodeType, instruction: int) -> _Place:

@@ -1,7 +1,7 @@
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, ParamSpec, Protocol, Self, TypeVar, final, overload
+from typing import Any, ParamSpec, Protocol, Self, TypeAlias, TypeVar, final, overload
 
 from anabranch._array import Array
 from anabranch._device import Device, DeviceLike
@@ -9,6 +9,7 @@ from anabranch._event import Event
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+_Arrays: TypeAlias = Array | Iterable[Array]
 
 class SupportsCudaStream(Protocol):
     def __cuda_stream__(self) -> tuple[int, int]: ...
@@ -43,17 +44,15 @@ class Stream:
     def wait_event(self, event: Event) -> None: ...
     def wait_stream(self, other: Stream) -> None: ...
     @overload
-    def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]: ...
+    def submit(
+        self, fn: Callable[..., _T], /, *args: Any, reads: _Arrays, writes: _Arrays = ..., **kwargs: Any
+    ) -> Future[_T]: ...
     @overload
     def submit(
-        self,
-        fn: Callable[..., _T],
-        /,
-        *args: Any,
-        reads: Array | Iterable[Array] = ...,
-        writes: Array | Iterable[Array] = ...,
-        **kwargs: Any,
+        self, fn: Callable[..., _T], /, *args: Any, reads: _Arrays = ..., writes: _Arrays, **kwargs: Any
     ) -> Future[_T]: ...
+    @overload
+    def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]: ...
     def use(self) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(

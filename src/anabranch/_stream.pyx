@@ -319,7 +319,7 @@ cdef class Stream:
         cdef Ref[CStream] kept = Ref[CStream].share(stream)
         touches = None
         if reads or writes:
-            from anabranch._array import touches_of
+            from anabranch._declared import touches_of
 
             touches = touches_of(reads, writes)
         return submit_call(kept, fn, args, kwargs, touches)

@@ -13,6 +13,7 @@ MODES = ("auto", "check", "off")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option."""
     parser.getgroup("anabranch").addoption(
         "--anabranch-hazards",
         choices=MODES,
@@ -21,9 +22,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line(
-        "markers", 'anabranch_hazards(mode): the mode of hazards for this test, such as "check", with which a race fails it'
-    )
+    """Make the marker known."""
+    config.addinivalue_line("markers", 'anabranch_hazards(mode): with "check", a race between accesses fails the test')
 
 
 def _mode_of(item: pytest.Item) -> str | None:

@@ -29,7 +29,7 @@ struct Record {
   Ref<Stream> stream;
   Point point = 0;
   Ref<Marker> marker;
-  Past past = {};  // what comes before it, as far as it is kept track of
+  Past past = {};             // what comes before it, as far as it is kept track of
   Lane::Version version = 0;  // of the lane then; 0: it was not kept track of
 };
 

@@ -21,7 +21,7 @@ class LegacyLanes {
   void note(Stream& stream) {
     if (!stream.non_blocking() && !stream.fresh_lane_.load(std::memory_order_acquire)) note_blocking(stream);
   }
-  // The stream's record is about to be used for another one, or to go.
+  // The stream's record is about to be used for another one, whose lane begins anew, or to go.
   void leave(Stream& stream) noexcept;
 
  private:

@@ -54,8 +54,8 @@ class Storage final : public RefCounted {
   MemoryKind kind() const noexcept { return kind_; }
   bool read_only() const noexcept { return read_only_; }
 
-  // The operation at `point` of `stream` accesses these bytes. With the moment and the lane it was in, who comes after it
-  // can be found out; `exact`: also once it is through.
+  // The operation at `point` of `stream` accesses these bytes. With the moment and the lane it was in, who comes after
+  // it can be found out; `exact`: also once it is through.
   void note(Stream& stream, Point point, Access access, const Footprint& where, const Moment* when = nullptr,
             Site site = {}, bool exact = false);
   // The same; costs little where it is the access that the stream made last.

@@ -76,7 +76,6 @@ Ref<CpuStream> CpuBackend::open(StreamOptions options) {
 void CpuBackend::recycle(CpuStream& stream) noexcept {
   note_end(stream);
   legacy_lanes().leave(stream);
-  stream.lane().restart();
   stream.legacy_seen_ = 0;
   stream.fresh_ = false;
   stream.failure_.reset();

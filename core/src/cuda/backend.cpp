@@ -137,7 +137,6 @@ void CudaBackend::recycle(CudaStream& stream) noexcept {
   if (!std::exchange(stream.ended_, false)) note_end(stream);
   stream.leave_order();
   legacy_lanes().leave(stream);
-  stream.lane().restart();
   // Let go once the stream is listed again, so that the kernel's code waits for it.
   const Ref<Kernel> kernel = stream.take_kernel();
   stream.probes_.clear();
@@ -154,8 +153,7 @@ void CudaBackend::recycle(CudaStream& stream) noexcept {
       idle_[{stream.priority(), stream.non_blocking()}].push_back(&stream);
       return;
     }
-    const auto known = by_handle_.find(stream.native_);
-    if (known != by_handle_.end() && known->second == &stream) by_handle_.erase(known);
+    std::erase_if(by_handle_, [&stream](const auto& known) { return known.second == &stream; });
   }
   delete &stream;
 }

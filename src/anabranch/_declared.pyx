@@ -1,0 +1,18 @@
+"""What host functions declare that they access."""
+
+from anabranch._array cimport Array, as_array
+from anabranch._core cimport Access as MemoryAccess
+from anabranch._hazard cimport Touches
+
+
+def touches_of(reads, writes):
+    """Return what an operation touches that reads some arrays, and reads and writes others."""
+    cdef Touches touches = Touches.__new__(Touches)
+    cdef Array array
+    touches.arrays = []
+    for name, arrays, access in (("reads", reads, MemoryAccess.read), ("writes", writes, MemoryAccess.read_write)):
+        for each in [arrays] if type(arrays) is Array else arrays:
+            array = as_array(each, f"an element of {name}")
+            touches.arrays.append(array)
+            touches.all.push_back(array.touch(access))
+    return touches
