@@ -208,6 +208,31 @@ def test_a_script_that_is_no_file_is_an_error(path, tmp_path):
     assert f"there is no file '{path}'" in result.stderr
 
 
+# -- run --hazards --
+
+RACE = """
+    import anabranch as ab
+
+    s, t = ab.Stream("cpu"), ab.Stream("cpu")
+    a = ab.zeros(10, stream=s)
+    ab.fill(a, 1, stream=t)
+    print(a.numpy()[0])
+    """
+
+
+@pytest.mark.parametrize("mode", ["auto", "check", "off"])
+def test_a_script_runs_with_the_mode_of_hazards_asked_for(script, mode):
+    result = anabranch("run", "--hazards", mode, script(RACE), env={"ANABRANCH_HAZARDS": "auto"})
+    assert ("RaceError: WAW" in result.stderr) == (mode == "check")
+    assert result.returncode == (1 if mode == "check" else 0)
+
+
+def test_a_mode_that_is_none_is_an_error(script):
+    assert anabranch("run", "--hazards", "maybe", script(RACE)).returncode == 2
+    result = anabranch("run", script(RACE), env={"ANABRANCH_HAZARDS": "maybe"})
+    assert "ANABRANCH_HAZARDS is 'maybe'; it is one of auto, check, off" in result.stderr
+
+
 # -- run --stats --
 
 TWO_STREAMS = """

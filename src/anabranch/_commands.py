@@ -6,6 +6,7 @@ import atexit
 import os
 import sys
 from collections.abc import Sequence
+from enum import Enum
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Annotated, NamedTuple, TextIO
 import typer
 
 import anabranch as ab
-from anabranch import _core
+from anabranch import _core, _hazard
 from anabranch._script import run_script
 
 DEMO = Path(__file__).parent / "_examples" / "photo_pipeline.py"
@@ -44,6 +45,14 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
 )
+
+
+class HazardMode(Enum):
+    """The modes of hazards, for the help."""
+
+    auto = "auto"
+    check = "check"
+    off = "off"
 
 
 class Script(NamedTuple):
@@ -126,10 +135,17 @@ def run(
             "--stats", help="Say at the end, on stderr, how many operations each stream ran and how long it was busy."
         ),
     ] = False,
+    hazards: Annotated[
+        HazardMode | None,
+        typer.Option("--hazards", help="What becomes of missing order: it is added, an error, or neither."),
+    ] = None,
 ) -> None:
     """Run a script, as python SCRIPT [ARGS] does."""
     if not os.path.isfile(script):
         raise typer.BadParameter(f"there is no file {script!r}")
+    if hazards is not None:
+        os.environ["ANABRANCH_HAZARDS"] = hazards.value  # for processes that the script starts
+        _hazard.default_mode(hazards.value).__enter__()
     if stats:
         _core.keep_activity(True)
         # Registered before the script can register anything, so that it runs after all of that.

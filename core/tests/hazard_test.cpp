@@ -1,0 +1,213 @@
+// Order that is found to be missing, and added, on devices that run nothing.
+#include "anabranch/hazard.hpp"
+
+#include <deque>
+
+#include "anabranch/backend.hpp"
+#include "anabranch/event.hpp"
+#include "check.hpp"
+#include "gate.hpp"
+#include "null/backend.hpp"
+
+namespace anabranch {
+namespace {
+
+using namespace check;
+
+Backend& device() {
+  static auto* const made = new null::NullBackend(0, std::size_t{1} << 40);
+  return *made;
+}
+
+Ref<Storage> block(std::size_t bytes = 64) { return Storage::allocate(device(), nullptr, bytes, MemoryKind::device); }
+
+// A host task that puts operations into streams.
+class Program {
+ public:
+  const Ref<HostTask> task = make_ref<HostTask>();
+
+  // The races that an access would make; makes it.
+  std::vector<Race> access(Stream& stream, const Ref<Storage>& storage, Access access, ByteRange bytes = {0, 64}) {
+    const Touch touch{storage.get(), bytes.low, bytes.high, nullptr, 0, access};
+    Ordering ordering(stream, task->lane);
+    ordering.begin();
+    const bool clear = ordering.clear({&touch, 1});
+    std::vector<Race> missing = ordering.missing({&touch, 1});
+    CHECK(!clear || missing.empty());
+    ordering.add(missing, *task);
+    for (const Race& race : ordering.missing({&touch, 1})) CHECK(!race.first.when.lane);
+    Ordering::note(stream, call(stream, [] {}), {&touch, 1}, HazardMode::automatic, {});
+    return missing;
+  }
+};
+
+Ref<Stream> blocking() { return stream(device(), "blocking", false); }
+
+TEST(one_stream_needs_nothing) {
+  Program program;
+  const auto a = stream(device());
+  const auto storage = block();
+  const std::uint64_t before = added_waits();
+  for (const Access access : {Access::write, Access::read, Access::read_write}) {
+    CHECK(program.access(*a, storage, access).empty());
+  }
+  CHECK_EQUAL(added_waits(), before);
+}
+
+TEST(what_is_missing_is_added_once) {
+  Program program;
+  const auto a = stream(device());
+  const auto b = stream(device());
+  const Gate gate(*a);
+  const auto x = block();
+  const auto y = block();
+  program.access(*a, x, Access::write);
+  program.access(*a, y, Access::write);
+  const std::uint64_t before = added_waits();
+  CHECK_EQUAL(program.access(*b, y, Access::read).size(), std::size_t{1});
+  CHECK_EQUAL(added_waits(), before + 1);
+  CHECK(program.access(*b, x, Access::read).empty());  // came first
+  program.access(*a, x, Access::write);
+  CHECK_EQUAL(added_waits(), before + 2);  // after the read
+}
+
+TEST(who_waits_for_the_last_waits_for_all) {
+  Program program;
+  std::deque<Ref<Stream>> chain;
+  for (int i = 0; i < 4; ++i) chain.push_back(stream(device()));
+  const Gate gate(*chain[0]);
+  const auto x = block();
+  // Each reads its own part of what the one before wrote, so all four accesses are remembered.
+  for (std::size_t i = 0; i < 4; ++i) program.access(*chain[i], x, Access::read_write, {16 * i, 16 * i + 17});
+  const auto last = stream(device());
+  const std::uint64_t before = added_waits();
+  CHECK_EQUAL(program.access(*last, x, Access::write, {0, 80}).size(), std::size_t{4});
+  CHECK_EQUAL(added_waits(), before + 1);
+}
+
+TEST(a_wait_is_learned_up_to_its_operation) {
+  Program program;
+  const auto a = stream(device());
+  const auto b = stream(device());
+  const Gate gate(*a);
+  const auto x = block();
+  const auto y = block();
+  program.access(*a, x, Access::write);
+  program.access(*a, y, Access::write);
+  program.access(*b, x, Access::read);  // waits for the first operation of a
+  const auto c = stream(device());
+  program.access(*c, y, Access::read);
+  c->lane().follow(b->lane().past());
+  CHECK_EQUAL(program.access(*b, y, Access::read).size(), std::size_t{1});
+}
+
+TEST(the_legacy_stream_and_blocking_ones_are_in_order) {
+  Program program;
+  const auto legacy = device().default_stream(StreamRole::legacy);
+  const auto a = blocking();
+  const auto b = blocking();
+  const auto other = stream(device());
+  const auto x = block();
+  const auto y = block();
+  CHECK(program.access(*a, x, Access::write).empty());
+  CHECK(program.access(*legacy, x, Access::write).empty());
+  CHECK(program.access(*b, x, Access::write).empty());
+  CHECK(program.access(*b, y, Access::write).empty());
+  CHECK_EQUAL(program.access(*a, y, Access::write).size(), std::size_t{1});
+  CHECK_EQUAL(program.access(*other, x, Access::write).size(), std::size_t{1});
+}
+
+TEST(a_blocking_stream_that_is_gone_still_came_first) {
+  Program program;
+  const auto legacy = device().default_stream(StreamRole::legacy);
+  const auto x = block();
+  auto a = blocking();
+  program.access(*a, x, Access::write);
+  const Moment moment = x->uses(Access::read, {0, 64})[0].when;
+  device().legacy_lanes().leave(*a);
+  Ordering(*legacy, program.task->lane).begin();
+  CHECK(legacy->lane().follows(moment));
+}
+
+TEST(streams_that_come_and_go_leave_nothing) {
+  Program program;
+  const auto x = block();
+  std::size_t most = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    const auto a = i % 2 ? stream(device()) : blocking();
+    for (int k = 0; k < 100; ++k) program.access(*a, x, k % 3 ? Access::read : Access::write);
+    most = std::max(most, a->lane().past().clock.size());
+  }
+  CHECK(x->uses(Access::write, {0, 64}).size() <= 2);
+  CHECK(most < 10);
+}
+
+TEST(a_host_function_waits_for_nothing_that_comes_after_it) {
+  Program program;
+  const auto a = stream(device());
+  const auto b = stream(device());
+  const auto x = block();
+  const Gate gate(*a);
+  Program function;
+  function.task->lane.follow(a->lane().past());
+  function.task->call = a->lane().advance();
+  program.access(*a, x, Access::write);
+  b->lane().follow(a->lane().past());
+  program.access(*b, x, Access::write);
+  const auto c = stream(device());
+  const std::uint64_t before = added_waits();
+  const Touch touch{x.get(), 0, 64, nullptr, 0, Access::read};
+  Ordering ordering(*c, function.task->lane);
+  ordering.begin();
+  ordering.add(ordering.missing({&touch, 1}), *function.task);
+  CHECK_EQUAL(added_waits(), before);
+}
+
+TEST(an_open_access_is_over_when_it_ends) {
+  Program program;
+  const auto a = stream(device());
+  const auto x = block();
+  const Touch touch{x.get(), 0, 64, nullptr, 0, Access::write};
+  const auto open = make_ref<HostAccess>(program.task, touch, Site{});
+  Ordering ordering(*a, program.task->lane);
+  ordering.begin();
+  const std::vector<Race> missing = ordering.missing({&touch, 1});
+  CHECK_EQUAL(missing.size(), std::size_t{1});
+  CHECK(program.task->has_open(missing[0].first));
+  open->end();
+  ordering.begin();
+  CHECK(ordering.missing({&touch, 1}).empty());
+}
+
+TEST(what_happened_unnoticed_is_waited_for) {
+  Program program;
+  const auto a = stream(device());
+  const auto b = stream(device());
+  const Gate gate(*a);
+  const auto x = block();
+  const Touch touch{x.get(), 0, 64, nullptr, 0, Access::write};
+  Ordering::note(*a, call(*a, [] {}), {&touch, 1}, HazardMode::off, {});
+  b->lane().follow(a->lane().past());  // nothing is known of it
+  const std::uint64_t before = added_waits();
+  CHECK_EQUAL(program.access(*b, x, Access::read).size(), std::size_t{1});
+  CHECK_EQUAL(added_waits(), before + 1);
+}
+
+TEST(records_of_events_keep_what_came_before) {
+  Program program;
+  const auto a = stream(device());
+  const auto b = stream(device());
+  const auto x = block();
+  const auto y = block();
+  const Gate gate(*a);
+  Event event(device(), {});
+  program.access(*a, x, Access::write);
+  event.record(*a, &program.task->lane);
+  program.access(*a, y, Access::write);
+  event.wait(*b);
+  CHECK(program.access(*b, x, Access::read).empty());
+  CHECK_EQUAL(program.access(*b, y, Access::read).size(), std::size_t{1});
+}
+
+}  // namespace
+}  // namespace anabranch
