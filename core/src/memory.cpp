@@ -10,7 +10,8 @@
 namespace anabranch {
 namespace {
 
-// More entries than this are merged, and more of those that every access is to be told apart of.
+// So many entries of one stream are not looked at again. More are merged, and more of those that are to be told apart.
+constexpr std::size_t few_uses = 4;
 constexpr std::size_t most_uses = 32;
 constexpr std::size_t most_exact_uses = 1024;
 
@@ -154,8 +155,10 @@ void Storage::note(Stream& stream, Point point, Access access, const Footprint& 
   std::vector<Use> over;  // let go outside the lock, since that may recycle a stream
   std::lock_guard guard(lock_);
   Use use{Ref<Stream>::share(&stream), point, access, false, when ? *when : Moment{}, where, site};
+  const bool more = history_.note(when ? &stream.lane() : nullptr, std::move(use));
   // A new entry is the time to forget those that are through, so that the list stays as short as what is in flight.
-  if (history_.note(when ? &stream.lane() : nullptr, std::move(use))) trim(over, exact);
+  // That asks the driver, which is not worth it for the few that one stream makes.
+  if (more && (!only(stream) || history_.uses().size() > few_uses)) trim(over, exact);
   note_sole();
 }
 
