@@ -16,15 +16,6 @@ Moment& newest_moment() noexcept {
   return moment;
 }
 
-// A failed one is not, so that its failure is passed on.
-bool is_through(const Use& use) noexcept {
-  try {
-    return use.stream->backend().query(*use.stream, use.point);
-  } catch (const Error&) {
-    return false;
-  }
-}
-
 }  // namespace
 
 std::uint64_t added_waits() noexcept { return added.load(std::memory_order_relaxed); }
@@ -80,7 +71,7 @@ void Ordering::add(const std::vector<Race>& missing, const HostTask& task) {
       if (other.stream == use.stream) return other.point > use.point || (other.point == use.point && &other < &use);
       return other.when.lane && use.when.lane && !task.precedes(other) && other.when.follows(use.when);
     });
-    if (!covered && !is_through(use)) {
+    if (!covered && !use.stream->backend().known_over(*use.stream, use.point)) {
       stream_.backend().wait(stream_, *use.stream, use.point);
       added.fetch_add(1, std::memory_order_relaxed);
     }

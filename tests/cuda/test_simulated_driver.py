@@ -152,6 +152,16 @@ COSTS = {
         "ab.copy(a, b, stream=stream)",
         {"cuMemcpyAsync": 1},
     ),
+    "order that is missing, twice": (
+        "a = ab.zeros(1024, stream=stream)",
+        "ab.fill(a, 0, stream=other); ab.fill(a, 0, stream=stream)",
+        {"cuMemsetD8Async": 2, "cuEventRecord": 2, "cuStreamWaitEvent": 2},
+    ),
+    "order that is there": (
+        "a = ab.zeros(1024, stream=stream); other.wait_stream(stream)",
+        "ab.fill(a, 0, stream=other); stream.wait_stream(other); ab.fill(a, 0, stream=stream); other.wait_stream(stream)",
+        {"cuMemsetD8Async": 2, "cuEventRecord": 2, "cuStreamWaitEvent": 2},
+    ),
     "a copy between views that share no byte": (
         "a = ab.zeros((8, 8), stream=stream)",
         "ab.copy(a[:, ::2], a[:, 1::2], stream=stream)",

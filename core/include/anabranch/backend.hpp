@@ -83,6 +83,14 @@ class Backend {
   virtual Point wait(Stream& stream, Stream& target, Point point, Marker* marker = nullptr) = 0;
   // Whether the point is reached. Throws AsyncError if the stream failed at or before it.
   virtual bool query(Stream& stream, Point point, Marker* marker = nullptr) = 0;
+  // Whether the point is known to be reached without a failure, found out without a call of a driver. False: maybe.
+  virtual bool known_over(Stream& stream, Point point) noexcept {
+    try {
+      return query(stream, point);
+    } catch (const Error&) {
+      return false;
+    }
+  }
   // Blocks the host until then, at most for `timeout`; whether it is reached. Throws AsyncError likewise.
   virtual bool synchronize(Stream& stream, Point point, std::chrono::nanoseconds timeout, Marker* marker = nullptr) = 0;
   // Blocks the host, at most for `timeout`, until a wait for the point of `target`, a stream of any device, can be made

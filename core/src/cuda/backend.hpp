@@ -65,6 +65,9 @@ class CudaBackend final : public Backend {
                     std::span<const std::uint64_t> arguments) override;
   Point suspend(Stream& stream, Ref<Pending> pending) override;
 
+  bool known_over(Stream& stream, Point point) noexcept override {
+    return static_cast<CudaStream&>(stream).known_over(point);
+  }
   Ref<Library> load_library(std::span<const std::byte> image) override;
   std::unique_ptr<Activation> activate() override { return std::make_unique<ContextActivation>(open()); }
 

@@ -81,6 +81,9 @@ class CudaStream final : public Stream {
   // An event that covers a point which is submitted.
   Ref<CudaMarker> cover(Point point);
   void note_completed(Point point) noexcept;
+  bool known_over(Point point) const noexcept {
+    return completed_.load(std::memory_order_acquire) >= point && !failure_at(point);
+  }
   // Whether all that was put in through here is known to be complete.
   bool idle() const noexcept { return completed_.load(std::memory_order_acquire) >= issued(); }
   // Remembers the kernel, for a fault that may come, and keeps it until the next one.
