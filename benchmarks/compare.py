@@ -67,6 +67,9 @@ LIMITS: dict[str, float] = {
     "object.array_bytes": 1024,
     "object.view_bytes": 1024,
     "event.million_growth": 256 * 1024,  # a quarter of a byte per event: the allocator's own coming and going
+    "hazard.auto_extra": 100,
+    "hazard.check_extra": 1000,
+    "hazard.needed_wait": 1.3,
     "cuda.stream.with": 250,
     "cuda.stream.current": 40,
 }
@@ -113,7 +116,7 @@ FLOOR_WIDTHS = (32, 8, 8, 6, 8, 7, 0)
 
 def in_words(value: float, unit: str) -> str:
     """Write a value with three digits and the unit that suits it."""
-    scales = {"ns": TIMES, "B": SIZES}[unit]
+    scales = {"ns": TIMES, "B": SIZES, "times": ((1, "times"),)}[unit]
     factor, name = next((scale for scale in scales if abs(value) >= scale[0]), scales[-1])
     return f"{value / factor:.3g} {name}" if abs(value / factor) < 1000 else f"{value / factor:.0f} {name}"
 

@@ -75,7 +75,7 @@ void Ordering::add(const std::vector<Race>& missing, const HostTask& task) {
       stream_.backend().wait(stream_, *use.stream, use.point);
       added.fetch_add(1, std::memory_order_relaxed);
     }
-    if (use.when.lane) stream_.lane().follow(use.when.past());
+    if (use.when.lane) stream_.lane().follow(use.when);
   }
 }
 

@@ -69,10 +69,10 @@ Past Lane::past() const {
   return {clock_, number_->value, count_};
 }
 
-void Lane::follow(const Past& past) {
+void Lane::follow(const Clock& clock, std::uint32_t lane, Point count) {
   std::lock_guard guard(lock_);
-  bool news = clock_.learn(past.clock);
-  if (past.lane != number_->value) news |= clock_.learn(past.lane, past.count);
+  bool news = clock_.learn(clock);
+  if (lane != number_->value) news |= clock_.learn(lane, count);
   if (news) change();
 }
 

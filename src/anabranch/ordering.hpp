@@ -67,10 +67,10 @@ inline void follow(Stream& stream, const Past& past) {
   stream.backend().legacy_lanes().note(stream);
 }
 inline void follow_use(HostTask& task, const Use& use) {
-  if (use.when.lane) task.lane.follow(use.when.past());
+  if (use.when.lane) task.lane.follow(use.when);
 }
 inline void follow_use(Stream& stream, const Use& use) {
-  if (use.when.lane) stream.lane().follow(use.when.past());
+  if (use.when.lane) stream.lane().follow(use.when);
 }
 
 inline Ref<HostAccess> begin_access(const Ref<HostTask>& task, const Touch& touch, Site site) {

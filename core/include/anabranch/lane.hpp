@@ -71,7 +71,8 @@ class Lane {
   // Everything by now.
   Past past() const;
   // The next operation comes after all of that.
-  void follow(const Past& past);
+  void follow(const Past& past) { follow(past.clock, past.lane, past.count); }
+  void follow(const Moment& moment) { follow(moment.clock, moment.lane->value, moment.count); }
   // The next operation comes after all of the other lane by now. `seen` is kept between the calls.
   void follow(const Lane& other, std::atomic<Version>& seen) {
     const Version version = other.version();
@@ -88,6 +89,7 @@ class Lane {
 
  private:
   static Version next_version() noexcept;
+  void follow(const Clock& clock, std::uint32_t lane, Point count);
   void change() noexcept { version_.fetch_add(1, std::memory_order_release); }
 
   mutable SpinLock lock_;
