@@ -224,6 +224,35 @@ def test_a_function_that_declares_what_it_accesses_races_like_a_kernel(device):
     assert (caught.value.kind, caught.value.first.access) == ("WAR", "read")
 
 
+@pytest.mark.xfail(strict=True, raises=TypeError, reason="an array alone is asked for its truth")
+@pytest.mark.parametrize("declared", ["reads", "writes"])
+def test_a_function_may_declare_one_array(device, declared):
+    (a, b), array = streams(device), ready(device)
+    a.submit(int, **{declared: array})
+    with pytest.raises(ab.RaceError):
+        write(array, b)
+
+
+@pytest.mark.parametrize("declared", ["reads", "writes"])
+def test_a_function_may_declare_any_iterable_of_arrays(device, declared):
+    (a, b), array = streams(device), ready(device)
+    a.submit(int, **{declared: (each for each in [array])})
+    with pytest.raises(ab.RaceError):
+        write(array, b)
+
+
+def test_what_a_function_declares_counts_though_it_was_cancelled(device):
+    """When it was cancelled is for nobody to know who looks at the program alone."""
+    (a, b), array = streams(device), ready(device)
+    with ab.testing.Gate(a):
+        future = a.submit(int, writes=[array])
+        assert future.cancel()
+        with pytest.raises(concurrent.futures.CancelledError):
+            future.result()
+        with pytest.raises(ab.RaceError):
+            write(array, b)
+
+
 def test_a_function_may_use_what_it_declares(device):
     (a, b), array = streams(device), ready(device)
     write(array, a)

@@ -5,7 +5,7 @@ import pytest
 
 import anabranch as ab
 
-from .accesses import each_order_by_the_host, read, ready, streams, write
+from .accesses import complete, each_order_by_the_host, read, ready, streams, write
 from .arrays import TIMEOUT, held
 
 
@@ -121,6 +121,35 @@ def test_numpy_does_not_wait_for_readers(device):
         with pytest.raises(ab.RaceError) as caught:
             write(array, b)
     assert (caught.value.kind, caught.value.first.stream) == ("WAR", a)
+
+
+@pytest.fixture
+def _forgets(request, device):
+    if device.kind == "cuda":
+        reason = "what copies for the host in chunks makes an array forget the accesses that are through"
+        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
+
+
+@pytest.mark.usefixtures("_forgets")
+def test_readers_that_are_through_are_still_told_of_after_numpy(device):
+    (a, b), array = streams(device), ready(device)
+    read(array, a)
+    complete(a)
+    array.numpy()
+    with pytest.raises(ab.RaceError) as caught:
+        write(array, b)
+    assert (caught.value.kind, caught.value.first.stream) == ("WAR", a)
+
+
+@pytest.mark.usefixtures("_forgets")
+def test_readers_that_are_through_are_still_told_of_after_a_copy_to_the_host(device):
+    (a, b), array, target = streams(device), ready(device), ready("cpu")
+    read(array, a)
+    complete(a)
+    ab.copy(target, array, stream=ab.Stream(device))
+    with pytest.raises(ab.RaceError) as caught:
+        write(array, b)
+    assert caught.value.kind == "WAR"
 
 
 def test_numpy_tells_of_all_that_came_before_the_writer(device):

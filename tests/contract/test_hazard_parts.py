@@ -128,6 +128,23 @@ def test_a_part_does_not_cover_the_whole(device):
     write(array[:4], c)
 
 
+SAME_MEMORY = {
+    "imported twice": lambda memory: (ab.asarray(memory), ab.asarray(memory)),
+    "two views imported": lambda memory: (ab.asarray(memory[:6]), ab.from_dlpack(memory[5:])),
+    "imported anew": lambda memory: (ab.asarray(memory), ab.asarray(np.asarray(ab.asarray(memory)))),
+}
+
+
+@pytest.mark.xfail(strict=True, reason="each import has a history of its own")
+@pytest.mark.parametrize("imported", SAME_MEMORY.values(), ids=SAME_MEMORY)
+def test_memory_of_another_library_is_known_again(imported):
+    (a, b), memory = streams("cpu:0"), np.zeros(8, "float32")
+    one, two = imported(memory)
+    with ab.testing.Gate(a):
+        write(one, a)
+        assert races(write, two, b)
+
+
 # Copies
 
 
