@@ -80,12 +80,13 @@ def test_a_task_does_not_start_with_what_its_creator_waits_for_later(device):
         (a, b), array = streams(device), ready(device)
 
         async def use():
-            await turns(1)
+            await turns(2)
             with pytest.raises(ab.RaceError):
                 write(array, b)
 
         write(array, a)
         task = asyncio.create_task(use())
+        await turns(1)
         a.synchronize()
         await task
 
