@@ -210,8 +210,8 @@ def test_a_stream_stays_known_however_many_accesses_came_after(device, in_thread
     for part in range(32, 64):
         write(array[part : part + 1], a)
     with pytest.raises(ab.RaceError) as caught:
-        write(array, b)
-    assert (caught.value.kind, caught.value.first.stream, caught.value.fix) == ("WAW", a, "stream.wait_stream(a)")
+        ab.fill(array, 1, stream=b)
+    assert (caught.value.kind, caught.value.first.stream, caught.value.fix) == ("WAW", a, "b.wait_stream(a)")
 
 
 # What is left of an operation that raced
