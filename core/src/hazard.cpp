@@ -79,10 +79,15 @@ void Ordering::add(const std::vector<Race>& missing, const HostTask& task) {
   }
 }
 
-void Ordering::note(Stream& stream, Point point, std::span<const Touch> touches, HazardMode mode, Site site) {
+void Ordering::note(Stream& stream, Point point, std::span<const Touch> touches, HazardMode mode, Site site,
+                    const Moment* made) {
   const bool tracked = mode != HazardMode::off;
   Moment& when = newest_moment();
-  if (tracked) stream.lane().advance(when);
+  if (made) {
+    when = *made;
+  } else if (tracked) {
+    stream.lane().advance(when);
+  }
   for (const Touch& touch : touches) {
     touch.storage->note(stream, point, touch, tracked ? &when : nullptr, site, mode == HazardMode::check);
   }

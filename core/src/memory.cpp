@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "anabranch/backend.hpp"
 
@@ -119,12 +121,46 @@ Ref<Storage> Storage::allocate(Backend& backend, Stream* stream, std::size_t byt
   return storage;
 }
 
+// Memory of others that is in use here, by device and address: what is handed in twice is one block. Never destroyed.
+struct Storage::Adopted {
+  std::mutex mutex;
+  std::map<std::pair<const Backend*, const std::byte*>, Storage*> all;
+
+  static Adopted& instance() {
+    static auto* const adopted = new Adopted;
+    return *adopted;
+  }
+
+  // With the lock. The block that has all of these bytes.
+  Ref<Storage> find(const Backend& backend, const std::byte* pointer, std::size_t bytes, bool read_only) {
+    auto place = all.upper_bound({&backend, pointer});
+    if (place == all.begin()) return nullptr;
+    Storage* storage = (--place)->second;
+    if (place->first.first != &backend || pointer + bytes > storage->pointer_ + storage->bytes_) return nullptr;
+    if (storage->read_only_ != read_only || !storage->try_retain()) return nullptr;
+    return Ref<Storage>::take(storage);
+  }
+};
+
 Ref<Storage> Storage::adopt(Backend& backend, void* pointer, std::size_t bytes, bool read_only, void* owner,
                             Release release) {
+  const auto* first = static_cast<const std::byte*>(pointer);
+  Adopted& adopted = Adopted::instance();
+  Ref<Storage> known;
+  {
+    std::lock_guard lock(adopted.mutex);
+    if (bytes != 0) known = adopted.find(backend, first, bytes, read_only);
+  }
+  if (known) {
+    if (release) release(owner);  // the first owner keeps the memory
+    return known;
+  }
   Ref<Storage> storage = make(backend, MemoryKind::foreign, static_cast<std::byte*>(pointer), bytes);
   storage->read_only_ = read_only;
   storage->owner_ = owner;
   storage->release_ = release;
+  std::lock_guard lock(adopted.mutex);
+  if (bytes != 0) adopted.all[{&backend, first}] = storage.get();
   return storage;
 }
 
@@ -191,27 +227,19 @@ void Storage::note_sole() noexcept {
 // After an entry was added at the end.
 void Storage::trim(std::vector<Use>& over, bool exact) {
   std::vector<Use>& uses = history_.uses();
-  if (!exact) {
-    // A failed write stays: who reads what it should have written is told so, every time.
-    const auto newest = uses.end() - 1;
-    const auto through = std::partition(
-        uses.begin(), newest, [](const Use& use) { return !use.stream || !is_over(use, !writes(use.access)); });
-    over.assign(std::make_move_iterator(through), std::make_move_iterator(newest));
-    uses.erase(through, newest);
-  } else if (uses.size() % most_uses == 0) {
-    // What is known of the order stays.
-    for (Use& use : uses) {
-      if (!use.stream || !use.when.lane || !is_over(use, !writes(use.access))) continue;
-      over.push_back({});
-      std::swap(over.back().stream, use.stream);
-    }
-  }
-  if (uses.size() > (exact ? most_exact_uses : most_uses)) merge(true);
+  if (exact && uses.size() <= most_exact_uses) return;
+  // A failed write stays: who reads what it should have written is told so, every time.
+  const auto newest = uses.end() - 1;
+  const auto through = std::partition(uses.begin(), newest,
+                                      [](const Use& use) { return !use.stream || !is_over(use, !writes(use.access)); });
+  over.assign(std::make_move_iterator(through), std::make_move_iterator(newest));
+  uses.erase(through, newest);
+  if (uses.size() > (exact ? most_exact_uses : most_uses)) merge(true, exact);
 }
 
 // One entry per stream, or one for its reads and one for its writes: later accesses wait for more than they must, but
 // the list stays short.
-void Storage::merge(bool into_reads_and_writes) {
+void Storage::merge(bool into_reads_and_writes, bool exact) {
   std::vector<Use>& uses = history_.uses();
   if (uses.size() < 2) return;
   std::vector<Use> merged;
@@ -228,10 +256,15 @@ void Storage::merge(bool into_reads_and_writes) {
     const ByteRange& two = use.where.bytes();
     same->where = {std::min(one.low, two.low), std::max(one.high, two.high)};
     if (use.access != same->access) same->access = Access::read_write;
-    if (use.point < same->point) continue;
-    same->point = use.point;
-    same->when = std::move(use.when);
-    same->site = use.site;
+    // Who comes after the newest comes after all of the stream's. But nobody is to be told of an access to bytes that
+    // only lie between others.
+    const bool newer = use.point >= same->point;
+    if (newer) same->point = use.point;
+    if (exact) {
+      same->when = {};
+    } else if (newer) {
+      same->when = std::move(use.when);
+    }
   }
   uses = std::move(merged);
 }
@@ -252,8 +285,14 @@ std::vector<Use> Storage::conflicts(const Lane& lane, const Stream* stream, Acce
 }
 
 void Storage::dispose() noexcept {
+  if (kind_ == MemoryKind::foreign) {
+    Adopted& adopted = Adopted::instance();
+    std::lock_guard lock(adopted.mutex);
+    const auto place = adopted.all.find({backend_, pointer_});
+    if (place != adopted.all.end() && place->second == this) adopted.all.erase(place);
+  }
   std::erase_if(history_.uses(), [](const Use& use) { return !use.stream; });
-  merge(false);
+  merge(false, false);
   give_back();
   history_.uses().clear();
   sole_.store(nullptr, std::memory_order_relaxed);

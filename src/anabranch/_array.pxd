@@ -1,7 +1,7 @@
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t
 
-from anabranch._core cimport ByteRange, Elements, Layout, Point, Ref, Storage, Touch
+from anabranch._core cimport ByteRange, Elements, Layout, Point, Ref, Site, Storage, Touch
 from anabranch._core cimport Access as MemoryAccess
 from anabranch._core cimport CStream, forked
 from anabranch._device cimport DeviceBase
@@ -41,7 +41,8 @@ cdef class Array:
 
     # The operation at a point of a stream accesses the elements, for nobody to be told of but who frees the memory.
     cdef inline int hold(self, CStream* stream, Point point, MemoryAccess access) except -1:
-        self.storage.get().note(deref(stream), point, access, self.bytes())
+        cdef Site site
+        self.storage.get().note(deref(stream), point, access, self.bytes(), NULL, site, True)
         return 0
 
     # Where in the storage the elements lie.

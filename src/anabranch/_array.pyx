@@ -11,7 +11,7 @@ from anabranch cimport _core
 from anabranch._core cimport Access as MemoryAccess
 from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport (
-    CBackend, CStream, Elements, HazardMode, MemoryKind, StreamOptions, Touch, Use, byte_t, copy_elements,
+    CBackend, CStream, Elements, MemoryKind, StreamOptions, Touch, Use, byte_t, copy_elements,
     host_function_stream, row_major,
 )
 from anabranch._hazard cimport follow_use, note, note_host_access, open_access, order, order_host, uses_of
@@ -80,9 +80,8 @@ cdef class Array:
         self.hold(stream.get(), backend.newest(deref(stream.get())), MemoryAccess.read)
         download(stream.get(), dst, self.elements(0), count)
         self.storage.get().forget(deref(stream.get()))
-        if state.mode != <int>HazardMode.off:
-            for use in uses:
-                follow_use(deref(state.task.core.get()), use)
+        for use in uses:
+            follow_use(deref(state.task.core.get()), use)
         return note_host_access(state, touch)
 
     @property

@@ -187,9 +187,14 @@ cdef bint _is_host(Array array) noexcept:
 
 cdef int transfer(Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1:
     cdef Array through
+    cdef Touch[2] touches
     if _overlap(dst, src):
         if dst.data == src.data and to == start and _same_shape(dst, src) and dst.strides == src.strides:
             return 0
+        # All of it is in order, or none of it is enqueued.
+        touches[0] = _touch(src, MemoryAccess.read, start, count)
+        touches[1] = _touch(dst, MemoryAccess.write, to, count)
+        order(current_state(), target.get(), touches, 2)
         through = _contiguous(target.device, src, count, target)
         enqueue_copy(through, 0, src, start, count, target)
         return enqueue_copy(dst, to, through, 0, count, target)

@@ -184,6 +184,7 @@ cdef extern from "anabranch/memory.hpp" namespace "anabranch" nogil:
         cbool read_only() const
         Site site
         void note(CStream&, Point, Access, const ByteRange&) except +translate
+        void note(CStream&, Point, Access, const ByteRange&, const Moment*, Site, cbool exact) except +translate
         void forget(const CStream&)
 
 cdef extern from "anabranch/hazard.hpp" namespace "anabranch" nogil:
@@ -199,6 +200,7 @@ cdef extern from "anabranch/hazard.hpp" namespace "anabranch" nogil:
         Moment call
         uint64_t observed
         cbool precedes(const Use&) const
+        cbool has_open(const Use&) const
     cdef cppclass HostAccess:
         void end() except +translate
     uint64_t added_waits()

@@ -13,6 +13,8 @@ def touches_of(reads, writes):
     for name, arrays, access in (("reads", reads, MemoryAccess.read), ("writes", writes, MemoryAccess.read_write)):
         for each in [arrays] if type(arrays) is Array else arrays:
             array = as_array(each, f"an element of {name}")
+            if access != MemoryAccess.read and array.storage.get().read_only():
+                raise ValueError(f"the function is said to write {array!r}, which is read-only memory")
             touches.arrays.append(array)
             touches.all.push_back(array.touch(access))
     return touches

@@ -10,10 +10,10 @@ from anabranch import _await
 from anabranch cimport _core
 from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport (
-    CEvent, EventOptions, HazardMode, Lane, Record, Ref, elapsed_milliseconds, forked, synchronize_point,
+    CEvent, EventOptions, HazardMode, Record, Ref, elapsed_milliseconds, forked, synchronize_point,
 )
 from anabranch._device cimport as_device
-from anabranch._hazard cimport observe_record
+from anabranch._hazard cimport hand_on, observe_record
 from anabranch._host cimport notification
 from anabranch._current cimport as_stream
 from anabranch._stream cimport Stream
@@ -91,12 +91,9 @@ cdef class Event:
 
     cdef int record_on(self, Stream stream) except -1:
         cdef TaskState state = current_state()
-        cdef const Lane* task = NULL
-        if state.mode != <int>HazardMode.off:
-            task = &state.task.core.get().lane
         if state.mode == <int>HazardMode.check:
             self.note_record(stream)
-        self.get().record(deref(stream.get()), task)
+        self.get().record(deref(stream.get()), &state.task.core.get().lane)
         return 0
 
     cdef int note_record(self, Stream stream) except -1:
@@ -117,8 +114,10 @@ cdef class Event:
         return 0
 
     cdef int wait_on(self, Stream stream) except -1:
-        if current_state().mode == <int>HazardMode.check:
+        cdef TaskState state = current_state()
+        if state.mode == <int>HazardMode.check:
             self.note_wait()
+        hand_on(deref(stream.get()), deref(state.task.core.get()))
         self.get().wait(deref(stream.get()))
         return 0
 

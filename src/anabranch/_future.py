@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
@@ -46,6 +46,15 @@ class StreamFuture(Future[Any]):
         """Return what the function raised, or None, waiting for it. What this task does later comes after."""
         try:
             return super().exception(timeout)
+        finally:
+            self._observe()
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        """Wait for the function without blocking the event loop. What this task does later comes after."""
+        import asyncio
+
+        try:
+            return (yield from asyncio.wrap_future(self).__await__())
         finally:
             self._observe()
 

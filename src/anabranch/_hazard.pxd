@@ -3,13 +3,16 @@ from libcpp.vector cimport vector
 
 from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport (
-    Access, CStream, HazardMode, HostAccess, HostTask, Past, Point, Record, Ref, Site, Touch, Use)
+    Access, CStream, HazardMode, HostAccess, HostTask, Moment, Past, Point, Record, Ref, Site, Touch, Use)
 
 
 cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
     bint is_ordered(CStream&, const HostTask&, const Touch*, size_t) except +
     void note_touches(CStream&, Point, const Touch*, size_t, int mode, Site) except +
     vector[Use] uses_of(const Touch&) except +
+    void note_touches_at(CStream&, Point, const Touch*, size_t, int mode, Site, const Moment&) except +
+    void follow_moment(HostTask&, const Moment&) except +
+    void hand_on(CStream&, const HostTask&) except +
     Past past_of(CStream&) except +
     cdef cppclass Sight:
         Sight()
@@ -44,6 +47,15 @@ cdef inline int note(TaskState state, CStream* stream, Point point, const Touch*
     note_touches(stream[0], point, touches, count, state.mode, site)
     return 0
 
+# Of an operation that already has its moment; none where it is not kept track of.
+cdef inline int note_at(
+        TaskState state, CStream* stream, Point point, const Touch* touches, size_t count, const Moment& when) except -1:
+    cdef Site site
+    if state.mode == <int>HazardMode.check:
+        site = current_site()
+    note_touches_at(stream[0], point, touches, count, state.mode, site, when)
+    return 0
+
 cdef Site current_site() except *
 
 # The host is about to make an access, and blocks until it may; what that has to come after it then knows. Raises
@@ -66,6 +78,7 @@ cdef class Found:
     cdef Access access
     cdef Ref[CStream] stream    # null: the host
     cdef Site allocated
+    cdef bint open              # the first access is one of the host's that has not ended
     cdef size_t size
     cdef size_t low
     cdef size_t high
@@ -73,11 +86,7 @@ cdef class Found:
 
 # What is in a stream by now, if that is news to the current task.
 cdef inline Sight sight_of(CStream* stream) except *:
-    cdef TaskState state = current_state()
-    cdef Sight nothing
-    if state.mode == <int>HazardMode.off:
-        return nothing
-    return look(stream[0], state.task.core.get()[0])
+    return look(stream[0], current_state().task.core.get()[0])
 
 # The current task has found that to be over.
 cdef inline int observe(const Sight& sight) except -1:
@@ -87,8 +96,6 @@ cdef inline int observe(const Sight& sight) except -1:
 
 cdef inline int observe_record(const Record& record) except -1:
     cdef TaskState state = current_state()
-    if state.mode == <int>HazardMode.off:
-        return 0
     if record.version == 0 or record.version != state.task.core.get().observed:
         state.task.core.get().lane.follow(record.past)
         state.task.core.get().observed = record.version

@@ -70,6 +70,7 @@ cdef Found _found(const Use& first, const Ref[CStream]& stream, const Touch& tou
     found.site = site
     found.access = touch.access
     found.allocated = touch.storage.site
+    found.open = current_state().task.core.get().has_open(first)
     found.size = touch.storage.bytes()
     found.low = touch.low
     found.high = touch.high
@@ -118,9 +119,8 @@ cdef int order_host(TaskState state, Touch touch, bint checked) except -1:
             _report(state, [_found(uses[i], host, touch, current_site()) for i in range(uses.size())])
     uses = uses_of(touch)
     synchronize_uses(uses)
-    if state.mode != <int>HazardMode.off:
-        for i in range(uses.size()):
-            follow_use(deref(state.task.core.get()), uses[i])
+    for i in range(uses.size()):
+        follow_use(deref(state.task.core.get()), uses[i])
     return 0
 
 
@@ -153,9 +153,7 @@ cdef class OpenAccess:
 cdef class PastOf:
     def observe(self):
         """The current task comes after it."""
-        cdef TaskState state = current_state()
-        if state.mode != <int>HazardMode.off:
-            state.task.core.get().lane.follow(self.past)
+        current_state().task.core.get().lane.follow(self.past)
 
 
 @cython.final
@@ -216,7 +214,7 @@ class hazards:  # noqa: N801
     ...     ab.fill(a, 1, stream=s)
     """
 
-    __slots__ = ("_before", "mode")
+    __slots__ = ("_before", "_left", "mode")
 
     def __init__(self, mode):
         if mode not in modes:
@@ -224,13 +222,21 @@ class hazards:  # noqa: N801
         cdef TaskState state = current_state()
         self.mode = mode
         self._before = state.mode, state.races
+        self._left = False
         use_mode(modes[mode], None)
 
     def __enter__(self):
+        cdef TaskState state
+        if self._left:
+            state = current_state()
+            self._before = state.mode, state.races
+            self._left = False
+            use_mode(modes[self.mode], None)
         return self
 
     def __exit__(self, kind, value, traceback):
         mode, races = self._before
+        self._left = True
         use_mode(mode, races)
 
     def __repr__(self):

@@ -18,7 +18,7 @@ from anabranch._core cimport (
     CStream, ErrandKind, Failure, HazardMode, HostCall, Moment, Notice, Past, Pending, Point, PythonErrand, Record, Ref,
     as_pending, host_inbox, throw_failure,
 )
-from anabranch._hazard cimport PastOf, Touches, note, observe_record, order, past_of
+from anabranch._hazard cimport PastOf, Touches, follow_moment, note_at, observe_record, order, past_of
 
 cdef extern from *:
     """
@@ -138,6 +138,7 @@ cdef class Call:
         try:
             return self.fn(*self.args, **self.kwargs)
         finally:
+            follow_moment(deref(task.core.get()), self.moment)
             past = PastOf.__new__(PastOf)
             past.past = task.core.get().lane.past()
             self.future._past = past
@@ -191,7 +192,7 @@ cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs,
     finally:
         pending.release()
     if touches is not None:
-        note(state, stream.get(), point, touches.all.data(), touches.all.size())
+        note_at(state, stream.get(), point, touches.all.data(), touches.all.size(), call.moment)
     return call.future
 
 

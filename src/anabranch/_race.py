@@ -10,6 +10,8 @@ from typing import Any
 
 from anabranch._errors import RaceError
 
+kinds = "RAW", "WAW", "WAR", "HOST"
+
 _Place = tuple[str | None, int | None]
 
 
@@ -76,21 +78,23 @@ def _name_of(stream: Any, fallback: str) -> str:
     return stream.name if stream.name and stream.name.isidentifier() else fallback
 
 
-def _fix(first: Side, second: Side) -> str:
-    if first.stream is None:
+def _fix(first: Side, second: Side, is_open: bool) -> str:
+    if is_open:
         return "leave the `with array.host()` block before this"
+    if first.stream is None:
+        return "record an event after the host's access, and wait for it before this"
     if second.stream is None:
         return f"{_name_of(first.stream, 'first')}.synchronize()"
     return f"{_name_of(second.stream, 'second')}.wait_stream({_name_of(first.stream, 'first')})"
 
 
-def error(first: Side, second: Side, memory: tuple[_Place, int, tuple[int, int]]) -> RaceError:
+def error(first: Side, second: Side, memory: tuple[_Place, int, tuple[int, int]], is_open: bool) -> RaceError:
     """Return the error for two accesses with no order between them."""
     kind = _kind(first, second)
     (file, line), size, (low, high) = memory
     made = f", allocated at {os.path.basename(file)}:{line}" if file else ""
     array = f"array of {size} bytes{made}"
-    fix = _fix(first, second)
+    fix = _fix(first, second, is_open)
     message = (
         f"{kind}: bytes {low} to {high} of an {array} are {first}, and then {second}, "
         f"with no order between the two; before the second: {fix}"

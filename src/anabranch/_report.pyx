@@ -40,7 +40,9 @@ def report(found, races):
         errors.append(_race.error(
             _side(each.first.site, each.first.stream, each.first.access),
             _side(each.site, each.stream, each.access),
-            (_place(each.allocated), each.size, (each.low, each.high))))
-        if races is None:
-            raise errors[0]
+            (_place(each.allocated), each.size, (each.low, each.high)), each.open))
+    # An access that both reads and writes is told by the first kind that holds.
+    errors.sort(key=lambda error: _race.kinds.index(error.kind))
+    if races is None:
+        raise errors[0]
     _race.collect(races, errors)

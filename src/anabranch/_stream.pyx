@@ -7,13 +7,13 @@ from libcpp.vector cimport vector
 from anabranch import _await
 
 from anabranch cimport _core
-from anabranch._context cimport enter_stream, leave_scope, use_stream
+from anabranch._context cimport current_state, enter_stream, leave_scope, use_stream
 from anabranch._core cimport (
     CBackend, CStream, Past, Record, Ref, StreamOptions, StreamRole, forked, synchronize_point,
 )
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._event cimport Event
-from anabranch._hazard cimport Sight, follow, observe, past_of, sight_of
+from anabranch._hazard cimport Sight, follow, hand_on, observe, past_of, sight_of
 from anabranch._host cimport notification, submit_call
 
 from anabranch._device import devices
@@ -287,6 +287,7 @@ cdef class Stream:
         cdef CStream* target = (<Stream>other).get()
         cdef Past past
         if stream != target:
+            hand_on(deref(stream), deref(current_state().task.core.get()))
             past = past_of(deref(target))
             self.device.backend.wait(deref(stream), deref(target), (<Stream>other).now(target))
             follow(deref(stream), past)
@@ -318,7 +319,7 @@ cdef class Stream:
         cdef CStream* stream = self.get()
         cdef Ref[CStream] kept = Ref[CStream].share(stream)
         touches = None
-        if reads or writes:
+        if reads is not () or writes is not ():
             from anabranch._declared import touches_of
 
             touches = touches_of(reads, writes)

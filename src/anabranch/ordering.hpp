@@ -27,6 +27,14 @@ inline void note_touches(Stream& stream, Point point, const Touch* touches, std:
   Ordering::note(stream, point, {touches, count}, static_cast<HazardMode>(mode), site);
 }
 
+// Of an operation that already has its moment; none where order is not kept track of.
+inline void note_touches_at(Stream& stream, Point point, const Touch* touches, std::size_t count, int mode, Site site,
+                            const Moment& when) {
+  const bool tracked = static_cast<bool>(when.lane);
+  Ordering::note(stream, point, {touches, count}, tracked ? static_cast<HazardMode>(mode) : HazardMode::off, site,
+                 tracked ? &when : nullptr);
+}
+
 // What has to be over before the host makes an access, and what of that `task` does not know to be.
 inline std::vector<Use> uses_of(const Touch& touch) { return touch.storage->uses(touch.access, touch.footprint()); }
 inline std::vector<Use> host_conflicts(const HostTask& task, const Touch& touch) {
@@ -66,6 +74,9 @@ inline void follow(Stream& stream, const Past& past) {
   stream.lane().follow(past);
   stream.backend().legacy_lanes().note(stream);
 }
+// What the task knows is known to what the stream does from now on.
+inline void hand_on(Stream& stream, const HostTask& task) { Ordering(stream, task.lane).begin(); }
+inline void follow_moment(HostTask& task, const Moment& when) { task.lane.follow(when); }
 inline void follow_use(HostTask& task, const Use& use) {
   if (use.when.lane) task.lane.follow(use.when);
 }

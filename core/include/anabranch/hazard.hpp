@@ -72,7 +72,9 @@ class Ordering {
   std::vector<Race> missing(std::span<const Touch> touches) const;
   // Waits for as few of the operations as it takes. The host's are left out: no stream can wait for them.
   void add(const std::vector<Race>& missing, const HostTask& task);
-  static void note(Stream& stream, Point point, std::span<const Touch> touches, HazardMode mode, Site site);
+  // `made`: the moment that the operation already has; else it gets one.
+  static void note(Stream& stream, Point point, std::span<const Touch> touches, HazardMode mode, Site site,
+                   const Moment* made = nullptr);
 
  private:
   Stream& stream_;

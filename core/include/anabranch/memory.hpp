@@ -44,7 +44,8 @@ class Storage final : public RefCounted {
   // Allocates `bytes` (0 is allowed) for use on `stream` from now on; without one, for use anywhere at once, by the
   // host too. Throws Error(memory) with the numbers.
   static Ref<Storage> allocate(Backend& backend, Stream* stream, std::size_t bytes, MemoryKind kind);
-  // Wraps memory of `owner`; `release(owner)` is called once, on any thread, after the last use.
+  // Wraps memory of `owner`; `release(owner)` is called once, on any thread, after the last use. Memory that is wrapped
+  // already, with the same rights, is the same storage, and its second owner released at once.
   static Ref<Storage> adopt(Backend& backend, void* pointer, std::size_t bytes, bool read_only, void* owner,
                             Release release);
 
@@ -83,6 +84,7 @@ class Storage final : public RefCounted {
 
  private:
   class Spares;
+  struct Adopted;
   static Spares& spares() noexcept;
 
   Storage() = default;
@@ -99,7 +101,7 @@ class Storage final : public RefCounted {
   Release release_ = nullptr;
   bool note_again(Stream& stream, Point point, const Touch& touch, const Moment* when, Site site);
   void trim(std::vector<Use>& over, bool exact);
-  void merge(bool into_reads_and_writes);
+  void merge(bool into_reads_and_writes, bool exact);
   void note_sole() noexcept;
 
   mutable SpinLock lock_;
