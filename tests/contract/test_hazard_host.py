@@ -163,7 +163,6 @@ def test_work_hands_on_what_the_thread_that_enqueued_it_has_waited_for(device, i
     write(array, b)
 
 
-@pytest.mark.xfail(strict=True, reason="a wait put into a stream does not hand on what its thread has waited for")
 def test_a_wait_hands_on_what_the_thread_that_enqueued_it_has_waited_for(device, in_thread):
     (a, b, c), array = streams(device, 3), ready(device)
 
@@ -224,7 +223,6 @@ def test_a_function_that_declares_what_it_accesses_races_like_a_kernel(device):
     assert (caught.value.kind, caught.value.first.access) == ("WAR", "read")
 
 
-@pytest.mark.xfail(strict=True, raises=TypeError, reason="an array alone is asked for its truth")
 @pytest.mark.parametrize("declared", ["reads", "writes"])
 def test_a_function_may_declare_one_array(device, declared):
     (a, b), array = streams(device), ready(device)
@@ -268,7 +266,6 @@ def test_a_function_may_have_streams_do_what_it_declares(device):
     b.submit(checked, lambda: write(array, c), writes=[array]).result(TIMEOUT)
 
 
-@pytest.mark.xfail(strict=True, reason="a future does not tell of the accesses that its function declares")
 @pytest.mark.parametrize("declared", ["reads", "writes"])
 def test_a_future_tells_of_what_its_function_declares(device, declared):
     (a, b), array = streams(device), ready(device)

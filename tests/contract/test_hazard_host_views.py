@@ -123,14 +123,6 @@ def test_numpy_does_not_wait_for_readers(device):
     assert (caught.value.kind, caught.value.first.stream) == ("WAR", a)
 
 
-@pytest.fixture
-def _forgets(request, device):
-    if device.kind == "cuda":
-        reason = "what copies for the host in chunks makes an array forget the accesses that are through"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
-
-
-@pytest.mark.usefixtures("_forgets")
 def test_readers_that_are_through_are_still_told_of_after_numpy(device):
     (a, b), array = streams(device), ready(device)
     read(array, a)
@@ -141,7 +133,6 @@ def test_readers_that_are_through_are_still_told_of_after_numpy(device):
     assert (caught.value.kind, caught.value.first.stream) == ("WAR", a)
 
 
-@pytest.mark.usefixtures("_forgets")
 def test_readers_that_are_through_are_still_told_of_after_a_copy_to_the_host(device):
     (a, b), array, target = streams(device), ready(device), ready("cpu")
     read(array, a)
@@ -163,7 +154,6 @@ def test_numpy_tells_of_all_that_came_before_the_writer(device):
         write(z, b)
 
 
-@pytest.mark.xfail(strict=True, reason="a future does not tell of the accesses that its function declares")
 def test_the_host_may_look_at_what_a_finished_function_wrote(device):
     stream, array = ab.Stream(device), host_array(device)
     stream.submit(int, writes=[array]).result(TIMEOUT)

@@ -86,10 +86,7 @@ def test_an_access_that_a_decorator_makes_is_the_decorators_line(second):
         {},
         {"__name__": "__main__"},
         {"__name__": "anabranchish"},
-        pytest.param(
-            {"__name__": None},
-            marks=pytest.mark.xfail(strict=True, raises=AttributeError, reason="a module's name is taken for a string"),
-        ),
+        {"__name__": None},
     ],
     ids=str,
 )

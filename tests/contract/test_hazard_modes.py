@@ -117,7 +117,6 @@ def test_a_generator_that_is_left_early_gives_the_mode_back(device):
     assert_mode(device, "off")
 
 
-@pytest.mark.xfail(strict=True, reason="the mode is set when the object is made, and not when its block is entered")
 def test_one_object_may_be_entered_twice(device):
     checked = ab.hazards("check")
     for _ in range(2):

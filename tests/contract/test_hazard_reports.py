@@ -187,10 +187,7 @@ def test_an_array_given_twice_is_read_and_written(device, kernel, second, kind):
     "kernel",
     [
         move,
-        pytest.param(
-            moved,
-            marks=pytest.mark.xfail(strict=True, reason="the first argument that races decides"),
-        ),
+        moved,
     ],
 )
 def test_an_array_given_twice_counts_as_read_first(device, kernel):
@@ -201,7 +198,6 @@ def test_an_array_given_twice_counts_as_read_first(device, kernel):
     assert caught.value.kind == "RAW"
 
 
-@pytest.mark.xfail(strict=True, reason="an access that is through counts as the host's once 32 are remembered")
 def test_a_stream_stays_known_however_many_accesses_came_after(device, in_thread):
     (a, b), array = streams(device), ready(device, 64)
     for part in range(32):
@@ -260,7 +256,6 @@ def test_one_argument_that_races_keeps_all_of_an_operation_back(device):
     np.testing.assert_array_equal(y.numpy(), np.full(8, 2))
 
 
-@pytest.mark.xfail(strict=True, reason="half of a copy through a temporary is enqueued by then")
 def test_a_copy_within_an_array_that_raced_has_accessed_nothing(device):
     (a, b, c), array = streams(device, 3), ready(device)
     write(array[7:], a)
