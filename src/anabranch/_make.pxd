@@ -11,5 +11,7 @@ from anabranch._stream cimport Stream
 cdef Layout layout_of(object shape, int64_t itemsize) except *
 # A fresh array; with no stream, memory that everybody may use at once.
 cdef Array new_array(DeviceBase device, const Layout& layout, ElementType dtype, Stream stream, MemoryKind kind)
-# An array over memory of `owner`, which is kept alive until the last use is over.
-cdef Array adopt_array(DeviceBase device, Layout layout, object dtype, char* data, bint read_only, object owner)
+# An array over memory of `owner`, which is kept alive until the last use is over. `whole`: all of the owner's bytes, if
+# that is known and more than the array's.
+cdef Array adopt_array(
+    DeviceBase device, Layout layout, object dtype, char* data, bint read_only, object owner, char* whole, size_t bytes)

@@ -58,15 +58,20 @@ cdef Array new_array(DeviceBase device, const Layout& layout, ElementType dtype,
     return array
 
 
-cdef Array adopt_array(DeviceBase device, Layout layout, object dtype, char* data, bint read_only, object owner):
+cdef Array adopt_array(
+        DeviceBase device, Layout layout, object dtype, char* data, bint read_only, object owner, char* whole,
+        size_t bytes):
     cdef int64_t low = 0
     cdef int64_t high = 0
     cdef Array array = Array.__new__(Array)
-    layout.extent(low, high)
+    if whole == NULL:
+        layout.extent(low, high)
+        whole = data + low
+        bytes = high - low
     ensure_host_thread()
     Py_INCREF(owner)
     array.storage = Storage.adopt(
-        deref(device.backend), data + low, high - low, read_only, <void*>owner, discard_reference)
+        deref(device.backend), whole, bytes, read_only, <void*>owner, discard_reference)
     array._device = device
     array.layout = layout
     array.data = data

@@ -262,10 +262,11 @@ def from_dlpack(obj):
 
 
 cdef Array _adopt(
-        DeviceBase device, Stream reader, Layout layout, object dtype, char* data, bint read_only, object owner):
+        DeviceBase device, Stream reader, Layout layout, object dtype, char* data, bint read_only, object owner,
+        char* whole=NULL, size_t bytes=0):
     if layout.size() != 0 and <uintptr_t>data % <uintptr_t>min(layout.itemsize, 8):
         raise ValueError("the memory is not aligned for its dtype; copy it with anabranch.array")
-    cdef Array array = adopt_array(device, layout, dtype, data, read_only, owner)
+    cdef Array array = adopt_array(device, layout, dtype, data, read_only, owner, whole, bytes)
     cdef CStream* stream
     cdef Touch touch
     if reader is not None:
@@ -357,4 +358,12 @@ def asarray(obj):
     for d in range(view.ndim):
         layout.strides[d] = view.strides[d]
     cdef uintptr_t address = view.__array_interface__["data"][0]
-    return _adopt(as_device("cpu:0"), None, layout, dtype, <char*>address, not view.flags.writeable, view)
+    # Of views that overlap, all accesses are to be known together.
+    root = view
+    while isinstance(root.base, numpy.ndarray):
+        root = root.base
+    cdef uintptr_t first, last
+    first, last = numpy.lib.array_utils.byte_bounds(root)
+    return _adopt(
+        as_device("cpu:0"), None, layout, dtype, <char*>address, not view.flags.writeable, view, <char*>first,
+        last - first if root.size else 0)

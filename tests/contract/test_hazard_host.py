@@ -1,6 +1,7 @@
 """What the host's waiting orders under `check`: for the task that waits, and for no other."""
 
 import concurrent.futures
+import threading
 
 import numpy as np
 import pytest
@@ -132,11 +133,19 @@ def test_what_another_thread_has_waited_for_is_not_known_here(device, order, in_
 
 def test_what_this_thread_has_waited_for_is_not_known_to_another(device, in_thread):
     (a, b), array = streams(device), ready(device)
+    waited = threading.Event()
+
+    def use():
+        waited.wait(TIMEOUT)
+        write(array, b)
+
+    used = in_thread(checked, use)  # it begins before that
     write(array, a)
     a.synchronize()
+    waited.set()
     with pytest.raises(ab.RaceError):
-        in_thread(checked, lambda: write(array, b)).result(TIMEOUT)
-    write(array, b)
+        used.result(TIMEOUT)
+    in_thread(checked, lambda: write(array, b)).result(TIMEOUT)
 
 
 def test_an_event_hands_on_what_the_thread_that_recorded_it_has_waited_for(device, in_thread):

@@ -135,7 +135,6 @@ SAME_MEMORY = {
 }
 
 
-@pytest.mark.xfail(strict=True, reason="each import has a history of its own")
 @pytest.mark.parametrize("imported", SAME_MEMORY.values(), ids=SAME_MEMORY)
 def test_memory_of_another_library_is_known_again(imported):
     (a, b), memory = streams("cpu:0"), np.zeros(8, "float32")
@@ -243,7 +242,6 @@ def test_hundreds_of_parts_are_told_apart(device):
     assert races(write, array[501:502], a)
 
 
-@pytest.mark.xfail(strict=True, reason="of more than 1024 accesses only the range in which they lie is kept")
 def test_thousands_of_parts_are_told_apart(device):
     (a, b), array = streams(device), ready(device, 2200)
     with ab.testing.Gate(a), ab.testing.Gate(b):

@@ -248,6 +248,7 @@ def test_waiting_for_oneself_is_no_order_with_others(device):
         write(array, b)
 
 
+@pytest.mark.filterwarnings("ignore:.*was never recorded")
 def test_two_buffers_that_take_turns_need_an_order_back(device):
     (producer, consumer), buffers = streams(device), [ready(device), ready(device)]
     read_by_now = [ab.Event(device=device), ab.Event(device=device)]

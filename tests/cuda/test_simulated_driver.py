@@ -159,7 +159,8 @@ COSTS = {
     ),
     "order that is there": (
         "a = ab.zeros(1024, stream=stream); other.wait_stream(stream)",
-        "ab.fill(a, 0, stream=other); stream.wait_stream(other); ab.fill(a, 0, stream=stream); other.wait_stream(stream)",
+        "ab.fill(a, 0, stream=other); stream.wait_stream(other); "
+        "ab.fill(a, 0, stream=stream); other.wait_stream(stream)",
         {"cuMemsetD8Async": 2, "cuEventRecord": 2, "cuStreamWaitEvent": 2},
     ),
     "a copy between views that share no byte": (
