@@ -49,7 +49,8 @@ cdef inline int note(TaskState state, CStream* stream, Point point, const Touch*
 
 # Of an operation that already has its moment; none where it is not kept track of.
 cdef inline int note_at(
-        TaskState state, CStream* stream, Point point, const Touch* touches, size_t count, const Moment& when) except -1:
+        TaskState state, CStream* stream, Point point, const Touch* touches, size_t count,
+        const Moment& when) except -1:
     cdef Site site
     if state.mode == <int>HazardMode.check:
         site = current_site()
