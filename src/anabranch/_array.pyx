@@ -14,7 +14,7 @@ from anabranch._core cimport (
     CBackend, CStream, Elements, MemoryKind, StreamOptions, Touch, Use, byte_t, copy_elements,
     host_function_stream, row_major,
 )
-from anabranch._hazard cimport follow_use, note, note_host_access, open_access, order, order_host, uses_of
+from anabranch._hazard cimport follow_use, note, note_host_access, open_access, order, order_host, uses_before
 from anabranch._staging cimport download
 
 from anabranch._errors import ClosedError
@@ -69,7 +69,7 @@ cdef class Array:
         cdef Ref[CStream] stream = backend.create_stream(StreamOptions())
         cdef TaskState state = current_state()
         cdef Touch touch = self.touch(MemoryAccess.read)
-        cdef vector[Use] uses = uses_of(touch)
+        cdef vector[Use] uses = uses_before(deref(state.task.core.get()), touch)
         cdef Use use
         for use in uses:
             # In a host function, what its own stream does later comes after the function.

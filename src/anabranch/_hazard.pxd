@@ -10,6 +10,7 @@ cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
     bint is_ordered(CStream&, const HostTask&, const Touch*, size_t) except +
     void note_touches(CStream&, Point, const Touch*, size_t, int mode, Site) except +
     vector[Use] uses_of(const Touch&) except +
+    vector[Use] uses_before(const HostTask&, const Touch&) except +
     void note_touches_at(CStream&, Point, const Touch*, size_t, int mode, Site, const Moment&) except +
     void follow_moment(HostTask&, const Moment&) except +
     void hand_on(CStream&, const HostTask&) except +

@@ -117,7 +117,7 @@ cdef int order_host(TaskState state, Touch touch, bint checked) except -1:
         uses = host_conflicts(deref(state.task.core.get()), touch)
         if not uses.empty():
             _report(state, [_found(uses[i], host, touch, current_site()) for i in range(uses.size())])
-    uses = uses_of(touch)
+    uses = uses_before(deref(state.task.core.get()), touch)
     synchronize_uses(uses)
     for i in range(uses.size()):
         follow_use(deref(state.task.core.get()), uses[i])

@@ -37,6 +37,12 @@ inline void note_touches_at(Stream& stream, Point point, const Touch* touches, s
 
 // What has to be over before the host makes an access, and what of that `task` does not know to be.
 inline std::vector<Use> uses_of(const Touch& touch) { return touch.storage->uses(touch.access, touch.footprint()); }
+// The same for a task, which cannot wait for what comes after the host function that it is.
+inline std::vector<Use> uses_before(const HostTask& task, const Touch& touch) {
+  std::vector<Use> found = uses_of(touch);
+  std::erase_if(found, [&task](const Use& use) { return task.precedes(use); });
+  return found;
+}
 inline std::vector<Use> host_conflicts(const HostTask& task, const Touch& touch) {
   std::vector<Use> found = touch.storage->conflicts(task.lane, nullptr, touch.access, touch.footprint());
   std::erase_if(found, [&task](const Use& use) {
