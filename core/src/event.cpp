@@ -36,6 +36,7 @@ void Event::record(Stream& stream, const Lane* task) {
     }
     throw;
   }
+  if (task) backend_.legacy_lanes().note(stream);
   const Lane::Version version = task ? stream.lane().version() : 0;
   if (version != last_.version) {
     last_.past = task ? stream.lane().past() : Past{};

@@ -5,30 +5,46 @@
 namespace anabranch {
 
 void LegacyLanes::join_other_side(Stream& stream) {
-  if (stream.role() != StreamRole::legacy) {
-    const Stream* legacy = legacy_.load(std::memory_order_acquire);
-    if (legacy) stream.lane().follow(legacy->lane(), stream.legacy_seen_);
+  if (stream.role() == StreamRole::legacy) {
+    legacy_.store(&stream, std::memory_order_release);
+    if (!any_fresh_.load(std::memory_order_acquire)) return;
+    std::lock_guard lock(mutex_);
+    any_fresh_.store(false, std::memory_order_relaxed);
+    for (Stream* other : fresh_) {
+      other->fresh_lane_.store(false, std::memory_order_release);
+      stream.lane().follow(other->lane().past());
+    }
+    fresh_.clear();
+    stream.lane().follow(Past{gone_});
+    gone_ = Clock();
     return;
   }
-  legacy_.store(&stream, std::memory_order_release);
-  if (!any_.load(std::memory_order_acquire)) return;
-  std::lock_guard lock(mutex_);
-  any_.store(false, std::memory_order_relaxed);
-  for (Stream* other : fresh_) {
-    other->fresh_lane_.store(false, std::memory_order_release);
-    stream.lane().follow(other->lane().past());
+  if (any_blocking_.load(std::memory_order_acquire) &&
+      stream.legacy_seen_.load(std::memory_order_acquire) == version_.load(std::memory_order_acquire)) {
+    return;
   }
-  fresh_.clear();
-  stream.lane().follow(Past{gone_});
-  gone_ = Clock();
+  std::lock_guard lock(mutex_);
+  if (!any_blocking_.load(std::memory_order_relaxed)) {
+    // Until now nobody was interested.
+    if (const Stream* legacy = legacy_.load(std::memory_order_acquire)) {
+      past_ = legacy->lane().past();
+      version_.store(legacy->lane().version(), std::memory_order_release);
+    }
+    any_blocking_.store(true, std::memory_order_release);
+  }
+  stream.lane().follow(past_);
+  stream.legacy_seen_.store(version_.load(std::memory_order_relaxed), std::memory_order_release);
 }
 
-void LegacyLanes::note_blocking(Stream& stream) {
-  if (stream.role() == StreamRole::legacy) return;
+void LegacyLanes::note_operation(Stream& stream) {
   std::lock_guard lock(mutex_);
-  if (stream.fresh_lane_.exchange(true)) return;
-  fresh_.push_back(&stream);
-  any_.store(true, std::memory_order_release);
+  if (stream.role() == StreamRole::legacy) {
+    past_ = stream.lane().past();
+    version_.store(stream.lane().version(), std::memory_order_release);
+  } else if (!stream.fresh_lane_.exchange(true)) {
+    fresh_.push_back(&stream);
+    any_fresh_.store(true, std::memory_order_release);
+  }
 }
 
 void LegacyLanes::leave(Stream& stream) noexcept {

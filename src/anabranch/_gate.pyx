@@ -6,7 +6,9 @@ cimport cython
 from cython.operator cimport dereference as deref
 from libcpp.string cimport string
 
+from anabranch._context cimport current_state
 from anabranch._core cimport CStream, Pending, Ref, make_failure, make_gate
+from anabranch._hazard cimport hand_on, note_operation
 from anabranch._stream cimport Stream
 
 from anabranch._errors import KernelError
@@ -43,7 +45,9 @@ cdef class Gate:
             raise RuntimeError("a Gate is made once")
         self.stream = stream
         self.pending = make_gate()
+        hand_on(deref(target), deref(current_state().task.core.get()))
         stream.device.backend.suspend(deref(target), self.pending)
+        note_operation(deref(target))
 
     @property
     def is_open(self):

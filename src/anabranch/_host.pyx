@@ -18,7 +18,7 @@ from anabranch._core cimport (
     CStream, ErrandKind, Failure, HazardMode, HostCall, Moment, Notice, Past, Pending, Point, PythonErrand, Record, Ref,
     as_pending, host_inbox, throw_failure,
 )
-from anabranch._hazard cimport PastOf, Touches, follow_moment, note_at, observe_record, order, past_of
+from anabranch._hazard cimport PastOf, Touches, follow_moment, note_at, note_operation, observe_record, order, past_of
 
 cdef extern from *:
     """
@@ -191,6 +191,7 @@ cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs,
         point = stream.get().backend().suspend(deref(stream.get()), as_pending(pending))
     finally:
         pending.release()
+    note_operation(deref(stream.get()))
     if touches is not None:
         note_at(state, stream.get(), point, touches.all.data(), touches.all.size(), call.moment)
     return call.future

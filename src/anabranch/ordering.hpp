@@ -74,6 +74,8 @@ inline void observe_sight(HostTask& task, const Sight& sight) {
   task.lane.follow(sight.past);
   task.observed = sight.version;
 }
+// An operation that touches nothing was put into the stream.
+inline void note_operation(Stream& stream) { stream.backend().legacy_lanes().note(stream); }
 // The stream waits for that.
 inline void follow(Stream& stream, const Past& past) {
   stream.backend().legacy_lanes().join(stream);

@@ -13,27 +13,33 @@ namespace anabranch {
 // comes after all that was put into the other side before it. Any thread.
 class LegacyLanes {
  public:
-  // Before an operation is put into the stream.
+  // Before an operation is put into the stream, or to find out what one would come after.
   void join(Stream& stream) {
     if (!stream.non_blocking()) join_other_side(stream);
   }
-  // After that, when it has advanced its lane.
+  // After an operation was put in, when it has advanced its lane. Only that makes order for the other side.
   void note(Stream& stream) {
-    if (!stream.non_blocking() && !stream.fresh_lane_.load(std::memory_order_acquire)) note_blocking(stream);
+    if (!stream.non_blocking() &&
+        (stream.role() == StreamRole::legacy ? any_blocking_.load(std::memory_order_acquire)
+                                             : !stream.fresh_lane_.load(std::memory_order_acquire))) {
+      note_operation(stream);
+    }
   }
   // The stream's record is about to be used for another one, whose lane begins anew, or to go.
   void leave(Stream& stream) noexcept;
 
  private:
   void join_other_side(Stream& stream);
-  void note_blocking(Stream& stream);
+  void note_operation(Stream& stream);
 
-  std::atomic<Stream*> legacy_{nullptr};  // once it was used
-  std::atomic<bool> any_{false};
-  // Blocking streams that got work since the legacy stream's last operation, and what those knew that have gone since.
+  std::atomic<Stream*> legacy_{nullptr};   // once it was used
+  std::atomic<bool> any_blocking_{false};  // once one was used
+  std::atomic<bool> any_fresh_{false};     // there is something for the legacy stream to learn
+  std::atomic<Lane::Version> version_{0};  // of `past_`
   std::mutex mutex_;
-  std::vector<Stream*> fresh_;
-  Clock gone_;
+  Past past_;                   // what is before and in the legacy stream's last operation
+  std::vector<Stream*> fresh_;  // blocking streams that got work since the legacy stream's last operation
+  Clock gone_;                  // what those knew that have gone since
 };
 
 }  // namespace anabranch
