@@ -117,7 +117,8 @@ cdef class Event:
         cdef TaskState state = current_state()
         if state.mode == <int>HazardMode.check:
             self.note_wait()
-        hand_on(deref(stream.get()), deref(state.task.core.get()))
+        if self.get().last().stream.get() != NULL:
+            hand_on(deref(stream.get()), deref(state.task.core.get()))
         self.get().wait(deref(stream.get()))
         return 0
 

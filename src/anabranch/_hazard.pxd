@@ -15,6 +15,7 @@ cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
     void follow_moment(HostTask&, const Moment&) except +
     void hand_on(CStream&, const HostTask&) except +
     Past past_of(CStream&) except +
+    Past past_within(CStream&) except +
     void note_operation(CStream&) except +
     cdef cppclass Sight:
         Sight()

@@ -13,7 +13,7 @@ from anabranch._core cimport (
 )
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._event cimport Event
-from anabranch._hazard cimport Sight, follow, hand_on, observe, past_of, sight_of
+from anabranch._hazard cimport Sight, follow, hand_on, note_operation, observe, past_of, past_within, sight_of
 from anabranch._host cimport notification, submit_call
 
 from anabranch._device import devices
@@ -242,7 +242,7 @@ cdef class Stream:
     def __await__(self):
         """Wait, without blocking the event loop, until everything enqueued by now is complete."""
         cdef CStream* stream = self.get()
-        cdef Past past = past_of(deref(stream))
+        cdef Past past = past_within(deref(stream))
         cdef vector[Record] records = self.device.backend.frontier(deref(stream))
         cdef size_t i
         for i in range(records.size()):
@@ -290,6 +290,7 @@ cdef class Stream:
             hand_on(deref(stream), deref(current_state().task.core.get()))
             past = past_of(deref(target))
             self.device.backend.wait(deref(stream), deref(target), (<Stream>other).now(target))
+            note_operation(deref(target))
             follow(deref(stream), past)
 
     def submit(self, fn, /, *args, reads=(), writes=(), **kwargs):

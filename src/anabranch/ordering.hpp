@@ -54,9 +54,14 @@ inline void note_host(HostTask& task, const Touch& touch, Site site) {
   touch.storage->note_host(task.lane, task.lane.advance(), touch.access, touch.footprint(), site);
 }
 
-// Everything in the stream by now, the legacy stream's order included.
+// Everything that comes before an operation that is put into the stream now.
 inline Past past_of(Stream& stream) {
   stream.backend().legacy_lanes().join(stream);
+  return stream.lane().past();
+}
+// Everything that is over once the stream is: a blocking stream that is empty says nothing of the legacy stream.
+inline Past past_within(Stream& stream) {
+  if (stream.role() == StreamRole::legacy) stream.backend().legacy_lanes().join(stream);
   return stream.lane().past();
 }
 // The same, if the task has not observed it; `version` is 0 else.
@@ -65,7 +70,7 @@ struct Sight {
   Past past = {};
 };
 inline Sight look(Stream& stream, const HostTask& task) {
-  stream.backend().legacy_lanes().join(stream);
+  if (stream.role() == StreamRole::legacy) stream.backend().legacy_lanes().join(stream);
   const Lane::Version version = stream.lane().version();
   if (version == task.observed) return {};
   return {version, stream.lane().past()};
