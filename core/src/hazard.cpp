@@ -48,6 +48,13 @@ void Ordering::begin() {
   stream_.backend().legacy_lanes().join(stream_);
 }
 
+void Ordering::take_back(Stream& stream, Clock before) {
+  if (stream.role() == StreamRole::legacy) return;
+  stream.task_seen_.store(0, std::memory_order_relaxed);
+  stream.legacy_seen_.store(0, std::memory_order_relaxed);
+  stream.lane().unlearn(std::move(before));
+}
+
 std::vector<Race> Ordering::missing(std::span<const Touch> touches) const {
   std::vector<Race> found;
   for (std::size_t i = 0; i < touches.size(); ++i) {

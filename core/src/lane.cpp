@@ -81,6 +81,12 @@ bool Lane::follows(const Moment& moment) const {
   return moment.lane == number_ || clock_.covers(moment.lane->value, moment.count);
 }
 
+void Lane::unlearn(Clock before) {
+  std::lock_guard guard(lock_);
+  std::swap(clock_, before);
+  change();
+}
+
 void Lane::restart() {
   Ref<LaneNumber> before = LaneNumber::take();
   std::lock_guard guard(lock_);

@@ -35,10 +35,15 @@ cdef inline Access access_of(int code) noexcept:
 
 # What an operation touches is in order before the operation is enqueued. Raises RaceError.
 cdef inline int order(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1:
-    if state.mode == <int>HazardMode.off or is_ordered(stream[0], state.task.core.get()[0], touches, count):
+    if state.mode == <int>HazardMode.off:
+        return 0
+    if state.mode == <int>HazardMode.check:
+        return check(state, stream, touches, count)
+    if is_ordered(stream[0], state.task.core.get()[0], touches, count):
         return 0
     return add_missing(state, stream, touches, count)
 
+cdef int check(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1
 cdef int add_missing(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1
 
 

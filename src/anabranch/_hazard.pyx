@@ -8,7 +8,7 @@ from libcpp.vector cimport vector
 
 from anabranch._context cimport TaskState, current_state, first_mode, set_first_mode, use_mode
 from anabranch._core cimport (
-    CStream, HazardMode, HostAccess, HostTask, Race, Ref, Site, Touch, Use, synchronize_uses,
+    CStream, HazardMode, HostAccess, HostTask, Past, Race, Ref, Site, Touch, Use, synchronize_uses,
 )
 from anabranch._core cimport added_waits as c_added_waits
 
@@ -28,6 +28,8 @@ cdef extern from *:
 
 cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
     vector[Race] missing_order(CStream&, const HostTask&, const Touch*, size_t) except +
+    Past lane_of(CStream&) except +
+    void take_back(CStream&, const Past&) except +
     void add_order(CStream&, const HostTask&, const vector[Race]&) except +
     vector[Use] host_conflicts(const HostTask&, const Touch&) except +
     void note_host(HostTask&, const Touch&, Site) except +
@@ -78,27 +80,40 @@ cdef Found _found(const Use& first, const Ref[CStream]& stream, const Touch& tou
 
 
 cdef int add_missing(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1:
-    cdef vector[Race] missing = missing_order(deref(stream), deref(state.task.core.get()), touches, count)
+    add_order(
+        deref(stream), deref(state.task.core.get()),
+        missing_order(deref(stream), deref(state.task.core.get()), touches, count))
+    return 0
+
+
+cdef int check(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1:
+    cdef Past before = lane_of(deref(stream))
+    cdef vector[Race] missing
     cdef vector[Race] added
     cdef Ref[CStream] kept
     cdef Site site
     cdef size_t i
+    if is_ordered(deref(stream), deref(state.task.core.get()), touches, count):
+        return 0
+    missing = missing_order(deref(stream), deref(state.task.core.get()), touches, count)
     if missing.empty():
         return 0
-    if state.mode == <int>HazardMode.check:
-        kept = Ref[CStream].share(stream)
-        site = current_site()
-        found = []
-        for i in range(missing.size()):
-            # Of what happened unchecked, and of how memory came to its stream, nobody is told.
-            if missing[i].first.allocates or missing[i].first.when.lane.get() == NULL:
-                added.push_back(missing[i])
-            elif not state.task.core.get().precedes(missing[i].first):
-                found.append(_found(missing[i].first, kept, touches[missing[i].second], site))
-        if found:
+    kept = Ref[CStream].share(stream)
+    site = current_site()
+    found = []
+    for i in range(missing.size()):
+        # Of what happened unchecked, and of how memory came to its stream, nobody is told.
+        if missing[i].first.allocates or missing[i].first.when.lane.get() == NULL:
+            added.push_back(missing[i])
+        elif not state.task.core.get().precedes(missing[i].first):
+            found.append(_found(missing[i].first, kept, touches[missing[i].second], site))
+    if found:
+        try:
             _report(state, found)
-        missing = added
-    add_order(deref(stream), deref(state.task.core.get()), missing)
+        except BaseException:
+            take_back(deref(stream), before)
+            raise
+    add_order(deref(stream), deref(state.task.core.get()), added)
     return 0
 
 

@@ -62,6 +62,9 @@ class Ordering {
   Ordering(Stream& stream, const Lane& task) : stream_(stream), task_(task) {}
 
   void begin();
+  // Takes back what `begin` told the stream, whose clock it was before: nothing is enqueued after all. The legacy
+  // stream keeps what it knows, since whoever looks at it sees the blocking streams, too.
+  static void take_back(Stream& stream, Clock before);
   // Nothing at all is missing, found out at the cost of a load for each touch. False: maybe.
   bool clear(std::span<const Touch> touches) const noexcept {
     for (const Touch& touch : touches) {

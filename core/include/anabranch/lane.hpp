@@ -84,6 +84,8 @@ class Lane {
   Version version() const noexcept { return version_.load(std::memory_order_acquire); }
   // Whether the next operation is known to come after that one.
   bool follows(const Moment& moment) const;
+  // The next operation comes after no more than that, which was known before: what it was for did not come about.
+  void unlearn(Clock before);
   // What was done and known up to here is another lane's: whose record this is now begins anew.
   void restart();
 
