@@ -93,4 +93,6 @@ def fail(Stream stream not None, error=None):
     cdef string message = str(raised).encode()
     cdef Ref[Pending] pending = make_gate()
     pending.get().complete(make_failure(message, raised))
+    hand_on(deref(target), deref(current_state().task.core.get()))
     stream.device.backend.suspend(deref(target), pending)
+    note_operation(deref(target))

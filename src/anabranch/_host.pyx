@@ -18,7 +18,7 @@ from anabranch._core cimport (
     CStream, ErrandKind, Failure, HazardMode, HostCall, Moment, Notice, Past, Pending, Point, PythonErrand, Record, Ref,
     as_pending, host_inbox, throw_failure,
 )
-from anabranch._hazard cimport PastOf, Touches, follow_moment, note_at, note_operation, observe_record, order, past_of
+from anabranch._hazard cimport PastOf, Touches, follow_moment, hand_on, note_at, note_operation, observe_record, order, past_of
 
 cdef extern from *:
     """
@@ -182,6 +182,8 @@ cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs,
     call.kwargs = kwargs
     if touches is not None:
         order(state, stream.get(), touches.all.data(), touches.all.size())
+    else:
+        hand_on(deref(stream.get()), deref(state.task.core.get()))
     if state.mode != <int>HazardMode.off:
         call.before = past_of(deref(stream.get()))
         call.moment = stream.get().lane().advance()
