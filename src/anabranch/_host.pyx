@@ -18,7 +18,9 @@ from anabranch._core cimport (
     CStream, ErrandKind, Failure, HazardMode, HostCall, Moment, Notice, Past, Pending, Point, PythonErrand, Record, Ref,
     as_pending, host_inbox, throw_failure,
 )
-from anabranch._hazard cimport PastOf, Touches, follow_moment, hand_on, note_at, note_operation, observe_record, order, past_of
+from anabranch._hazard cimport (
+    PastOf, Touches, follow_moment, hand_on, note_at, note_operation, observe_record, order, past_of,
+)
 
 cdef extern from *:
     """
