@@ -88,7 +88,8 @@ void MemoryPool::free(CUdeviceptr pointer, std::vector<Use>& uses) noexcept {
       driver->cuMemFreeAsync(pointer, stream.native());
       return;
     }
-    if (stream.free_in_turn(pointer)) return;
+    // In its turn only if the driver does not have the use yet: who saw that complete must not find the stream busy.
+    if (stream.submitted() < uses[0].point && stream.free_in_turn(pointer)) return;
   }
   if (free_behind(pointer, uses)) return;
   after(
