@@ -58,7 +58,7 @@ test-core: $(bin)/.base
 	$(bin)/ctest --test-dir build/core --output-on-failure --no-tests=error --timeout 300
 
 test-python: $(bin)/.package $(bin)/.test $(bin)/.cuda $(bin)/.lint simulated-driver
-	ANABRANCH_CPU_DEVICES=3 $(bin)/python -m pytest -q tests/contract
+	ANABRANCH_CPU_DEVICES=3 $(bin)/python -m pytest -q tests/contract tests/hazards
 	$(on_simulated) $(bin)/python -m pytest -q tests/contract tests/cuda/test_peer.py -m 'not numba' -k cuda
 	$(bin)/python -m pytest
 

@@ -29,8 +29,12 @@ def at_line(line, operation, *args, **kwargs):
 
 
 def device_groups():
-    """Return the devices of one kind, up to three."""
-    groups = [ab.devices(kind)[:3] for kind in ("cpu", "cuda")]
+    """Return the devices of one kind, up to three.
+
+    GPUs do copies between strided views in several parts, on streams of the library's own, and functions read back on
+    such streams: there the library knows of more order than the model, and waits that the model does not count.
+    """
+    groups = [ab.devices("cpu")[:3]]
     return [pytest.param(group, id=group[0].kind) for group in groups if group]
 
 
