@@ -2,6 +2,7 @@
 that were taken in turn.
 """
 
+import contextlib
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -28,12 +29,12 @@ def times(streams: list[ab.Stream], batches: list[Batch], rounds: int) -> list[f
     taken: list[list[float]] = [[] for _ in batches]
     for _ in repeat(rounds + 1):
         for batch, values in zip(batches, taken, strict=True):
-            gates = [ab.testing.Gate(stream) for stream in streams]
-            begin = time.perf_counter_ns()
-            batch()
-            values.append((time.perf_counter_ns() - begin) / CALLS)
-            for gate in gates:
-                gate.open()
+            with contextlib.ExitStack() as gates:
+                for stream in streams:
+                    gates.enter_context(ab.testing.Gate(stream))
+                begin = time.perf_counter_ns()
+                batch()
+                values.append((time.perf_counter_ns() - begin) / CALLS)
             for stream in streams:
                 stream.synchronize()
     return [statistics.median(values[1:]) for values in taken]
