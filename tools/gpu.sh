@@ -118,7 +118,10 @@ sanitizer() {
 }
 export -f sanitizer
 
-memcheck() { sanitizer 'not slow and not memory and not many_streams' --tool memcheck --track-stream-ordered-races all; }
+memcheck() {
+  sanitizer 'not slow and not memory and not many_streams and not races and not unseen_order' \
+    --tool memcheck --track-stream-ordered-races all
+}
 
 initcheck() { sanitizer 'not slow and not memory and not uninitialized' --tool initcheck; }
 

@@ -250,6 +250,7 @@ cdef extern from "anabranch/backend.hpp" namespace "anabranch" nogil:
         cbool notify(CStream&, Point, Waiter&, Marker*) except +translate
         void release_external(CStream&)
         size_t free_memory() except +translate
+        void trim()
         Point copy(CStream&, const Elements&, const Elements&, int64_t) except +translate
         Point fill(CStream&, const Elements&, const void*, int64_t) except +translate
         Point launch(CStream&, CKernel&, const LaunchShape&, Slots) except +translate

@@ -61,7 +61,8 @@ cdef class DeviceBase:
     def synchronize(self):
         """Block the host until everything enqueued on the device by now is complete.
 
-        Releases the interpreter lock; Ctrl-C interrupts it.
+        Releases the interpreter lock; Ctrl-C interrupts it. Of the memory freed by then a GPU keeps 2 GiB or a
+        sixteenth of what it has, whichever is more, for later allocations; the rest goes back to the system.
 
         Raises
         ------
@@ -80,6 +81,8 @@ cdef class DeviceBase:
             synchronize_point(streams[i].get(), points[i])
         for i in range(streams.size()):
             observe(sights[i])
+        with nogil:
+            self.backend.trim()
 
     def __enter__(self):
         enter_device(self, self.ordinal)

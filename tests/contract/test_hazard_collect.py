@@ -8,6 +8,8 @@ import anabranch as ab
 from .accesses import read, ready, streams, write
 from .arrays import TIMEOUT
 
+pytestmark = pytest.mark.races
+
 
 def raises(device):
     """Whether a race raises here."""

@@ -10,6 +10,8 @@ import anabranch as ab
 from .accesses import each_pair, read, ready, streams, write
 from .arrays import TIMEOUT
 
+pytestmark = pytest.mark.unseen_order
+
 USES = {"read": read, "write": write}
 
 BLOCKING = {

@@ -7,6 +7,8 @@ import anabranch as ab
 from .accesses import read, ready, streams, write
 from .arrays import TIMEOUT, held
 
+pytestmark = pytest.mark.races
+
 
 def test_what_was_enqueued_under_off_is_never_reported(device):
     (a, b), array = streams(device), ready(device)

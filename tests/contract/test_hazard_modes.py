@@ -12,6 +12,8 @@ import anabranch as ab
 from .accesses import ready, streams, write
 from .arrays import TIMEOUT
 
+pytestmark = pytest.mark.races
+
 MODES = ["auto", "check", "off"]
 DEFAULT = os.environ.get("ANABRANCH_HAZARDS", "auto")
 each_mode = pytest.mark.parametrize("mode", MODES)

@@ -161,6 +161,7 @@ def test_a_task_starts_with_the_mode_of_its_creator(device):
     assert asyncio.run(main()) == ("check", "not check")
 
 
+@pytest.mark.races
 def test_a_task_keeps_the_mode_that_its_creator_had_when_it_made_it(device):
     async def tell():
         await turns()
@@ -177,6 +178,7 @@ def test_a_task_keeps_the_mode_that_its_creator_had_when_it_made_it(device):
     assert mode(device) == "check"
 
 
+@pytest.mark.races
 def test_tasks_do_not_see_each_others_modes(device):
     async def use(own, expected):
         with ab.hazards(own):

@@ -166,6 +166,7 @@ def test_memory_errors_name_the_size_and_the_device(device):
     assert any(character.isdigit() for character in str(error.value).replace(device.alias, ""))
 
 
+@pytest.mark.memory
 def test_a_device_whose_memory_was_exhausted_works_on(device):
     share = device.total_memory // 4
     arrays = []

@@ -285,6 +285,7 @@ def test_a_launch_refused_behind_a_gate_fails_its_stream_alone(run_on):
     assert run_on(script) == ""
 
 
+@pytest.mark.memory
 def test_memory_that_is_not_there_is_an_error_and_the_device_goes_on(run_on):
     script = """
         sizes = [1 << 60, 2 * device.total_memory, device.total_memory - (64 << 20)]
@@ -299,6 +300,7 @@ def test_memory_that_is_not_there_is_an_error_and_the_device_goes_on(run_on):
     assert run_on(script) == ""
 
 
+@pytest.mark.memory
 def test_memory_that_comes_free_is_found(run_on):
     script = """
         size = device.free_memory // 4

@@ -78,7 +78,7 @@ def test_a_blocking_stream_is_in_order_with_what_others_put_into_the_legacy_one(
     stream = ab.Stream(cuda, non_blocking=non_blocking)
     a, b = ab.zeros(SIZE, "uint8", stream=stream), ab.zeros(SIZE, "uint8", stream=stream)
     stream.synchronize()
-    delay(stream)
+    delay(stream, 500)  # longer than the sanitizers take
     ab.fill(a, 3, stream=stream)
     foreign.copy(1, b, a)
     foreign.synchronize(1)

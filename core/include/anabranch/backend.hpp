@@ -113,6 +113,8 @@ class Backend {
   virtual void free(std::byte* pointer, std::size_t bytes, MemoryKind kind, std::vector<Use>& uses) noexcept = 0;
   // Bytes not in use; may change at any time.
   virtual std::size_t free_memory() = 0;
+  // All is over that the host knew of: freed memory goes back to the system, but for what the device keeps for later.
+  virtual void trim() noexcept {}
 
   // -- work --
   virtual Point copy(Stream& stream, const Elements& dst, const Elements& src, std::int64_t count) = 0;

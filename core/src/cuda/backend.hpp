@@ -56,6 +56,7 @@ class CudaBackend final : public Backend {
   Allocation allocate(Stream* stream, std::size_t bytes, MemoryKind kind) override;
   void free(std::byte* pointer, std::size_t bytes, MemoryKind kind, std::vector<Use>& uses) noexcept override;
   std::size_t free_memory() override;
+  void trim() noexcept override { memory_.trim(); }
 
   Point copy(Stream& stream, const Elements& dst, const Elements& src, std::int64_t count) override;
   Point fill(Stream& stream, const Elements& dst, const void* value, std::int64_t count) override;

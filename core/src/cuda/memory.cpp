@@ -10,8 +10,8 @@
 namespace anabranch::cuda {
 namespace {
 
-// What the pool keeps of freed memory, for the next allocation, rather than give it back to the system.
-constexpr cuuint64_t release_threshold = cuuint64_t{2} << 30;
+// Of a pool, or a sixteenth of the device's memory if that is more.
+constexpr cuuint64_t least_threshold = cuuint64_t{2} << 30;
 
 bool is_over(const Use& use) noexcept {
   try {
@@ -33,8 +33,8 @@ void MemoryPool::open() {
   properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device_.ordinal()};
   device_.check(driver->cuMemPoolCreate(&pool_, &properties), "creating a memory pool");
-  cuuint64_t threshold = std::max<cuuint64_t>(release_threshold, device_.capabilities().total_memory / 16);
-  device_.check(driver->cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold),
+  threshold_ = std::max<cuuint64_t>(least_threshold, device_.capabilities().total_memory / 16);
+  device_.check(driver->cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold_),
                 "setting up a memory pool");
   // An allocation must not make its stream wait for another stream's work, which may be long.
   int no = 0;
@@ -131,6 +131,18 @@ std::size_t MemoryPool::unused() {
   driver->cuMemPoolGetAttribute(pool_, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved);
   driver->cuMemPoolGetAttribute(pool_, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used);
   return reserved > used ? reserved - used : 0;
+}
+
+// The driver gives memory back when a host is in one of its calls that block until the free is over; ours only ask, and
+// for `cuMemPoolTrimTo`, too, an answer is not enough.
+void MemoryPool::trim() noexcept {
+  if (forked() || unused() <= threshold_) return;
+  try {
+    const ContextScope scope(device_.context());
+    driver->cuCtxSynchronize();
+  } catch (const Error&) {
+    return;  // the device has failed, and its memory is gone
+  }
 }
 
 void MemoryPool::share_with(CudaBackend& other) {

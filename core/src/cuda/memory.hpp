@@ -25,6 +25,8 @@ class MemoryPool {
   void free(CUdeviceptr pointer, std::vector<Use>& uses) noexcept;
   // Bytes that the pool holds and nobody uses.
   std::size_t unused();
+  // Keeps no more of that than the threshold.
+  void trim() noexcept;
   // Lets another device's kernels and copies reach the pool's memory, if the hardware can. Asked once per device.
   void share_with(CudaBackend& other);
 
@@ -38,6 +40,7 @@ class MemoryPool {
 
   CudaBackend& device_;
   CUmemoryPool pool_ = nullptr;
+  cuuint64_t threshold_ = 0;  // what the pool keeps of freed memory for the next allocation
   CUstream allocations_ = nullptr;  // never waits for anything
   CUstream frees_ = nullptr;        // waits for the streams that used what is freed
   std::mutex mutex_;

@@ -31,6 +31,18 @@ inline Elements bytes(const void* pointer, std::size_t count) {
   return {const_cast<std::byte*>(static_cast<const std::byte*>(pointer)), row_major(1, shape, 1)};
 }
 
+// Copies all bytes of one block to another, of whichever devices.
+inline Point copy(Stream& stream, Storage& dst, Storage& src, std::size_t size) {
+  Elements target = bytes(dst.pointer(), size);
+  Elements source = bytes(src.pointer(), size);
+  target.home = &dst.backend();
+  source.home = &src.backend();
+  const Point point = stream.backend().copy(stream, target, source, static_cast<std::int64_t>(size));
+  dst.note(stream, point, Access::write, {0, size});
+  src.note(stream, point, Access::read, {0, size});
+  return point;
+}
+
 // Memory of the device and as much that is pinned.
 class Pair {
  public:
@@ -39,24 +51,12 @@ class Pair {
         host(Storage::allocate(device, nullptr, size, MemoryKind::pinned)),
         size(size) {}
 
-  Point upload(Stream& stream) { return copy(stream, *memory, *host); }
-  Point download(Stream& stream) { return copy(stream, *host, *memory); }
+  Point upload(Stream& stream) { return copy(stream, *memory, *host, size); }
+  Point download(Stream& stream) { return copy(stream, *host, *memory, size); }
 
   Ref<Storage> memory;
   Ref<Storage> host;
   const std::size_t size;
-
- private:
-  Point copy(Stream& stream, Storage& dst, Storage& src) {
-    Elements target = bytes(dst.pointer(), size);
-    Elements source = bytes(src.pointer(), size);
-    target.home = &dst.backend();
-    source.home = &src.backend();
-    const Point point = stream.backend().copy(stream, target, source, static_cast<std::int64_t>(size));
-    dst.note(stream, point, Access::write, {0, size});
-    src.note(stream, point, Access::read, {0, size});
-    return point;
-  }
 };
 
 }  // namespace anabranch::cuda

@@ -23,14 +23,6 @@ bool holds(const Pair& pair, int value) {
          pair.host->pointer()[size - 1] == static_cast<std::byte>(value);
 }
 
-// Copies from one GPU to the other on a stream of either.
-void pass_on(Stream& stream, const Pair& to, const Pair& from) {
-  const Point point = stream.backend().copy(stream, bytes(to.memory->pointer(), size),
-                                            bytes(from.memory->pointer(), size), static_cast<std::int64_t>(size));
-  to.memory->note(stream, point, Access::write, {0, size});
-  from.memory->note(stream, point, Access::read, {0, size});
-}
-
 // The streams that one GPU has of its own: their handles mean those of the current context.
 std::vector<Ref<Stream>> streams_of(CudaBackend& device) {
   return {stream(device), stream(device, "blocking", false), device.default_stream(StreamRole::legacy),
@@ -59,7 +51,7 @@ TEST(every_stream_waits_for_every_stream_of_the_other) {
     Gate gate(target);
     source.upload(target);
     waiting.backend().wait(waiting, target, target.backend().record(target));
-    pass_on(waiting, result, source);
+    copy(waiting, *result.memory, *source.memory, size);
     result.download(waiting);
   });
 }
@@ -68,7 +60,7 @@ TEST(waits_for_what_the_driver_has_need_no_gate) {
   each_pair([](Stream& waiting, Pair& result, Stream& target, Pair& source) {
     source.upload(target);
     waiting.backend().wait(waiting, target, target.issued());
-    pass_on(waiting, result, source);
+    copy(waiting, *result.memory, *source.memory, size);
     result.download(waiting);
   });
 }
@@ -102,7 +94,7 @@ TEST(memory_is_freed_behind_uses_of_both) {
       std::memset(source.host->pointer(), round % 128, size);
       source.upload(*a);
       there.wait(*b, *a, a->issued());
-      pass_on(*b, result, source);
+      copy(*b, *result.memory, *source.memory, size);
       result.download(*b);
       if (round % 16 == 0) {
         finish(*b);

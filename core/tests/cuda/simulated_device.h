@@ -83,6 +83,7 @@ static int running;
 static struct device {
   struct stream legacy;
   size_t used_memory;
+  unsigned shared_with; /* a bit for each other device that reaches the memory */
 } devices[most_devices];
 static __thread struct device* current;
 static __thread struct stream* own[most_devices];
@@ -362,6 +363,13 @@ static struct device* device_of(uint64_t pointer) {
       found = block->device;
   pthread_mutex_unlock(&mutex);
   return found;
+}
+
+/* Whether work in a stream may touch the memory. */
+static int reaches(void* stream, uint64_t pointer) {
+  const struct device* owner = device_of(pointer);
+  const struct device* reader = stream_of(stream)->device;
+  return !owner || owner == reader || (owner->shared_with >> (reader - devices) & 1);
 }
 
 static void put_set(uint64_t to, uint64_t value, size_t itemsize, size_t count, void* stream) {

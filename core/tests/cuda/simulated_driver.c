@@ -104,7 +104,9 @@ FUNCTION(cuMemPoolCreate, (void** made, const void* properties), *made = &device
 FUNCTION(cuMemPoolSetAttribute, (void* which, int name, void* value), (void)which; (void)name; (void)value)
 FUNCTION(cuMemPoolGetAttribute, (void* which, int name, uint64_t* value), (void)which; (void)name; *value = 0)
 FUNCTION(cuMemPoolTrimTo, (void* which, size_t bytes), (void)which; (void)bytes)
-FUNCTION(cuMemPoolSetAccess, (void* which, const void* access, size_t count), (void)which; (void)access; (void)count)
+/* 4 bytes into the access: the ordinal. */
+FUNCTION(cuMemPoolSetAccess, (void* which, const int* access, size_t count), (void)count;
+         ((struct device*)which)->shared_with |= 1U << access[1])
 FUNCTION(cuMemAllocFromPoolAsync, (uint64_t* memory, size_t bytes, void* which, void* stream), (void)stream;
          return allocate(memory, bytes, which))
 FUNCTION(cuMemFreeAsync, (uint64_t memory, void* stream),
@@ -117,6 +119,7 @@ FUNCTION(cuMemHostAlloc, (void** memory, size_t bytes, unsigned flags), (void)fl
          *memory = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096))
 FUNCTION(cuMemFreeHost, (void* memory), free(memory))
 FUNCTION(cuMemcpyAsync, (uint64_t to, uint64_t from, size_t bytes, void* stream),
+         if (!reaches(stream, to) || !reaches(stream, from)) return invalid_value;
          put(stream_of(stream), (struct work){.kind = copy_bytes,
                                               .to = (char*)(uintptr_t)to,
                                               .from = (char*)(uintptr_t)from,
