@@ -43,12 +43,16 @@ void Event::record(Stream& stream, const Lane* task) {
     last_.version = version;
   }
   if (last_.stream.get() != &stream) before.stream = std::exchange(last_.stream, Ref<Stream>::share(&stream));
+  if (tracing()) {
+    open_operation(stream);
+    close_operation(stream, {.kind = OperationKind::record, .point = last_.point});
+  }
 }
 
 void Event::wait(Stream& stream) const {
   const Record record = last();
   if (!record.stream) return;
-  stream.backend().wait(stream, *record.stream, record.point, record.marker.get());
+  enqueue_wait(stream, *record.stream, record.point, record.marker.get(), false);
   stream.backend().legacy_lanes().join(stream);
   stream.lane().follow(record.past);
   stream.backend().legacy_lanes().note(stream);

@@ -79,7 +79,7 @@ void Ordering::add(const std::vector<Race>& missing, const HostTask& task) {
       return other.when.lane && use.when.lane && !task.precedes(other) && other.when.follows(use.when);
     });
     if (!covered && !use.stream->backend().known_over(*use.stream, use.point)) {
-      stream_.backend().wait(stream_, *use.stream, use.point);
+      enqueue_wait(stream_, *use.stream, use.point, nullptr, true);
       added.fetch_add(1, std::memory_order_relaxed);
     }
     if (use.when.lane) stream_.lane().follow(use.when);

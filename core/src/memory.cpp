@@ -105,6 +105,7 @@ Ref<Storage> Storage::make(Backend& backend, MemoryKind kind, std::byte* pointer
   storage->owner_ = nullptr;
   storage->release_ = nullptr;
   storage->site = {};
+  storage->listed = false;
   return Ref<Storage>::take(storage);
 }
 
@@ -293,10 +294,22 @@ void Storage::dispose() noexcept {
   }
   std::erase_if(history_.uses(), [](const Use& use) { return !use.stream; });
   merge(false, false);
+  if (listed && tracing()) trace_end();
   give_back();
   history_.uses().clear();
   sole_.store(nullptr, std::memory_order_relaxed);
   if (!spares().put(*this)) delete this;
+}
+
+void Storage::trace_end() noexcept {
+  try {
+    const std::vector<Use>& uses = history_.uses();
+    trace_instant(*backend_, {.kind = OperationKind::free,
+                              .stream = uses.empty() ? nullptr : uses.back().stream,
+                              .bytes = bytes_});
+  } catch (const std::exception&) {
+    return;  // no memory for it
+  }
 }
 
 void Storage::give_back() noexcept {

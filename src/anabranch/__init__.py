@@ -27,6 +27,7 @@ from anabranch._launch_config import LaunchConfig
 from anabranch._module import Module
 from anabranch._protocol import asarray, from_dlpack
 from anabranch._stream import Stream
+from anabranch._trace.trace import trace
 from anabranch.kernels import In, InOut, Kernel, Out, atomic_add, atomic_max, atomic_min, kernel
 
 __all__ = [
@@ -71,6 +72,8 @@ __all__ = [
     # Hazards
     "collect_races",
     "hazards",
+    # Traces
+    "trace",
     # Errors
     "CaptureError",
     "ClosedError",

@@ -8,7 +8,9 @@ from libc.string cimport memcmp
 from anabranch._array cimport Array, as_array
 from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport Access as MemoryAccess
-from anabranch._core cimport CStream, Layout, MemoryKind, Point, Touch, byte_t, overlap, row_major, synchronize_point
+from anabranch._core cimport (
+    CStream, Layout, MemoryKind, OperationKind, Point, Touch, byte_t, open_operation, overlap, row_major,
+    synchronize_point, tracing)
 from anabranch._current cimport as_stream
 from anabranch._device cimport DeviceBase
 from anabranch._dtype cimport Item, element_type, encode
@@ -16,6 +18,7 @@ from anabranch._hazard cimport note, observe_stream, order
 from anabranch._make cimport new_array
 from anabranch._staging cimport download, upload
 from anabranch._stream cimport Stream
+from anabranch._traced cimport show
 
 from anabranch._errors import DeviceError
 
@@ -33,6 +36,8 @@ cdef int enqueue_fill(Array dst, const void* value, Stream stream) except -1:
         touch = dst.touch(MemoryAccess.write)
         order(state, target, &touch, 1)
         point = stream.device.backend.fill(deref(target), dst.elements(0), value, count)
+        if tracing():
+            show(target, point, OperationKind.fill, None, count * dst.layout.itemsize)
         note(state, target, point, &touch, 1)
     return 0
 
@@ -49,6 +54,8 @@ cdef int enqueue_copy(
         touches[1] = _touch(dst, MemoryAccess.write, dst_offset, count)
         order(state, target, touches, 2)
         point = stream.device.backend.copy(deref(target), dst.elements(dst_offset), src.elements(src_offset), count)
+        if tracing():
+            show(target, point, OperationKind.copy, None, count * dst.layout.itemsize)
         note(state, target, point, touches, 2)
     return 0
 
@@ -273,6 +280,8 @@ cdef int _transfer_now(Array dst, int64_t to, Array src, int64_t start, int64_t 
     if target.device.backend.capabilities().host_memory:
         worker = Stream((src if _is_host(dst) else dst)._device, name="copy")
     cdef CStream* copier = worker.get()
+    if tracing():
+        open_operation(deref(copier))
     cdef Array far = src if _is_host(dst) else dst
     # So that memory dropped while this waits is freed after it.
     far.hold(copier, worker.device.backend.newest(deref(copier)), MemoryAccess.read_write)
@@ -280,6 +289,8 @@ cdef int _transfer_now(Array dst, int64_t to, Array src, int64_t start, int64_t 
         download(copier, dst.elements(to), src.elements(start), count)
     else:
         upload(copier, dst.elements(to), src.elements(start), count)
+    if tracing():
+        show(copier, copier.issued(), OperationKind.copy, None, count * dst.layout.itemsize)
     far.storage.get().forget(deref(copier))
     note(state, queue, queue.issued(), touches, 2)
     return observe_stream(queue)

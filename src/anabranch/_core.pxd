@@ -183,9 +183,54 @@ cdef extern from "anabranch/memory.hpp" namespace "anabranch" nogil:
         MemoryKind kind() const
         cbool read_only() const
         Site site
+        cbool listed
         void note(CStream&, Point, Access, const ByteRange&) except +translate
         void note(CStream&, Point, Access, const ByteRange&, const Moment*, Site, cbool exact) except +translate
         void forget(const CStream&)
+
+cdef extern from "anabranch/trace.hpp" namespace "anabranch" nogil:
+    cpdef enum class OperationKind "anabranch::OperationKind":
+        kernel
+        copy
+        fill
+        alloc
+        free
+        host
+        graph
+        record
+        wait
+    cdef cppclass Span:
+        void settle()
+        int64_t begin
+        int64_t end
+    cdef cppclass TracedOperation:
+        TracedOperation()
+        OperationKind kind
+        cbool added
+        CBackend* backend
+        Ref[CStream] stream
+        Point point
+        Point closed
+        Ref[CStream] source
+        Point source_point
+        size_t bytes
+        Ref[Span] span
+        Site site
+        string name
+    cdef cppclass Trace:
+        Trace()
+        void start() except +translate
+        void stop()
+        int64_t began() const
+        vector[TracedOperation] operations() except +translate
+    cdef cppclass CallingSite "std::atomic<anabranch::Site (*)()>":
+        void store(Site (*)() noexcept nogil)
+    CallingSite calling_site
+    cbool tracing()
+    void open_operation(CStream&) except +translate
+    void close_operation(CStream&, TracedOperation) except +translate
+    void trace_instant(CBackend&, TracedOperation) except +translate
+    Point enqueue_wait(CStream&, CStream&, Point, Marker*, cbool) except +translate
 
 cdef extern from "anabranch/hazard.hpp" namespace "anabranch" nogil:
     cpdef enum class HazardMode "anabranch::HazardMode":

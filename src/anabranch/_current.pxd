@@ -1,3 +1,4 @@
+from anabranch._core cimport CStream, Ref
 from anabranch._device cimport DeviceBase
 from anabranch._stream cimport Stream
 
@@ -7,3 +8,6 @@ cdef Stream as_stream(object stream, DeviceBase device)
 # A device's current stream; of the current device for a negative ordinal.
 cdef Stream current_stream_of(int ordinal)
 cdef Stream default_stream_of(DeviceBase device)
+
+# A Stream for the core's; None for none.
+cdef Stream stream_of_record(const Ref[CStream]& record)

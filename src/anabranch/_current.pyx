@@ -2,8 +2,8 @@
 
 from anabranch cimport _core
 from anabranch._context cimport TaskState, current_state, stream_in
-from anabranch._core cimport StreamRole, forked, per_thread_is_default
-from anabranch._device cimport DeviceBase, as_device, device_at
+from anabranch._core cimport CStream, Ref, StreamRole, forked, per_thread_is_default
+from anabranch._device cimport DeviceBase, as_device, device_at, device_of
 from anabranch._stream cimport Stream
 
 # By device ordinal: the legacy, the per-thread and the default stream's objects.
@@ -143,3 +143,15 @@ class ScopedStream:
 
     def __repr__(self):
         return f"ScopedStream({self.stream!r}, sync_enter={self.sync_enter}, sync_exit={self.sync_exit})"
+
+
+cdef Stream stream_of_record(const Ref[CStream]& record):
+    cdef Stream stream
+    if record.get() == NULL:
+        return None
+    stream = Stream.__new__(Stream)
+    stream.record = record
+    stream.device = device_of(&record.get().backend())
+    stream.key = record.get().handle()
+    stream._name = record.get().name().decode() or None
+    return stream

@@ -9,12 +9,13 @@ from libcpp.vector cimport vector
 
 from anabranch._array cimport Array
 from anabranch._context cimport TaskState, current_state
-from anabranch._core cimport CBackend, CKernel, CStream, Point, Ref, Touch
+from anabranch._core cimport CBackend, CKernel, CStream, OperationKind, Point, Ref, Touch, tracing
 from anabranch._current cimport as_stream, current_stream_of
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._hazard cimport access_of, note, order
 from anabranch._launch_config cimport LaunchConfig, LaunchGrid
 from anabranch._stream cimport Stream
+from anabranch._traced cimport show
 
 from anabranch._device import devices
 from anabranch._dtype import names as dtype_names
@@ -324,4 +325,6 @@ cdef int launch_grid(GridKernel kernel, LaunchConfig config, tuple args, object 
     order(state, queue, touches, arrays)
     cdef Point point = enqueue_grid(
         deref(where.backend), deref(queue), deref(compiled), config.shape, slots, kernel.slot_count)
+    if tracing():
+        show(queue, point, OperationKind.kernel, kernel.name, 0)
     return note(state, queue, point, touches, arrays)

@@ -3,7 +3,9 @@ from libcpp.vector cimport vector
 
 from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport (
-    Access, CStream, HazardMode, HostAccess, HostTask, Moment, Past, Point, Record, Ref, Site, Touch, Use)
+    Access, CStream, HazardMode, HostAccess, HostTask, Moment, Past, Point, Record, Ref, Site, Touch, Use,
+    open_operation, tracing)
+from anabranch._site cimport current_site
 
 
 cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
@@ -33,15 +35,16 @@ cdef inline Access access_of(int code) noexcept:
     return Access.read if code == 1 else Access.write if code == 2 else Access.read_write
 
 
-# What an operation touches is in order before the operation is enqueued. Raises RaceError.
+# What an operation touches is in order before the operation is enqueued, which is then traced. Raises RaceError.
 cdef inline int order(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1:
-    if state.mode == <int>HazardMode.off:
-        return 0
-    if state.mode == <int>HazardMode.check:
-        return check(state, stream, touches, count)
-    if is_ordered(stream[0], state.task.core.get()[0], touches, count):
-        return 0
-    return add_missing(state, stream, touches, count)
+    if state.mode == <int>HazardMode.automatic:
+        if not is_ordered(stream[0], state.task.core.get()[0], touches, count):
+            add_missing(state, stream, touches, count)
+    elif state.mode == <int>HazardMode.check:
+        check(state, stream, touches, count)
+    if tracing():
+        open_operation(stream[0])
+    return 0
 
 cdef int check(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1
 cdef int add_missing(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1
@@ -64,8 +67,6 @@ cdef inline int note_at(
         site = current_site()
     note_touches_at(stream[0], point, touches, count, state.mode, site, when)
     return 0
-
-cdef Site current_site() except *
 
 # The host is about to make an access, and blocks until it may; what that has to come after it then knows. Raises
 # RaceError, with `checked`.

@@ -1,11 +1,9 @@
-from types import CodeType, TracebackType
+from types import TracebackType
 from typing import Literal, Self, TypeAlias, final
 
 from anabranch._errors import RaceError
 
 HazardMode: TypeAlias = Literal["auto", "check", "off"]
-
-codes: dict[int, CodeType]
 
 class hazards:  # noqa: N801
     mode: HazardMode

@@ -1,9 +1,7 @@
 """Order between accesses to the same memory: added where it is missing, or reported."""
 
 cimport cython
-from cpython.object cimport PyObject
 from cython.operator cimport dereference as deref
-from libc.stdint cimport uintptr_t
 from libcpp.vector cimport vector
 
 from anabranch._context cimport TaskState, current_state, first_mode, set_first_mode, use_mode
@@ -11,20 +9,9 @@ from anabranch._core cimport (
     CStream, HazardMode, HostAccess, HostTask, Past, Race, Ref, Site, Touch, Use, synchronize_uses,
 )
 from anabranch._core cimport added_waits as c_added_waits
+from anabranch._site cimport current_site
 
 from anabranch._context import modes
-
-cdef extern from *:
-    """
-    static PyObject* innermost_frame() { return reinterpret_cast<PyObject*>(PyEval_GetFrame()); }
-    static PyObject* code_of(PyObject* frame) {
-      return reinterpret_cast<PyObject*>(PyFrame_GetCode(reinterpret_cast<PyFrameObject*>(frame)));
-    }
-    static int instruction_of(PyObject* frame) { return PyFrame_GetLasti(reinterpret_cast<PyFrameObject*>(frame)); }
-    """
-    PyObject* innermost_frame()
-    object code_of(object frame)
-    int instruction_of(object frame)
 
 cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
     vector[Race] missing_order(CStream&, const HostTask&, const Touch*, size_t) except +
@@ -35,34 +22,10 @@ cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
     void note_host(HostTask&, const Touch&, Site) except +
     Ref[HostAccess] begin_access(const Ref[HostTask]&, const Touch&, Site) except +
 
-# Code objects that sites name, so that they stay.
-codes = {}
-
 
 @cython.final
 cdef class Found:
     pass
-
-
-cdef bint _is_own(object namespace):
-    name = namespace.get("__name__", "")
-    return isinstance(name, str) and (name == "anabranch" or name.startswith("anabranch."))
-
-
-cdef Site current_site() except *:
-    # The innermost function that is not this package's own; those written in Cython have no frames.
-    cdef Site site
-    cdef PyObject* found = innermost_frame()
-    if found == NULL:
-        return site
-    frame = <object>found
-    while frame.f_back is not None and _is_own(frame.f_globals):
-        frame = frame.f_back
-    code = code_of(frame)
-    codes[id(code)] = code
-    site.code = <uintptr_t><PyObject*>code
-    site.instruction = instruction_of(frame)
-    return site
 
 
 cdef Found _found(const Use& first, const Ref[CStream]& stream, const Touch& touch, Site site):

@@ -15,12 +15,13 @@ from anabranch._core import finalizing
 
 from anabranch._context cimport Task, TaskState, begin_call, current_state
 from anabranch._core cimport (
-    CStream, ErrandKind, Failure, HazardMode, HostCall, Moment, Notice, Past, Pending, Point, PythonErrand, Record, Ref,
-    as_pending, host_inbox, throw_failure,
+    CStream, ErrandKind, Failure, HazardMode, HostCall, Moment, Notice, OperationKind, Past, Pending, Point, PythonErrand,
+    Record, Ref, as_pending, host_inbox, open_operation, throw_failure, tracing,
 )
 from anabranch._hazard cimport (
     PastOf, Touches, follow_moment, hand_on, note_at, note_operation, observe_record, order, past_of,
 )
+from anabranch._traced cimport show
 
 cdef extern from *:
     """
@@ -186,6 +187,8 @@ cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs,
         order(state, stream.get(), touches.all.data(), touches.all.size())
     else:
         hand_on(deref(stream.get()), deref(state.task.core.get()))
+    if tracing():
+        open_operation(deref(stream.get()))
     if state.mode != <int>HazardMode.off:
         call.before = past_of(deref(stream.get()))
         call.moment = stream.get().lane().advance()
@@ -195,6 +198,8 @@ cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs,
         point = stream.get().backend().suspend(deref(stream.get()), as_pending(pending))
     finally:
         pending.release()
+    if tracing():
+        show(stream.get(), point, OperationKind.host, getattr(fn, "__qualname__", None), 0)
     note_operation(deref(stream.get()))
     if touches is not None:
         note_at(state, stream.get(), point, touches.all.data(), touches.all.size(), call.moment)

@@ -10,7 +10,8 @@ from libcpp.vector cimport vector
 
 from anabranch._array cimport Array
 from anabranch._context cimport TaskState, current_state
-from anabranch._core cimport CKernel, CStream, LaunchShape, Point, Ref, Slots, Touch, make_kernel, max_dimensions
+from anabranch._core cimport (
+    CKernel, CStream, LaunchShape, OperationKind, Point, Ref, Slots, Touch, make_kernel, max_dimensions, tracing)
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._dtype cimport dtype_code
 from anabranch._grid cimport GridKernel, architecture_of, launch_grid, load_kernel
@@ -18,6 +19,7 @@ from anabranch._hazard cimport access_of, note, order
 from anabranch._launch_config cimport LaunchConfig
 from anabranch._current cimport as_stream, current_stream_of
 from anabranch._stream cimport Stream
+from anabranch._traced cimport show
 
 from anabranch._dtype import names as dtype_names
 from anabranch._errors import DeviceError
@@ -363,6 +365,8 @@ cdef int _launch_indices(
     order(state, queue, touches, touched)
     cdef Point point = target.device.backend.launch(
         deref(queue), deref(compiled), shape, Slots(packed.slots, packed.slot_count))
+    if tracing():
+        show(queue, point, OperationKind.kernel, kernel.name, 0)
     return note(state, queue, point, touches, touched)
 
 

@@ -8,12 +8,13 @@ from libc.stdint cimport int64_t
 from anabranch._array cimport Array
 from anabranch._context cimport current_state
 from anabranch._core cimport (
-    CStream, HazardMode, Layout, MemoryKind, Storage, discard_reference, max_dimensions, row_major)
+    CStream, HazardMode, Layout, MemoryKind, Storage, discard_reference, max_dimensions, row_major, tracing)
 from anabranch._device cimport DeviceBase
 from anabranch._dtype cimport ElementType, dtype_code
-from anabranch._hazard cimport current_site
 from anabranch._host cimport ensure_host_thread
+from anabranch._site cimport current_site
 from anabranch._stream cimport Stream
+from anabranch._traced cimport show_memory
 
 
 cdef Layout layout_of(object shape, int64_t itemsize) except *:
@@ -47,8 +48,11 @@ cdef Array new_array(DeviceBase device, const Layout& layout, ElementType dtype,
     if stream is not None:
         target = stream.get()
     array.storage = Storage.allocate(deref(device.backend), target, layout.size() * layout.itemsize, kind)
+    array.storage.get().listed = True
     if current_state().mode == <int>HazardMode.check:
         array.storage.get().site = current_site()
+    if tracing():
+        show_memory(deref(device.backend), target, array.storage.get().bytes())
     array._device = device
     array.layout = layout
     array.data = <char*>array.storage.get().pointer()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
-from types import CodeType
 from typing import Any
 
 from anabranch._errors import RaceError
+from anabranch._site import is_own
 
 kinds = "RAW", "WAW", "WAR", "HOST"
 
@@ -42,20 +42,6 @@ class Side:
         verb = "read and written" if self.reads and self.writes else "written" if self.writes else "read"
         who = "the host" if self.stream is None else f"{self.stream!r}"
         return f"{verb} by {who} at {self.file or '?'}:{self.line or '?'}"
-
-
-def is_own(namespace: dict[str, Any]) -> bool:
-    """Whether a function with these globals is one of this package's."""
-    name = namespace.get("__name__", "")
-    return isinstance(name, str) and (name == "anabranch" or name.startswith("anabranch."))
-
-
-def place(code: CodeType, instruction: int) -> _Place:
-    """Return the file and the line of an instruction."""
-    for start, end, line in code.co_lines():
-        if start <= instruction < end:
-            return code.co_filename, line if line is not None else code.co_firstlineno
-    return code.co_filename, code.co_firstlineno
 
 
 def _kind(first: Side, second: Side) -> str:

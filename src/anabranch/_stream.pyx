@@ -9,7 +9,7 @@ from anabranch import _await
 from anabranch cimport _core
 from anabranch._context cimport current_state, enter_stream, leave_scope, use_stream
 from anabranch._core cimport (
-    CBackend, CStream, Past, Record, Ref, StreamOptions, StreamRole, forked, synchronize_point,
+    CBackend, CStream, Past, Record, Ref, StreamOptions, StreamRole, enqueue_wait, forked, synchronize_point,
 )
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._event cimport Event
@@ -289,7 +289,7 @@ cdef class Stream:
         if stream != target:
             hand_on(deref(stream), deref(current_state().task.core.get()))
             past = past_of(deref(target))
-            self.device.backend.wait(deref(stream), deref(target), (<Stream>other).now(target))
+            enqueue_wait(deref(stream), deref(target), (<Stream>other).now(target), NULL, False)
             note_operation(deref(target))
             follow(deref(stream), past)
 

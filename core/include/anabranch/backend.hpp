@@ -15,6 +15,7 @@
 #include "anabranch/legacy_lanes.hpp"
 #include "anabranch/memory.hpp"
 #include "anabranch/stream.hpp"
+#include "anabranch/trace.hpp"
 
 namespace anabranch {
 
@@ -137,6 +138,12 @@ class Backend {
   // -- other libraries --
   // Null where nobody looks.
   virtual std::unique_ptr<Activation> activate() { return nullptr; }
+
+  // -- trace --
+  // What the calling thread puts into the stream between the two is measured by the span; with events, unless the device
+  // has a better way.
+  virtual Ref<Span> open_span(Stream& stream);
+  virtual void close_span(Stream& stream, Span& span);
 
   // -- end --
   // Takes up no more work and waits, a few seconds at most, for what is running. For the end of the process.

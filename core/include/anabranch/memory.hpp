@@ -81,6 +81,8 @@ class Storage final : public RefCounted {
 
   // Where it was made, if that is known.
   Site site = {};
+  // Whether it is an array's, so that traces tell of its end.
+  bool listed = false;
 
  private:
   class Spares;
@@ -90,6 +92,7 @@ class Storage final : public RefCounted {
   Storage() = default;
   static Ref<Storage> make(Backend& backend, MemoryKind kind, std::byte* pointer, std::size_t bytes);
   void dispose() noexcept override;
+  void trace_end() noexcept;
   void give_back() noexcept;
 
   Backend* backend_ = nullptr;

@@ -203,6 +203,18 @@ Ref<Library> CpuBackend::load_library(std::span<const std::byte>) {
   throw Error(ErrorKind::device, "cpu:" + std::to_string(capabilities_.index) + " runs no compiled GPU code");
 }
 
+Ref<Span> CpuBackend::open_span(Stream& stream) {
+  auto span = make_ref<Span>();
+  CpuStream::measure(&as_cpu(stream), span.get());
+  return span;
+}
+
+// What enqueued nothing, as a record or a wait for what is over, is where the stream is in its work.
+void CpuBackend::close_span(Stream& stream, Span& span) {
+  if (span.unique() && span.end.load() == 0) as_cpu(stream).push(std::make_unique<MarkTask>());
+  CpuStream::measure(nullptr, nullptr);
+}
+
 void CpuBackend::stop() noexcept { pool_.stop(std::chrono::seconds(5)); }
 
 }  // namespace anabranch::cpu

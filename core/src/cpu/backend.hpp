@@ -44,6 +44,9 @@ class CpuBackend final : public Backend {
 
   Ref<Library> load_library(std::span<const std::byte> image) override;
 
+  Ref<Span> open_span(Stream& stream) override;
+  void close_span(Stream& stream, Span& span) override;
+
   void stop() noexcept override;
 
  private:

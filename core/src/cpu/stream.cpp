@@ -1,7 +1,6 @@
 #include "stream.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 #include "backend.hpp"
 #include "task.hpp"
@@ -14,12 +13,20 @@ constexpr int turn = 64;
 // How many times a worker that ran dry looks for the stream's next operation.
 constexpr int linger = 32;
 
-}  // namespace
+// What this thread enqueues as parts of.
+struct Measured {
+  const CpuStream* stream = nullptr;
+  Span* span = nullptr;
+};
+thread_local Measured measured;
 
-std::int64_t now_nanoseconds() noexcept {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+// The first of its tasks does.
+void begin(Span& span) noexcept {
+  std::int64_t not_yet = 0;
+  span.begin.compare_exchange_strong(not_yet, now_nanoseconds());
 }
+
+}  // namespace
 
 CpuStream::CpuStream(CpuBackend& backend, Pool& pool, LegacyOrder& order)
     : Stream(backend, {}), Job(false), pool_(pool), order_(order) {}
@@ -45,6 +52,8 @@ Activity CpuStream::activity() const noexcept {
   return {operations_.load(std::memory_order_relaxed),
           busy_.load(std::memory_order_relaxed) + (since ? now_nanoseconds() - since : 0)};
 }
+
+void CpuStream::measure(CpuStream* stream, Span* span) noexcept { measured = {stream, span}; }
 
 void CpuStream::append(Task* task) noexcept {
   (last_ ? last_->next_ : first_) = task;
@@ -104,6 +113,8 @@ void CpuStream::join_legacy_stream() {
 Point CpuStream::push(std::unique_ptr<Task> task) {
   Point point = 0;
   bool idle = false;
+  if (tracing() && measured.stream == this) [[unlikely]]
+    task->span_ = Ref<Span>::share(measured.span);
   {
     std::lock_guard lock(mutex_);
     if (options_.role == StreamRole::legacy) {
@@ -206,6 +217,8 @@ void CpuStream::run() noexcept {
     Task* task = next();
     if (!task) return;
     current_ = task;
+    if (task->span_) [[unlikely]]
+      begin(*task->span_);
     Ref<Failure> failure;
     if (failed_at_.load(std::memory_order_relaxed) != never) {
       task->skip(failure_);
@@ -246,6 +259,8 @@ void CpuStream::rest() noexcept {
 void CpuStream::finish(Ref<Failure> failure) noexcept {
   const Point point = current_->point_;
   const bool counts = current_->counts_;
+  if (current_->span_) [[unlikely]]
+    current_->span_->end.store(current_->ended_ ? current_->ended_ : now_nanoseconds());
   delete current_;
   current_ = nullptr;
   if (failure) {

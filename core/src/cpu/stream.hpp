@@ -8,6 +8,7 @@
 
 #include "../waiter_list.hpp"
 #include "anabranch/event.hpp"
+#include "anabranch/trace.hpp"
 #include "pool.hpp"
 
 namespace anabranch::cpu {
@@ -28,10 +29,19 @@ class Task {
   // Instead of `start`, in a stream that failed before.
   virtual void skip(const Ref<Failure>&) noexcept {}
 
+ protected:
+  // The work is over, though its stream may have to wait for a worker before it goes on. Counts if it is traced.
+  void note_end() noexcept {
+    if (span_) [[unlikely]]
+      ended_ = now_nanoseconds();
+  }
+
  private:
   friend class CpuStream;
   Task* next_ = nullptr;
   Point point_ = 0;
+  Ref<Span> span_;      // null: not traced
+  std::int64_t ended_ = 0;
   bool counts_ = true;  // false for the waits that precede an operation to keep the legacy stream's order
 };
 
@@ -57,6 +67,8 @@ class CpuStream final : public Stream, private Job {
   std::uintptr_t handle() const noexcept override;
   Activity activity() const noexcept override;
 
+  // Until `measured` is called again, what this thread enqueues here is part of a span; null: of none.
+  static void measure(CpuStream* stream, Span* span) noexcept;
   // Enqueues a task. Any thread.
   Point push(std::unique_ptr<Task> task);
   // A point that covers all work enqueued by now, the legacy stream's order included, as if an operation had been
@@ -124,8 +136,5 @@ class CpuStream final : public Stream, private Job {
   std::atomic<std::int64_t> busy_{0};
   std::atomic<std::int64_t> busy_since_{0};
 };
-
-// Nanoseconds of the clock that timing events on the CPU read.
-std::int64_t now_nanoseconds() noexcept;
 
 }  // namespace anabranch::cpu

@@ -92,6 +92,7 @@ class RangeTask::Helper final : public Job {
   void run() noexcept override {
     switch (take_chunks(*shared_, urgent())) {
       case Outcome::finished:
+        shared_->task->note_end();
         shared_->stream->resume(nullptr);
         break;
       case Outcome::displaced:

@@ -36,7 +36,10 @@ class WaitTask final : public Task, private Waiter {
   Step start(CpuStream& stream, Ref<Failure>& failure) noexcept override;
 
  private:
-  void wake(const Ref<Failure>& failure) noexcept override { stream_->resume(failure); }
+  void wake(const Ref<Failure>& failure) noexcept override {
+    note_end();
+    stream_->resume(failure);
+  }
 
   Ref<CpuStream> target_;
   Point until_;
@@ -51,7 +54,10 @@ class OtherWaitTask final : public Task, private Waiter {
   Step start(CpuStream& stream, Ref<Failure>& failure) noexcept override;
 
  private:
-  void wake(const Ref<Failure>& failure) noexcept override { stream_->resume(failure); }
+  void wake(const Ref<Failure>& failure) noexcept override {
+    note_end();
+    stream_->resume(failure);
+  }
 
   Ref<Stream> target_;
   Point until_;

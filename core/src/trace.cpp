@@ -1,0 +1,188 @@
+#include "anabranch/trace.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+
+#include "anabranch/backend.hpp"
+
+namespace anabranch {
+namespace {
+
+std::mutex traces_mutex;
+std::vector<Trace*> traces;
+
+// What this thread is putting into a stream.
+struct OpenOperation {
+  Ref<Stream> stream;
+  Ref<Span> span;
+};
+
+OpenOperation& open_here() noexcept {
+  thread_local OpenOperation open;
+  return open;
+}
+
+// A moment that the clock of a device and that of the host are both known at.
+struct Meeting {
+  Record record;
+  std::int64_t nanoseconds = 0;
+};
+
+// Clocks drift apart, and the milliseconds between events are told as floats.
+constexpr std::int64_t longest_since_meeting = 1'000'000'000;
+
+std::shared_ptr<const Meeting> meet(Backend& backend) {
+  static auto* const mutex = new std::mutex;
+  static auto* const last = new std::unordered_map<Backend*, std::shared_ptr<const Meeting>>;
+  std::lock_guard lock(*mutex);
+  std::shared_ptr<const Meeting>& meeting = (*last)[&backend];
+  if (meeting && now_nanoseconds() - meeting->nanoseconds < longest_since_meeting) return meeting;
+  auto made = std::make_shared<Meeting>();
+  made->record.stream = backend.create_stream({});
+  Stream& stream = *made->record.stream;
+  std::int64_t uncertain = 0;
+  // The shortest of a few: the first finds the device asleep.
+  for (int i = 0; i < 5; ++i) {
+    Ref<Marker> marker;
+    const std::int64_t before = now_nanoseconds();
+    const Point point = backend.record(stream, {.timing = true}, marker);
+    while (!backend.synchronize(stream, point, std::chrono::seconds(1), marker.get())) {
+    }
+    const std::int64_t after = now_nanoseconds();
+    if (i > 0 && after - before >= uncertain) continue;
+    uncertain = after - before;
+    made->record.point = point;
+    made->record.marker = std::move(marker);
+    made->nanoseconds = before + uncertain / 2;
+  }
+  meeting = std::move(made);
+  return meeting;
+}
+
+// Between two events of the device's.
+class RecordedSpan final : public Span {
+ public:
+  explicit RecordedSpan(Stream& stream) : meeting_(meet(stream.backend())) { mark(begin_, stream); }
+
+  void close(Stream& stream) { mark(end_, stream); }
+
+  void settle() override {
+    if (end.load() == 0 && begin_.marker && end_.marker) {
+      begin = time_of(begin_);
+      end = time_of(end_);
+    }
+  }
+
+ private:
+  static void mark(Record& record, Stream& stream) {
+    record.stream = Ref<Stream>::share(&stream);
+    record.point = stream.backend().record(stream, {.timing = true}, record.marker);
+  }
+
+  // 0 if that cannot be known, or not yet.
+  std::int64_t time_of(const Record& record) const {
+    try {
+      Backend& backend = record.stream->backend();
+      if (!backend.query(*record.stream, record.point, record.marker.get())) return 0;
+      return meeting_->nanoseconds + static_cast<std::int64_t>(backend.elapsed(meeting_->record, record) * 1e6);
+    } catch (const Error&) {
+      return 0;
+    }
+  }
+
+  std::shared_ptr<const Meeting> meeting_;
+  Record begin_;
+  Record end_;
+};
+
+}  // namespace
+
+std::atomic<int> traces_on{0};
+std::atomic<Site (*)()> calling_site{nullptr};
+
+std::int64_t now_nanoseconds() noexcept {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+Ref<Span> Backend::open_span(Stream& stream) { return make_ref<RecordedSpan>(stream); }
+
+void Backend::close_span(Stream& stream, Span& span) { static_cast<RecordedSpan&>(span).close(stream); }
+
+void Trace::start() {
+  std::lock_guard lock(traces_mutex);
+  if (std::find(traces.begin(), traces.end(), this) != traces.end()) return;
+  std::int64_t never = 0;
+  began_.compare_exchange_strong(never, now_nanoseconds());
+  traces.push_back(this);
+  traces_on.fetch_add(1);
+}
+
+void Trace::stop() {
+  std::lock_guard lock(traces_mutex);
+  if (std::erase(traces, this) != 0) traces_on.fetch_sub(1);
+}
+
+std::vector<TracedOperation> Trace::operations() const {
+  std::lock_guard lock(mutex_);
+  return operations_;
+}
+
+void publish(TracedOperation operation) {
+  std::lock_guard lock(traces_mutex);
+  for (Trace* trace : traces) {
+    std::lock_guard trace_lock(trace->mutex_);
+    trace->operations_.push_back(operation);
+  }
+}
+
+namespace {
+
+void complete(Backend& backend, TracedOperation operation) {
+  const auto find = calling_site.load(std::memory_order_relaxed);
+  operation.backend = &backend;
+  if (find) operation.site = find();
+  publish(std::move(operation));
+}
+
+}  // namespace
+
+void open_operation(Stream& stream) {
+  OpenOperation& open = open_here();
+  if (open.span) open.stream->backend().close_span(*open.stream, *open.span);  // what it was for did not come about
+  open.span = stream.backend().open_span(stream);
+  open.stream = Ref<Stream>::share(&stream);
+}
+
+void close_operation(Stream& stream, TracedOperation operation) {
+  OpenOperation open = std::exchange(open_here(), {});
+  if (open.stream.get() != &stream) return;  // the trace began in the middle of it
+  stream.backend().close_span(stream, *open.span);
+  operation.closed = stream.issued();
+  operation.span = std::move(open.span);
+  operation.stream = std::move(open.stream);
+  complete(stream.backend(), std::move(operation));
+}
+
+void trace_instant(Backend& backend, TracedOperation operation) {
+  operation.span = make_ref<Span>();
+  operation.span->begin = operation.span->end = now_nanoseconds();
+  complete(backend, std::move(operation));
+}
+
+Point enqueue_wait(Stream& stream, Stream& target, Point point, Marker* marker, bool added) {
+  if (!tracing()) return stream.backend().wait(stream, target, point, marker);
+  open_operation(stream);
+  const Point waited = stream.backend().wait(stream, target, point, marker);
+  close_operation(stream, {.kind = OperationKind::wait,
+                           .added = added,
+                           .point = waited,
+                           .source = Ref<Stream>::share(&target),
+                           .source_point = point});
+  return waited;
+}
+
+}  // namespace anabranch

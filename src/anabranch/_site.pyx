@@ -1,0 +1,82 @@
+"""Places in programs, kept as cheap pairs and looked up only when they are told."""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport uintptr_t
+
+from anabranch._core cimport Site, calling_site
+
+cdef extern from *:
+    """
+    static PyObject* innermost_frame() { return reinterpret_cast<PyObject*>(PyEval_GetFrame()); }
+    static PyObject* code_of(PyObject* frame) {
+      return reinterpret_cast<PyObject*>(PyFrame_GetCode(reinterpret_cast<PyFrameObject*>(frame)));
+    }
+    static int instruction_of(PyObject* frame) { return PyFrame_GetLasti(reinterpret_cast<PyFrameObject*>(frame)); }
+    // An object may end while an exception is on its way, which must get through.
+    struct KeptException {
+      KeptException() { PyErr_Fetch(&kind, &value, &traceback); }
+      ~KeptException() { PyErr_Restore(kind, value, traceback); }
+      PyObject* kind;
+      PyObject* value;
+      PyObject* traceback;
+    };
+    static bool runs_python() { return Py_IsInitialized() && PyGILState_Check(); }
+    """
+    PyObject* innermost_frame()
+    object code_of(object frame)
+    int instruction_of(object frame)
+    cdef cppclass KeptException:
+        pass
+    bint runs_python() nogil
+
+# Code objects that sites name, so that they stay.
+cdef dict _codes = {}
+
+
+def is_own(namespace):
+    """Whether a function with these globals is one of this package's."""
+    name = namespace.get("__name__", "")
+    return isinstance(name, str) and (name == "anabranch" or name.startswith("anabranch."))
+
+
+cdef Site current_site() except *:
+    # Functions written in Cython have no frames.
+    cdef Site site
+    cdef PyObject* found = innermost_frame()
+    if found == NULL:
+        return site
+    frame = <object>found
+    while frame.f_back is not None and is_own(frame.f_globals):
+        frame = frame.f_back
+    code = code_of(frame)
+    _codes[id(code)] = code
+    site.code = <uintptr_t><PyObject*>code
+    site.instruction = instruction_of(frame)
+    return site
+
+
+cdef tuple place_of(const Site& site):
+    code = _codes.get(site.code)
+    if code is None:
+        return None, None
+    for start, end, line in code.co_lines():
+        if start <= site.instruction < end:
+            return code.co_filename, line if line is not None else code.co_firstlineno
+    return code.co_filename, code.co_firstlineno
+
+
+cdef Site _site_of_thread() noexcept with gil:
+    cdef KeptException kept
+    cdef Site nowhere
+    try:
+        return current_site()
+    except BaseException:
+        return nowhere
+
+
+cdef Site _calling_site() noexcept nogil:
+    cdef Site nowhere
+    return _site_of_thread() if runs_python() else nowhere
+
+
+calling_site.store(_calling_site)

@@ -1,0 +1,1 @@
+"""Traces: what ran where and when, and which wait held it."""
