@@ -1,0 +1,1 @@
+"""Traces: what streams did, and when."""

@@ -1,0 +1,52 @@
+"""What a trace shows: one operation of a stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from anabranch import Device, Stream
+
+Kind = Literal["kernel", "copy", "fill", "alloc", "free", "host", "graph", "record", "wait"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operation:
+    """An operation that was put into a stream while a trace was on.
+
+    Attributes
+    ----------
+    kind : str
+        ``"kernel"``, ``"copy"``, ``"fill"``, ``"alloc"``, ``"free"``, ``"host"``, ``"graph"``, ``"record"`` or
+        ``"wait"``.
+    name : str
+        The name of the kernel or host function, else the kind.
+    stream : Stream or None
+        None: of memory that is no stream's.
+    device : Device
+    begin, end : float
+        Milliseconds since the trace began. A wait ends when the stream may go on; a record, an allocation and a free
+        take no time.
+    file, line : str, int
+        Where it was enqueued; None where no Python code did.
+    added : bool
+        Whether it is a wait that hazards added.
+    nbytes : int or None
+        Of a copy, fill, allocation or free.
+    source : Operation or None
+        What a wait waits for: the newest operation, when the wait was enqueued, of the stream waited for. None if the
+        trace does not have it.
+    """
+
+    kind: Kind
+    name: str
+    stream: Stream | None
+    device: Device
+    begin: float
+    end: float
+    file: str | None = None
+    line: int | None = None
+    added: bool = False
+    nbytes: int | None = None
+    source: Operation | None = None
