@@ -53,9 +53,6 @@ def photos() -> list[Operation]:
     nameless = Stream(cpu, None)
     record = Recorder()
     mib = 1 << 20
-    record.add("alloc", None, device=cpu, nbytes=24 * mib, at=0.02)
-    record.add("alloc", None, device=cpu, nbytes=24 * mib, at=0.06)
-    record.add("fill", nameless, 0.22, nbytes=mib, at=0.04)
     for photo in range(4):
         record.add("alloc", upload, nbytes=24 * mib, at=0.05)
         record.add("copy", upload, 0.52, nbytes=24 * mib)
@@ -73,5 +70,24 @@ def photos() -> list[Operation]:
         record.wait(encode, done, line=45)
         record.add("host", encode, 0.36, "write_jpeg", line=46)
         record.add("kernel", nameless, 0.25, "thumbnail", line=50, at=done.end + 0.05)
+    record.add("alloc", None, device=cpu, nbytes=24 * mib, at=0.02)
+    record.add("alloc", None, device=cpu, nbytes=24 * mib, at=0.06)
+    record.add("fill", nameless, 0.22, nbytes=mib, at=0.04)
     record.add("free", None, device=cpu, nbytes=24 * mib, at=4.1)
+    return record.operations
+
+
+def many(number: int, lanes: int = 12) -> list[Operation]:
+    """Return this many operations of streams that now and then wait for each other."""
+    device = Device("cuda:0")
+    streams = [Stream(device, f"worker {index}", index) for index in range(lanes)]
+    record = Recorder()
+    kinds = ("kernel", "copy", "kernel", "record", "fill", "host")
+    for index in range(number):
+        stream = streams[index * 7 % lanes]
+        if index % 5 == 4:
+            record.wait(stream, record.operations[-1], added=index % 10 == 9)
+        else:
+            kind = kinds[index % len(kinds)]
+            record.add(kind, stream, 0.0 if kind == "record" else 0.01 + index * 37 % 50 / 1000, f"{kind}_{index}")
     return record.operations

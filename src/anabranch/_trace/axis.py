@@ -22,9 +22,16 @@ def extent(operations: Sequence[Operation]) -> tuple[float, float]:
 def ticks(begin: float, end: float, most: int) -> list[tuple[float, str]]:
     """Return at most `most` round times between two, in ms, each with its label, the last one's with the unit."""
     step = 10 ** floor(log10((end - begin) / most))
-    step = next(step * factor for factor in (1, 2, 5, 10, 20) if floor(end / (step * factor)) - ceil(begin / (step * factor)) < most)
+    step = next(
+        step * factor
+        for factor in (1, 2, 5, 10, 20)
+        if floor(end / (step * factor)) - ceil(begin / (step * factor)) < most
+    )
     name, size = unit(max(step * 10, end))
     decimals = max(0, ceil(-log10(step / size) - 1e-9))
     places = [number * step for number in range(ceil(begin / step), floor(end / step) + 1)]
     labels = [f"{place / size:.{decimals}f}" for place in places]
-    return [(place, f"{label} {name}" if place is places[-1] else label) for place, label in zip(places, labels, strict=True)]
+    return [
+        (place, f"{label} {name}" if place is places[-1] else label)
+        for place, label in zip(places, labels, strict=True)
+    ]

@@ -33,8 +33,9 @@ def chrome(operations: Sequence[Operation]) -> str:
         for operation, begin, end in nested(lane):
             placed[operation] = process, thread, begin, end
 
-    # An arrow ends belong to the slice that is open when its time has come. So the order counts among events of one time,
-    # and that of enqueueing is right: a source comes before its wait, a wait before the next operation of its stream.
+    # The end of an arrow belongs to the slice that is open when its time has come. So among events of one time the
+    # order counts, and that of enqueueing is right: a source comes before its wait, a wait before the next operation of
+    # its stream.
     events: list[tuple[int, int, _Event]] = []
     order = {operation: position for position, operation in enumerate(operations)}
     for operation, position in order.items():

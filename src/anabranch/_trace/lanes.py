@@ -30,7 +30,7 @@ class Lane:
     label : str
         The stream's name, else its handle.
     operations : sequence of Operation
-        In the order in which they began.
+        In the order in which they began; of those that began together, in the order of enqueueing.
     """
 
     device: Device
@@ -47,15 +47,17 @@ def stream_label(stream: Stream | None) -> str:
 
 
 def lanes(operations: Iterable[Operation]) -> list[Lane]:
-    """Return the lanes of operations: those of one device in a row, devices and lanes in the order of first use."""
+    """Return the lanes of operations: those of one device in a row, devices and lanes in the order of first use.
+
+    `operations` are in the order in which they were enqueued.
+    """
     by_device: dict[Device, dict[Stream | None, list[Operation]]] = {}
-    # Sorting keeps the order of enqueueing among what began at one time.
-    for operation in sorted(operations, key=lambda operation: operation.begin):
+    for operation in operations:
         by_device.setdefault(operation.device, {}).setdefault(operation.stream, []).append(operation)
     return [
-        Lane(device, stream, stream_label(stream), in_order)
+        Lane(device, stream, stream_label(stream), sorted(enqueued, key=lambda operation: operation.begin))
         for device, by_stream in by_device.items()
-        for stream, in_order in by_stream.items()
+        for stream, enqueued in by_stream.items()
     ]
 
 

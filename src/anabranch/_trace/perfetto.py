@@ -57,8 +57,8 @@ def perfetto(operations: Sequence[Operation]) -> bytes:
         source = operation.source
         if source is None or source not in placed:
             continue
-        # A flow is dropped if its end comes before its start. Most waits began before what they waited for, so both hang
-        # on the ends of the slices.
+        # A flow is dropped if its end comes before its start. Most waits began before what they waited for, so both
+        # hang on the ends of the slices.
         late = placed[source][2] > placed[operation][2]
         (begins if late else ends)[source].flow_ids.append(flow)
         ends[operation].terminating_flow_ids.append(flow)

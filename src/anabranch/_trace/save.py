@@ -36,7 +36,9 @@ def save(operations: Sequence[Operation], path: str | os.PathLike[str]) -> None:
     file = Path(path)
     render = _FORMATS.get(file.suffix.lower())
     if render is None:
-        raise ValueError(f"a timeline is saved as {', '.join(_FORMATS)}, by the suffix of the file, not as {file.name!r}")
+        raise ValueError(
+            f"a timeline is saved as {', '.join(_FORMATS)}, by the suffix of the file, not as {file.name!r}"
+        )
     content = render(operations)
     data = content.encode() if isinstance(content, str) else content
     # In the same folder: a file is replaced at once only within one file system.

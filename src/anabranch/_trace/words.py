@@ -35,7 +35,7 @@ def time(milliseconds: float) -> str:
 def span(begin: float, end: float) -> str:
     """Return a span of time, in ms: its ends in digits enough to tell them apart, and how long it is."""
     digits = 3 if end - begin >= 0.05 else 6
-    return f"{begin:.{digits}f} – {end:.{digits}f} ms, {time(end - begin)}"
+    return f"{begin:.{digits}f} to {end:.{digits}f} ms, {time(end - begin)}"
 
 
 def size(nbytes: int) -> str:
