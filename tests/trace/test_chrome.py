@@ -83,9 +83,8 @@ def test_arrows_lead_from_sources_to_waits(operations):
             assert event.get("bp") == ("e" if event["ph"] == "f" else None)
     assert all([phase for phase, _ in ends] == ["s", "f"] for ends in arrows.values())
     shown = sorted((source["name"], source["ts"], wait["cat"], wait["ts"]) for (_, source), (_, wait) in arrows.values())
-    microseconds = lambda moment: round(moment * 1e6) / 1e3  # noqa: E731
     assert shown == sorted(
-        (wait.source.name, microseconds(wait.source.begin), "wait", microseconds(wait.begin))
+        (wait.source.name, round(wait.source.begin * 1e6) / 1e3, "wait", round(wait.begin * 1e6) / 1e3)
         for wait in operations
         if wait.source
     )

@@ -237,9 +237,9 @@ function resize() {
 fillLegend();
 fillOverlap();
 Object.assign(view, whole);
-new ResizeObserver(resize).observe(main);
+new ResizeObserver(() => requestAnimationFrame(resize)).observe(main); // later: it may change what is observed
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", resize);
 resize();
 
 // For tests, and for whoever looks into the page with the browser's console.
-window.anabranchTimeline = { lanes, operations, view, show, select, find, operationAt, placeOf, describe };
+window.anabranchTimeline = { lanes, operations, view, show, select, find, draw, operationAt, placeOf, describe };
