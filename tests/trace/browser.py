@@ -17,18 +17,21 @@ WATCH = "<script>window.errors = []; window.onerror = (message) => void errors.p
 
 ANSWER = """<script>
 (() => {{
-  const t = window.anabranchTimeline;
-  const pointer = (type, at, more) => document.getElementById("chart").dispatchEvent(new PointerEvent(type, {{
-    clientX: at.x, clientY: at.y + document.getElementById("chart").getBoundingClientRect().top, bubbles: true, ...more }}));
-  const key = (key) => document.getElementById("lanes").dispatchEvent(new KeyboardEvent("keydown", {{ key, bubbles: true }}));
-  const tip = () => (document.getElementById("tip").hidden ? null : document.getElementById("tip").textContent);
+  const t = window.anabranchTimeline, element = (id) => document.getElementById(id);
+  const pointer = (type, at) => {{
+    const area = element("chart").getBoundingClientRect();
+    const place = {{ clientX: area.left + at.x, clientY: area.top + at.y }};
+    element("chart").dispatchEvent(new PointerEvent(type, {{ ...place, bubbles: true }}));
+  }};
+  const key = (key) => element("lanes").dispatchEvent(new KeyboardEvent("keydown", {{ key, bubbles: true }}));
+  const tip = () => (element("tip").hidden ? null : element("tip").textContent);
   let answer;
   try {{ answer = (() => {{ {script} }})(); }} catch (error) {{ errors.push(String(error)); }}
-  const element = document.createElement("pre");
-  element.id = "answer";
-  element.hidden = true;
-  element.textContent = JSON.stringify({{ answer, errors, loaded: performance.getEntriesByType("resource").length }});
-  document.body.append(element);
+  const result = document.createElement("pre");
+  result.id = "answer";
+  result.hidden = true;
+  result.textContent = JSON.stringify({{ answer, errors, loaded: performance.getEntriesByType("resource").length }});
+  document.body.append(result);
 }})();
 </script>"""
 

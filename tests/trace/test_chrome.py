@@ -82,7 +82,9 @@ def test_arrows_lead_from_sources_to_waits(operations):
             arrows.setdefault(event["id"], []).append((event["ph"], inside))
             assert event.get("bp") == ("e" if event["ph"] == "f" else None)
     assert all([phase for phase, _ in ends] == ["s", "f"] for ends in arrows.values())
-    shown = sorted((source["name"], source["ts"], wait["cat"], wait["ts"]) for (_, source), (_, wait) in arrows.values())
+    shown = sorted(
+        (source["name"], source["ts"], wait["cat"], wait["ts"]) for (_, source), (_, wait) in arrows.values()
+    )
     assert shown == sorted(
         (wait.source.name, round(wait.source.begin * 1e6) / 1e3, "wait", round(wait.begin * 1e6) / 1e3)
         for wait in operations

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import anabranch as ab
 from anabranch._trace.lanes import Lane, lanes, nested
 from anabranch._trace.operation import Operation
 from anabranch._trace.overlap import overlap
@@ -30,6 +31,14 @@ def test_a_lane_is_a_stream():
         ("cpu:0", "host memory"),
     ]
     assert sum(len(lane.operations) for lane in lanes(photos())) == len(photos())
+
+
+def test_a_stream_that_was_closed_has_its_label():
+    stream = ab.Stream("cpu")
+    label = f"{stream.handle:#x}"
+    operations = [operation(stream, 0, 1)]
+    stream.close()
+    assert [lane.label for lane in lanes(operations)] == [label]
 
 
 def test_no_operations_have_no_lanes():

@@ -93,7 +93,9 @@ def test_one_operation_of_no_length(browser, kind):
 
 
 def test_every_operation_is_told_as_in_the_other_formats(browser):
-    operations = sorted("\n".join(lines) for lines in browser.ask(page(photos()), "return t.operations.map(t.describe)"))
+    operations = sorted(
+        "\n".join(lines) for lines in browser.ask(page(photos()), "return t.operations.map(t.describe)")
+    )
     assert operations == sorted(map(describe, photos()))
 
 

@@ -34,7 +34,8 @@ def events(operations):
 def notes(event):
     kinds = "string_value", "int_value", "bool_value"
     return {
-        note.name: next(getattr(note, kind) for kind in kinds if note.HasField(kind)) for note in event.debug_annotations
+        note.name: next(getattr(note, kind) for kind in kinds if note.HasField(kind))
+        for note in event.debug_annotations
     }
 
 

@@ -62,7 +62,15 @@ def test_labels_are_short_and_of_one_line():
 
 @pytest.mark.parametrize(
     ("milliseconds", "told"),
-    [(0, "0 ms"), (1, "1 ms"), (1.23456, "1.235 ms"), (0.5, "500 µs"), (2e-4, "200 ns"), (12345, "12.35 s"), (5e7, "50000 s")],
+    [
+        (0, "0 ms"),
+        (1, "1 ms"),
+        (1.23456, "1.235 ms"),
+        (0.5, "500 µs"),
+        (2e-4, "200 ns"),
+        (12345, "12.35 s"),
+        (5e7, "50000 s"),
+    ],
 )
 def test_times(milliseconds, told):
     assert time(milliseconds) == told

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from anabranch._errors import ClosedError
 from anabranch._trace.operation import Operation
 
 if TYPE_CHECKING:
@@ -43,7 +44,10 @@ def stream_label(stream: Stream | None) -> str:
     """Return what a stream is called where it is shown."""
     if stream is None:
         return "host memory"
-    return stream.name or f"{stream.handle:#x}"
+    try:
+        return stream.name or f"{stream.handle:#x}"
+    except ClosedError:
+        return repr(stream).split()[1]  # which has the handle that a closed stream gives to nobody
 
 
 def lanes(operations: Iterable[Operation]) -> list[Lane]:

@@ -145,8 +145,8 @@ class _Picture:
         yield f'<rect {_class(operation)} {place} rx="{_number(min(4, width / 4))}">{_title(operation)}</rect>'
         name = printable(operation.name)
         fitting = int((width - 6) / LETTER)
-        if not waits and fitting >= min(len(name), 4):
-            shown = name if len(name) <= fitting else name[: fitting - 1] + "…"
+        if not waits and fitting >= min(len(name), 5):
+            shown = name if len(name) <= fitting else name[: fitting - 2] + "…"
             middle = f'x="{_number(x + width / 2)}" y="{_number(y + BLOCK / 2 + 4)}"'
             yield f'<text class="name mid" {middle}>{escape(shown)}</text>'
 

@@ -21,10 +21,7 @@ lanes.forEach((lane, number) => {
   bottom += LANE + GAP;
   lane.operations = [];
 });
-for (const operation of operations) {
-  const lane = lanes[operation.lane];
-  lane.operations.push(operation);
-}
+for (const operation of operations) lanes[operation.lane].operations.push(operation);
 for (const lane of lanes) {
   // The latest end up to each operation grows along the lane, so what is in view can be found by bisection.
   let latest = -Infinity;
