@@ -1,1 +1,1 @@
-"""Traces: what ran where and when, and which wait held it."""
+"""Traces: what streams did, and when."""

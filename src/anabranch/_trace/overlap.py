@@ -1,0 +1,56 @@
+"""How much of the time several streams are at work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import fsum
+from typing import TYPE_CHECKING
+
+from anabranch._trace.lanes import BUSY, Lane, lanes
+from anabranch._trace.operation import Operation
+
+if TYPE_CHECKING:
+    from anabranch import Device
+
+
+def busy_spans(lane: Lane) -> Iterator[tuple[float, float]]:
+    """Yield when a lane's stream is at work, as begin and end in ms, in order and apart."""
+    begin = end = float("-inf")
+    for operation in lane.operations:
+        if operation.kind not in BUSY or operation.end <= operation.begin:
+            continue
+        if operation.begin > end:
+            if end > begin:
+                yield begin, end
+            begin = operation.begin
+        end = max(end, operation.end)
+    if end > begin:
+        yield begin, end
+
+
+def overlap(operations: Iterable[Operation]) -> dict[Device, float]:
+    """Return, per device, in which share of the time that it was busy two or more of its streams were.
+
+    A stream is busy while a kernel, copy, fill, host function or graph of it runs: not while it waits. A device that
+    never was has 0.
+    """
+    changes: dict[Device, list[tuple[float, int]]] = {}
+    for lane in lanes(operations):
+        of_device = changes.setdefault(lane.device, [])
+        for begin, end in busy_spans(lane):
+            of_device += (begin, 1), (end, -1)
+    return {device: _share(of_device) for device, of_device in changes.items()}
+
+
+def _share(changes: list[tuple[float, int]]) -> float:
+    changes.sort()
+    one: list[float] = []
+    several: list[float] = []
+    streams, since = 0, 0.0
+    for time, change in changes:
+        if streams:
+            (one if streams == 1 else several).append(time - since)
+        streams += change
+        since = time
+    busy = fsum([*one, *several])
+    return fsum(several) / busy if busy else 0.0

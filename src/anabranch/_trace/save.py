@@ -1,0 +1,51 @@
+"""Operations as a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from uuid import uuid4
+
+from anabranch._trace.chrome import chrome
+from anabranch._trace.operation import Operation
+from anabranch._trace.page import page
+from anabranch._trace.perfetto import perfetto
+from anabranch._trace.svg import svg
+
+_FORMATS: dict[str, Callable[[Sequence[Operation]], str | bytes]] = {
+    ".html": page,
+    ".json": chrome,
+    ".pftrace": perfetto,
+    ".svg": svg,
+}
+
+
+def save(operations: Sequence[Operation], path: str | os.PathLike[str]) -> None:
+    """Write operations, in the order in which they were enqueued, to a file of the format that its suffix names.
+
+    Whoever reads the file meanwhile finds what was there before, or all of the new content.
+
+    Raises
+    ------
+    ValueError
+        The suffix names no format.
+    ModuleNotFoundError
+        The format needs a package that is not installed.
+    """
+    file = Path(path)
+    render = _FORMATS.get(file.suffix.lower())
+    if render is None:
+        raise ValueError(
+            f"a timeline is saved as {', '.join(_FORMATS)}, by the suffix of the file, not as {file.name!r}"
+        )
+    content = render(operations)
+    data = content.encode() if isinstance(content, str) else content
+    # In the same folder: a file is replaced at once only within one file system.
+    temporary = file.with_name(f".anabranch-{uuid4().hex}")
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(file)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
