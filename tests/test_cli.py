@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import signal
@@ -206,6 +207,57 @@ def test_a_script_that_is_no_file_is_an_error(path, tmp_path):
     result = anabranch("run", path, cwd=tmp_path)
     assert result.returncode == 2
     assert f"there is no file '{path}'" in result.stderr
+
+
+# -- run --timeline --
+
+WORK = """
+    import anabranch as ab
+
+    s = ab.Stream("cpu", name="side")
+    a = ab.zeros(10, stream=s)
+    gate = ab.testing.Gate(s)
+    ab.fill(a, 1, stream=s)
+    gate.open()
+    ab.fill(a, 2, stream=ab.Stream("cpu"))
+    """
+
+
+def test_a_timeline_is_saved_when_the_script_has_ended(script, tmp_path):
+    path = tmp_path / "out.json"
+    result = anabranch("run", "--timeline", str(path), script(WORK))
+    assert (result.returncode, result.stdout) == (0, "")
+    assert result.stderr == f"<trace of 5 operations> saved to {path}\n"
+    events = json.loads(path.read_text())["traceEvents"]
+    waits = [event for event in events if event.get("cat") == "wait" and event["ph"] == "X"]
+    assert [(event["args"]["added"], event["args"]["line"]) for event in waits] == [(True, 9)]
+
+
+@pytest.mark.parametrize("suffix", [".html", ".svg", ".pftrace"])
+def test_a_timeline_has_the_format_of_its_suffix(script, tmp_path, suffix):
+    path = tmp_path / f"out{suffix}"
+    assert anabranch("run", "--hazards", "auto", "--timeline", str(path), script(WORK)).returncode == 0
+    assert path.stat().st_size > 0
+
+
+@pytest.mark.parametrize("path", ["out.png", "missing/out.html"])
+def test_a_timeline_that_cannot_be_saved_is_an_error_before_the_script_runs(script, tmp_path, path):
+    result = anabranch("run", "--timeline", path, script("print('ran')"), cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+
+
+def test_a_timeline_is_saved_of_a_script_that_fails(script, tmp_path):
+    path = tmp_path / "out.json"
+    result = anabranch("run", "--hazards", "check", "--timeline", str(path), script(RACE))
+    assert result.returncode == 1
+    assert "RaceError: WAW" in result.stderr
+    assert path.exists()
+
+
+def test_a_timeline_does_not_wait_for_ever(script, tmp_path):
+    path = tmp_path / "out.json"
+    assert anabranch("run", "--timeline", str(path), script(WORK.replace("gate.open()", ""))).returncode == 0
+    assert len([event for event in json.loads(path.read_text())["traceEvents"] if event.get("cat") == "fill"]) == 3
 
 
 # -- run --hazards --

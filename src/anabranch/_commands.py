@@ -18,6 +18,7 @@ import typer
 import anabranch as ab
 from anabranch import _core, _hazard
 from anabranch._script import run_script
+from anabranch._trace.save import check_target, save
 
 DEMO = Path(__file__).parent / "_examples" / "photo_pipeline.py"
 DEMO_NEEDS = ("numba", "numpy", "PIL", "rich", "scipy", "skimage")
@@ -31,6 +32,9 @@ VARIABLES = ("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM", "CUDA_VISIBLE_DEVICES
 
 # Of more streams than this, those that were busy least share a line of the report.
 MOST_STREAMS = 20
+
+# Seconds that a timeline waits at most for work in flight when its script ends.
+PATIENCE = 5.0
 
 # What follows is not ours.
 PASSED_ON = {
@@ -139,6 +143,12 @@ def run(
         HazardMode | None,
         typer.Option("--hazards", help="What becomes of missing order: it is added, an error, or neither."),
     ] = None,
+    timeline: Annotated[
+        Path | None,
+        typer.Option(
+            "--timeline", metavar="FILE", help="Save at the end what ran where and when: .html, .svg, .json, .pftrace."
+        ),
+    ] = None,
 ) -> None:
     """Run a script, as python SCRIPT [ARGS] does."""
     if not os.path.isfile(script):
@@ -146,11 +156,29 @@ def run(
     if hazards is not None:
         os.environ["ANABRANCH_HAZARDS"] = hazards.value  # for processes that the script starts
         _hazard.default_mode(hazards.value).__enter__()
+    if timeline is not None:
+        try:
+            check_target(timeline)
+        except (ValueError, OSError, ImportError) as error:
+            raise typer.BadParameter(str(error)) from None
+        trace = ab.trace()
+        trace.__enter__()
+        atexit.register(_save, trace, timeline.absolute(), os.getpid())
     if stats:
         _core.keep_activity(True)
         # Registered before the script can register anything, so that it runs after all of that.
         atexit.register(_report, os.getpid())
     context.obj.append(Script(script, [script, *(arguments or [])]))
+
+
+def _save(trace: ab.trace, path: Path, process: int) -> None:
+    if os.getpid() != process:  # a child that the script has forked
+        return
+    trace.__exit__(None, None, None)
+    # Not for ever: the end of a script does not wait for its work either.
+    operations = trace._recording.operations(PATIENCE)
+    save(operations, path)
+    print(f"{trace!r} saved to {path}", file=sys.stderr)
 
 
 def _report(process: int) -> None:

@@ -226,6 +226,7 @@ cdef extern from "anabranch/trace.hpp" namespace "anabranch" nogil:
     cdef cppclass CallingSite "std::atomic<anabranch::Site (*)()>":
         void store(Site (*)() noexcept nogil)
     CallingSite calling_site
+    int64_t now_nanoseconds()
     cbool tracing()
     void open_operation(CStream&) except +translate
     void close_operation(CStream&, TracedOperation) except +translate

@@ -1,13 +1,14 @@
 """What a trace records, as Python objects."""
 
 from bisect import bisect_right
+from time import monotonic
 
 cimport cython
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uintptr_t
 from libcpp.vector cimport vector
 
-from anabranch._core cimport CStream, OperationKind, Ref, Trace, TracedOperation, synchronize_point
+from anabranch._core cimport CStream, Point, Ref, Trace, TracedOperation, nanoseconds, now_nanoseconds, synchronize_point
 from anabranch._current cimport stream_of_record
 from anabranch._device cimport device_of
 from anabranch._site cimport place_of
@@ -45,22 +46,27 @@ cdef class Recording:
     def __len__(self):
         return self.core.get().operations().size()
 
-    def operations(self):
-        """Return what was recorded, once all of it is over, in the order in which it was enqueued."""
+    def operations(self, double patience=float("inf")):
+        """Return what was recorded, once all of it is over, in the order in which it was enqueued.
+
+        After so many seconds what is not over by then is said to end there.
+        """
         cdef vector[TracedOperation] traced = self.core.get().operations()
         cdef int64_t began = self.core.get().began()
         cdef size_t i
-        _wait_for(traced)
+        _wait_for(traced, patience)
+        cdef double now = (now_nanoseconds() - began) * 1e-6 if patience != float("inf") else -1
         streams = {}        # by the address of the record: the stream, points and operations, when the last ended
         found = []
         for i in range(traced.size()):
-            found.append(_operation(traced[i], began, streams))
+            found.append(_operation(traced[i], began, streams, now))
         return found
 
 
-cdef int _wait_for(const vector[TracedOperation]& traced) except -1:
+cdef int _wait_for(const vector[TracedOperation]& traced, double patience) except -1:
     cdef CStream* stream
     cdef size_t i
+    cdef double deadline = monotonic() + patience
     # The newest of each stream.
     seen = set()
     for i in range(traced.size(), 0, -1):
@@ -69,13 +75,22 @@ cdef int _wait_for(const vector[TracedOperation]& traced) except -1:
             continue
         seen.add(<uintptr_t>stream)
         try:
-            synchronize_point(stream, traced[i - 1].closed)
+            if patience == float("inf"):
+                synchronize_point(stream, traced[i - 1].closed)
+            else:
+                _wait_a_little(stream, traced[i - 1].closed, max(0, deadline - monotonic()))
         except Error:
             continue  # work that failed is over, too, and not this caller's to hear of
     return 0
 
 
-cdef object _operation(const TracedOperation& traced, int64_t began, dict streams):
+cdef int _wait_a_little(CStream* stream, Point point, double seconds) except -1:
+    with nogil:
+        stream.backend().synchronize(deref(stream), point, nanoseconds(<int64_t>(seconds * 1e9)), NULL)
+    return 0
+
+
+cdef object _operation(const TracedOperation& traced, int64_t began, dict streams, double now):
     cdef CStream* source = traced.source.get()
     kind = _kinds[<int>traced.kind]
     file, line = place_of(traced.site)
@@ -86,8 +101,8 @@ cdef object _operation(const TracedOperation& traced, int64_t began, dict stream
         if entry is None:
             entry = streams[<uintptr_t>traced.stream.get()] = [stream_of_record(traced.stream), [], [], 0.0]
         stream, points, operations, last = entry
-    begin = (traced.span.get().begin - began) * 1e-6 if traced.span.get().begin != 0 else last
-    end = max(begin, (traced.span.get().end - began) * 1e-6) if traced.span.get().end != 0 else begin
+    begin = (traced.span.get().begin - began) * 1e-6 if traced.span.get().begin != 0 else max(last, now)
+    end = max(begin, (traced.span.get().end - began) * 1e-6 if traced.span.get().end != 0 else now)
     waited_for = None
     if source != NULL and <uintptr_t>source in streams:
         _, others, candidates, _ = streams[<uintptr_t>source]

@@ -13,6 +13,16 @@ if TYPE_CHECKING:
     from anabranch import Device
 
 
+class Shares(dict["Device", float]):
+    """A number per device, which may be asked for by its alias, too."""
+
+    def __missing__(self, key: object) -> float:
+        for device, share in self.items():
+            if device.alias == key:
+                return share
+        raise KeyError(key)
+
+
 def busy_spans(lane: Lane) -> Iterator[tuple[float, float]]:
     """Yield when a lane's stream is at work, as begin and end in ms, in order and apart."""
     begin = end = float("-inf")
@@ -28,7 +38,7 @@ def busy_spans(lane: Lane) -> Iterator[tuple[float, float]]:
         yield begin, end
 
 
-def overlap(operations: Iterable[Operation]) -> dict[Device, float]:
+def overlap(operations: Iterable[Operation]) -> Shares:
     """Return, per device, in which share of the time that it was busy two or more of its streams were.
 
     A stream is busy while a kernel, copy, fill, host function or graph of it runs: not while it waits. A device that
@@ -39,7 +49,7 @@ def overlap(operations: Iterable[Operation]) -> dict[Device, float]:
         of_device = changes.setdefault(lane.device, [])
         for begin, end in busy_spans(lane):
             of_device += (begin, 1), (end, -1)
-    return {device: _share(of_device) for device, of_device in changes.items()}
+    return Shares({device: _share(of_device) for device, of_device in changes.items()})
 
 
 def _share(changes: list[tuple[float, int]]) -> float:

@@ -21,6 +21,13 @@ _FORMATS: dict[str, Callable[[Sequence[Operation]], str | bytes]] = {
 }
 
 
+def check_target(path: str | os.PathLike[str]) -> None:
+    """Raise what `save` would, as far as that can be known before there are operations."""
+    _renderer(Path(path))([])
+    if not Path(path).absolute().parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {str(Path(path).parent)!r}")
+
+
 def save(operations: Sequence[Operation], path: str | os.PathLike[str]) -> None:
     """Write operations, in the order in which they were enqueued, to a file of the format that its suffix names.
 
@@ -34,12 +41,7 @@ def save(operations: Sequence[Operation], path: str | os.PathLike[str]) -> None:
         The format needs a package that is not installed.
     """
     file = Path(path)
-    render = _FORMATS.get(file.suffix.lower())
-    if render is None:
-        raise ValueError(
-            f"a timeline is saved as {', '.join(_FORMATS)}, by the suffix of the file, not as {file.name!r}"
-        )
-    content = render(operations)
+    content = _renderer(file)(operations)
     data = content.encode() if isinstance(content, str) else content
     # In the same folder: a file is replaced at once only within one file system.
     temporary = file.with_name(f".anabranch-{uuid4().hex}")
@@ -49,3 +51,12 @@ def save(operations: Sequence[Operation], path: str | os.PathLike[str]) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _renderer(file: Path) -> Callable[[Sequence[Operation]], str | bytes]:
+    render = _FORMATS.get(file.suffix.lower())
+    if render is None:
+        raise ValueError(
+            f"a timeline is saved as {', '.join(_FORMATS)}, by the suffix of the file, not as {file.name!r}"
+        )
+    return render

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from anabranch._recording import Recording
 from anabranch._trace.operation import Operation
-from anabranch._trace.overlap import overlap
+from anabranch._trace.overlap import Shares, overlap
 from anabranch._trace.save import save
 from anabranch._trace.text import text
-
-if TYPE_CHECKING:
-    from anabranch import Device
 
 
 class trace:  # noqa: N801
@@ -76,7 +72,7 @@ class trace:  # noqa: N801
         """
         save(self.operations, path)
 
-    def overlap(self) -> Mapping[Device, float]:
+    def overlap(self) -> Shares:
         """Return the share of time in which two or more streams were at work, of that in which any was, per device.
 
         A device may be asked for by its alias, too: ``t.overlap()["cuda:0"]``.

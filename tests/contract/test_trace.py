@@ -1,0 +1,405 @@
+"""`ab.trace`: what is recorded, when it was, and which wait was for what."""
+
+import inspect
+import json
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import anabranch as ab
+
+from .accesses import put, read, ready, streams, write
+from .arrays import TIMEOUT, held
+
+
+def here():
+    """Return the line that calls this."""
+    return inspect.currentframe().f_back.f_lineno
+
+
+def only(trace, kind):
+    """Return the operation of a kind, of which there is one."""
+    (operation,) = (operation for operation in trace.operations if operation.kind == kind)
+    return operation
+
+
+def kinds(trace):
+    return [operation.kind for operation in trace.operations]
+
+
+# What is recorded
+
+
+def test_fills_copies_and_host_functions_are_told_with_their_lines(device):
+    stream = ab.Stream(device)
+    a, b = ready(device), ready(device)
+    with ab.trace() as trace:
+        ab.fill(a, 1, stream=stream)
+        ab.copy(b, a, stream=stream)
+        stream.submit(time.monotonic)
+        last = here()
+    operations = trace.operations
+    assert [operation.kind for operation in operations] == ["fill", "copy", "host"]
+    assert [operation.line for operation in operations] == [last - 3, last - 2, last - 1]
+    assert {operation.file for operation in operations} == {__file__}
+    assert [operation.nbytes for operation in operations] == [32, 32, None]
+    assert all(operation.stream == stream and operation.device is device for operation in operations)
+    assert not any(operation.added for operation in operations)
+    assert operations[-1].name == "monotonic"
+
+
+@pytest.mark.numba
+def test_kernels_are_told_by_name(device):
+    stream, a = ab.Stream(device), ready(device)
+    with ab.trace() as trace:
+        ab.launch(put, 8, a, stream=stream)
+    operation = only(trace, "kernel")
+    assert (operation.name, operation.line) == ("put", here() - 2)
+
+
+def test_records_and_waits_are_told(device):
+    a, b = streams(device)
+    with ab.trace() as trace:
+        event = a.record_event()
+        b.wait_event(event)
+        b.wait_stream(a)
+        last = here()
+    assert [(operation.kind, operation.stream, operation.line) for operation in trace.operations] == [
+        ("record", a, last - 3),
+        ("wait", b, last - 2),
+        ("wait", b, last - 1),
+    ]
+
+
+def test_allocations_and_frees_are_told_where_the_program_makes_them(device):
+    stream = ab.Stream(device)
+    with ab.trace() as trace:
+        array = ab.empty(100, "uint8", stream=stream)
+        made = here() - 1
+        del array
+        dropped = here() - 1
+        closed = ab.empty(200, "uint8", stream=stream)
+        closed.close()
+    operations = trace.operations
+    assert [(operation.kind, operation.nbytes) for operation in operations] == [
+        ("alloc", 100),
+        ("free", 100),
+        ("alloc", 200),
+        ("free", 200),
+    ]
+    assert [operation.line for operation in operations] == [made, dropped, dropped + 2, dropped + 3]
+    assert all(operation.begin == operation.end for operation in operations)
+    assert operations[0].stream == stream
+
+
+def test_a_view_neither_allocates_nor_frees(device):
+    array = ready(device)
+    with ab.trace() as trace:
+        view = array[2:5]
+        del view
+    assert trace.operations == []
+
+
+def test_pinned_memory_is_told_too():
+    with ab.trace() as trace:
+        ab.empty(100, "uint8", device="cpu", pinned=True)
+    assert [(operation.kind, operation.nbytes) for operation in trace.operations] == [("alloc", 100), ("free", 100)]
+
+
+def test_an_array_that_an_exception_drops_leaves_the_exception_alone(device):
+    def fail():
+        array = ready(device)
+        raise KeyError(array.shape)
+
+    with ab.trace() as trace:
+        with pytest.raises(KeyError):
+            fail()
+        threading.Event().wait(0)
+    assert kinds(trace).count("free") == 1
+
+
+def test_a_readback_is_not_told(device):
+    stream = ab.Stream(device)
+    array = ab.zeros(1000, stream=stream)
+    with ab.trace() as trace:
+        array.numpy()
+    assert trace.operations == []
+
+
+def test_nothing_is_told_outside_the_block(device):
+    stream, array = ab.Stream(device), ready(device)
+    write(array, stream)
+    with ab.trace() as trace:
+        pass
+    write(array, stream)
+    assert trace.operations == []
+
+
+def test_a_trace_may_go_on(device):
+    stream, array = ab.Stream(device), ready(device)
+    trace = ab.trace()
+    for _ in range(2):
+        with trace:
+            write(array, stream)
+        write(array, stream)
+    first, second = trace.operations
+    assert 0 <= first.begin <= first.end <= second.begin
+
+
+def test_the_end_of_the_block_lets_exceptions_through(device):
+    stream, array = ab.Stream(device), ready(device)
+    trace = ab.trace()
+    with pytest.raises(KeyError), trace:
+        write(array, stream)
+        raise KeyError
+    write(array, stream)
+    assert kinds(trace) == ["fill"]
+
+
+def test_nested_traces_have_each_what_is_done_in_them(device):
+    stream, array = ab.Stream(device), ready(device)
+    with ab.trace() as outer:
+        write(array, stream)
+        with ab.trace() as inner:
+            write(array, stream)
+    assert (len(outer.operations), len(inner.operations)) == (2, 1)
+
+
+def test_what_other_threads_do_is_told(device, in_threads):
+    def work(index):
+        stream, array = ab.Stream(device), ready(device)
+        for _ in range(20):
+            ab.fill(array, index, stream=stream)
+
+    with ab.trace() as trace:
+        in_threads(4, work)
+    fills = [operation for operation in trace.operations if operation.kind == "fill"]
+    assert len(fills) == 80
+    assert len({operation.stream for operation in fills}) == 4
+
+
+def test_streams_that_are_dropped_stay_told_apart(device):
+    array = ready(device)
+    with ab.trace() as trace:
+        for _ in range(5):
+            stream = ab.Stream(device)
+            ab.fill(array, 1, stream=stream)
+            stream.synchronize()
+            del stream
+    assert len({operation.stream for operation in trace.operations}) == 5
+
+
+@pytest.mark.parametrize("mode", ["auto", "check", "off"])
+def test_every_mode_of_hazards_is_traced(device, mode):
+    stream, array = ab.Stream(device), ready(device)
+    with ab.hazards(mode), ab.trace() as trace:
+        write(array, stream)
+    assert kinds(trace) == ["fill"]
+
+
+def test_what_is_refused_is_not_told(device):
+    (a, b), array = streams(device), ready(device)
+    with ab.hazards("check"), ab.trace() as trace:
+        write(array, a)
+        with pytest.raises(ab.RaceError):
+            write(array, b)
+        with pytest.raises(ValueError, match="shape"):
+            ab.copy(array, array[2:], stream=b)
+    assert kinds(trace) == ["fill"]
+
+
+# Which wait is for what
+
+
+def test_waits_that_hazards_add_are_marked_and_have_the_line_that_needs_them(device):
+    (a, b), array = streams(device), ready(device)
+    with ab.hazards("auto"), ab.trace() as trace:
+        with ab.testing.Gate(a):
+            write(array, a)
+            ab.fill(array, 2, stream=b)
+            line = here() - 1
+        b.wait_stream(a)
+    first, added, second, wait = trace.operations
+    assert (added.kind, added.added, added.stream, added.line) == ("wait", True, b, line)
+    assert added.source is first
+    assert not wait.added
+    assert second.begin >= added.end >= first.end
+
+
+def test_a_wait_names_the_newest_operation_that_it_is_for(device):
+    (a, b), array, other = streams(device), ready(device), ready(device)
+    with ab.trace() as trace:
+        write(array, a)
+        event = a.record_event()
+        write(other, a)
+        b.wait_event(event)
+        b.wait_stream(a)
+    _, record, second, for_event, for_stream = trace.operations
+    assert for_event.source is record
+    assert for_stream.source is second
+
+
+def test_a_wait_for_what_came_before_the_trace_names_nothing(device):
+    (a, b), array = streams(device), ready(device)
+    with ab.testing.Gate(a):
+        write(array, a)
+        with ab.trace() as trace:
+            b.wait_stream(a)
+    assert only(trace, "wait").source is None
+
+
+# When it was
+
+
+def test_operations_of_a_stream_come_one_after_the_other(device):
+    stream, array = ab.Stream(device), ab.zeros(1 << 16, device=device)
+    with ab.trace() as trace:
+        for value in range(10):
+            ab.fill(array, value, stream=stream)
+    operations = trace.operations
+    assert all(operation.begin <= operation.end for operation in operations)
+    # A GPU's clock tells halves of a microsecond.
+    assert all(a.end <= b.begin + 0.001 for a, b in zip(operations, operations[1:], strict=False))
+
+
+def test_what_is_held_begins_when_it_is_let_go(device):
+    stream, array = ab.Stream(device), ready(device)
+    with ab.trace() as trace:
+        began = time.monotonic()
+        with ab.testing.Gate(stream):
+            ab.fill(array, 1, stream=stream)
+            time.sleep(0.05)
+            opened = time.monotonic()
+    fill = only(trace, "fill")
+    # The clock of a GPU is compared with the host's to some microseconds, the host's by the millisecond here.
+    assert fill.begin >= (opened - began) * 1000 - 1
+
+
+def test_a_wait_lasts_from_when_the_stream_comes_to_it_until_it_may_go_on(device):
+    (a, b), array = streams(device), ready(device)
+    with ab.trace() as trace:
+        with ab.testing.Gate(a):
+            write(array, a)
+            b.wait_stream(a)
+            time.sleep(0.05)
+        read(array, b)
+    fill, wait = only(trace, "fill"), only(trace, "wait")
+    assert wait.end >= fill.end - 0.001
+    assert only(trace, "copy").begin >= wait.end - 0.001
+
+
+def test_a_host_function_lasts_as_long_as_it_takes(device):
+    stream = ab.Stream(device)
+    with ab.trace() as trace:
+        stream.submit(time.sleep, 0.02).result(TIMEOUT)
+    operation = only(trace, "host")
+    assert operation.end - operation.begin >= 19
+    assert operation.name == "sleep"
+
+
+def test_times_are_milliseconds_since_the_trace_began(device):
+    stream, array = ab.Stream(device), ready(device)
+    write(array, stream)
+    began = time.perf_counter()
+    with ab.trace() as trace:
+        write(array, stream)
+        stream.synchronize()
+    operation = only(trace, "fill")
+    assert -0.1 <= operation.begin <= operation.end <= (time.perf_counter() - began) * 1000 + 0.1
+
+
+def test_looking_at_the_operations_waits_for_them(device, in_thread):
+    stream, array = ab.Stream(device), ready(device)
+    with ab.testing.Gate(stream):
+        with ab.trace() as trace:
+            write(array, stream)
+        assert repr(trace) == "<trace of 1 operations>"
+        looking = in_thread(lambda: trace.operations)
+        assert held(looking)
+    assert [operation.kind for operation in looking.result(TIMEOUT)] == ["fill"]
+
+
+def test_work_that_failed_is_told(device, failures_forgotten):
+    stream, array = ab.Stream(device), ready(device)
+    with ab.trace() as trace:
+        write(array, stream)
+        ab.testing.fail(stream)
+        write(array, stream)
+    first, second = (operation for operation in trace.operations if operation.kind == "fill")
+    assert first.begin <= first.end <= second.begin <= second.end
+
+
+# What is made of it
+
+
+def test_streams_that_work_at_the_same_time_overlap(device):
+    a, b = streams(device)
+    meeting = threading.Barrier(2)
+    with ab.trace() as trace:
+        futures = [stream.submit(meeting.wait, TIMEOUT) for stream in (a, b)]
+        for future in futures:
+            future.result(TIMEOUT)
+    share = trace.overlap()[device]
+    assert 0 < share <= 1
+    assert trace.overlap()[device.alias] == share
+
+
+def test_one_stream_overlaps_with_nothing(device):
+    stream, array = ab.Stream(device), ready(device)
+    with ab.trace() as trace:
+        write(array, stream)
+        write(array, stream)
+    assert trace.overlap() == {device: 0.0}
+    with pytest.raises(KeyError):
+        trace.overlap()["no device"]
+
+
+def test_a_trace_prints_its_lanes(device):
+    stream, array = ab.Stream(device, name="uploads"), ready(device)
+    with ab.trace() as trace:
+        write(array, stream)
+    assert "uploads" in str(trace)
+    assert device.alias in str(trace)
+
+
+def test_waits_that_were_added_are_marked_in_the_json(device, tmp_path):
+    (a, b), array = streams(device), ready(device)
+    with ab.hazards("auto"), ab.trace() as trace:
+        with ab.testing.Gate(a):
+            write(array, a)
+            write(array, b)
+        b.wait_stream(a)
+    trace.save(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    waits = [event for event in events if event.get("cat") == "wait" and event["ph"] == "X"]
+    assert [event["args"]["added"] for event in waits] == [True, False]
+
+
+@pytest.mark.parametrize("suffix", ["html", "svg", "json", "pftrace"])
+def test_a_trace_is_saved_by_suffix(device, tmp_path, suffix):
+    if suffix == "pftrace":
+        pytest.importorskip("perfetto", reason="perfetto is not installed")
+    stream, array = ab.Stream(device), ready(device)
+    with ab.trace() as trace:
+        write(array, stream)
+    path = tmp_path / f"trace.{suffix}"
+    trace.save(str(path))
+    assert path.stat().st_size > 0
+
+
+def test_another_suffix_is_an_error(tmp_path):
+    with ab.trace() as trace:
+        pass
+    with pytest.raises(ValueError, match=r"\.html.*\.pftrace"):
+        trace.save(tmp_path / "trace.png")
+
+
+def test_a_trace_of_much_keeps_up(device):
+    stream, array = ab.Stream(device), ready(device, 4)
+    with ab.trace() as trace:
+        for value in range(5000):
+            ab.fill(array, value % 100, stream=stream)
+    assert len(trace.operations) == 5000
+    np.testing.assert_array_equal(array.numpy(), np.full(4, 99))
