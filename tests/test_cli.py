@@ -233,13 +233,6 @@ def test_a_timeline_is_saved_when_the_script_has_ended(script, tmp_path):
     assert [(event["args"]["added"], event["args"]["line"]) for event in waits] == [(True, 9)]
 
 
-@pytest.mark.parametrize("suffix", [".html", ".svg", ".pftrace"])
-def test_a_timeline_has_the_format_of_its_suffix(script, tmp_path, suffix):
-    path = tmp_path / f"out{suffix}"
-    assert anabranch("run", "--hazards", "auto", "--timeline", str(path), script(WORK)).returncode == 0
-    assert path.stat().st_size > 0
-
-
 @pytest.mark.parametrize("path", ["out.png", "missing/out.html"])
 def test_a_timeline_that_cannot_be_saved_is_an_error_before_the_script_runs(script, tmp_path, path):
     result = anabranch("run", "--timeline", path, script("print('ran')"), cwd=tmp_path)

@@ -304,9 +304,9 @@ void Storage::dispose() noexcept {
 void Storage::trace_end() noexcept {
   try {
     const std::vector<Use>& uses = history_.uses();
-    trace_instant(*backend_, {.kind = OperationKind::free,
-                              .stream = uses.empty() ? nullptr : uses.back().stream,
-                              .bytes = bytes_});
+    trace_instant(
+        *backend_,
+        {.kind = OperationKind::free, .stream = uses.empty() ? nullptr : uses.back().stream, .bytes = bytes_});
   } catch (const std::exception&) {
     return;  // no memory for it
   }

@@ -15,8 +15,8 @@ from anabranch._core import finalizing
 
 from anabranch._context cimport Task, TaskState, begin_call, current_state
 from anabranch._core cimport (
-    CStream, ErrandKind, Failure, HazardMode, HostCall, Moment, Notice, OperationKind, Past, Pending, Point, PythonErrand,
-    Record, Ref, as_pending, host_inbox, open_operation, throw_failure, tracing,
+    CStream, ErrandKind, Failure, HazardMode, HostCall, Moment, Notice, OperationKind, Past, Pending, Point,
+    PythonErrand, Record, Ref, as_pending, host_inbox, open_operation, throw_failure, tracing,
 )
 from anabranch._hazard cimport (
     PastOf, Touches, follow_moment, hand_on, note_at, note_operation, observe_record, order, past_of,

@@ -8,7 +8,8 @@ from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uintptr_t
 from libcpp.vector cimport vector
 
-from anabranch._core cimport CStream, Point, Ref, Trace, TracedOperation, nanoseconds, now_nanoseconds, synchronize_point
+from anabranch._core cimport (
+    CStream, Point, Ref, Trace, TracedOperation, nanoseconds, now_nanoseconds, synchronize_point)
 from anabranch._current cimport stream_of_record
 from anabranch._device cimport device_of
 from anabranch._site cimport place_of

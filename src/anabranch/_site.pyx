@@ -66,7 +66,7 @@ cdef tuple place_of(const Site& site):
 
 
 cdef Site _site_of_thread() noexcept with gil:
-    cdef KeptException kept
+    cdef KeptException _kept
     cdef Site nowhere
     try:
         return current_site()

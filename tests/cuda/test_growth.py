@@ -105,7 +105,7 @@ def test_ten_gibibytes_in_pieces_across_threads_leave_nothing(run_measured):
 @pytest.mark.memory
 @pytest.mark.parametrize("wait", ["device.synchronize", "ab.synchronize"])
 def test_of_much_memory_freed_a_device_that_was_synchronized_keeps_little(run_measured, wait):
-    script = f'''
+    script = f"""
         for stream in (None, ab.Stream()):
             for round in range(2):
                 arrays = [ab.zeros(device.total_memory // 8, "uint8", stream=stream) for _ in range(4)]
@@ -115,7 +115,7 @@ def test_of_much_memory_freed_a_device_that_was_synchronized_keeps_little(run_me
                 free = ctypes.c_size_t()
                 ctypes.CDLL("libcuda.so.1").cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(ctypes.c_size_t()))
                 assert free.value > device.total_memory * 3 // 4, free.value
-        '''
+        """
     assert run_measured("import ctypes\n" + dedent(script)) == ""
 
 

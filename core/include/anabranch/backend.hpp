@@ -140,8 +140,8 @@ class Backend {
   virtual std::unique_ptr<Activation> activate() { return nullptr; }
 
   // -- trace --
-  // What the calling thread puts into the stream between the two is measured by the span; with events, unless the device
-  // has a better way.
+  // What the calling thread puts into the stream between the two is measured by the span; with events, unless the
+  // device has a better way.
   virtual Ref<Span> open_span(Stream& stream);
   virtual void close_span(Stream& stream, Span& span);
 

@@ -40,7 +40,7 @@ class Task {
   friend class CpuStream;
   Task* next_ = nullptr;
   Point point_ = 0;
-  Ref<Span> span_;      // null: not traced
+  Ref<Span> span_;  // null: not traced
   std::int64_t ended_ = 0;
   bool counts_ = true;  // false for the waits that precede an operation to keep the legacy stream's order
 };

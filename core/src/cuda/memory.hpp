@@ -40,7 +40,7 @@ class MemoryPool {
 
   CudaBackend& device_;
   CUmemoryPool pool_ = nullptr;
-  cuuint64_t threshold_ = 0;  // what the pool keeps of freed memory for the next allocation
+  cuuint64_t threshold_ = 0;        // what the pool keeps of freed memory for the next allocation
   CUstream allocations_ = nullptr;  // never waits for anything
   CUstream frees_ = nullptr;        // waits for the streams that used what is freed
   std::mutex mutex_;
