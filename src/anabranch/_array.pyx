@@ -14,7 +14,8 @@ from anabranch._core cimport (
     CBackend, CStream, Elements, MemoryKind, StreamOptions, Touch, Use, byte_t, copy_elements,
     host_function_stream, row_major,
 )
-from anabranch._hazard cimport follow_use, note, note_host_access, open_access, order, order_host, uses_before
+from anabranch._hazard cimport (
+    follow_use, note, note_host_access, open_access, order, order_host, order_return, uses_before)
 from anabranch._staging cimport download
 
 from anabranch._errors import ClosedError
@@ -151,8 +152,10 @@ cdef class Array:
     def close(self):
         """Let go of the memory, in stream order: work already enqueued completes.
 
-        Views keep it. Closing again does nothing.
+        Views keep it. Closing again does nothing. Memory of another library goes back to its owner when the work is
+        over; with ``ab.hazards("check")`` a `RaceError` of the kind ``"FREE"`` says if that is not known to be so.
         """
+        order_return(current_state(), self.storage.get())
         self.storage.reset()
 
     def numpy(self):

@@ -184,6 +184,7 @@ cdef extern from "anabranch/memory.hpp" namespace "anabranch" nogil:
         cbool read_only() const
         Site site
         cbool listed
+        cbool unique() const
         void note(CStream&, Point, Access, const ByteRange&) except +translate
         void note(CStream&, Point, Access, const ByteRange&, const Moment*, Site, cbool exact) except +translate
         void forget(const CStream&)

@@ -46,7 +46,7 @@ class RaceError(Error):
     ----------
     kind : str
         ``"RAW"``, ``"WAR"`` or ``"WAW"``, the second access named first; ``"HOST"`` if the host makes one of the two;
-        ``"FREE"`` if the memory is another library's and given back.
+        ``"FREE"`` if memory of another library is returned to its owner, by `Array.close`, while work may use it.
     array : str
         Which memory: its size, and where it was allocated if that is known.
     first, second : object

@@ -3,7 +3,7 @@ from libcpp.vector cimport vector
 
 from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport (
-    Access, CStream, HazardMode, HostAccess, HostTask, Moment, Past, Point, Record, Ref, Site, Touch, Use,
+    Access, CStream, HazardMode, HostAccess, HostTask, Moment, Past, Point, Record, Ref, Site, Storage, Touch, Use,
     open_operation, tracing)
 from anabranch._site cimport current_site
 
@@ -71,6 +71,8 @@ cdef inline int note_at(
 # The host is about to make an access, and blocks until it may; what that has to come after it then knows. Raises
 # RaceError, with `checked`.
 cdef int order_host(TaskState state, Touch touch, bint checked) except -1
+# Another library's memory is about to go back to its owner. Raises RaceError for what is not known to be over with it.
+cdef int order_return(TaskState state, Storage* storage) except -1
 # And has done so.
 cdef int note_host_access(TaskState state, Touch touch) except -1
 # Or does so from now until the access is ended; None where it is not kept track of.
@@ -89,6 +91,7 @@ cdef class Found:
     cdef Ref[CStream] stream    # null: the host
     cdef Site allocated
     cdef bint open              # the first access is one of the host's that has not ended
+    cdef bint returned          # the second is the return of the memory to its owner
     cdef size_t size
     cdef size_t low
     cdef size_t high

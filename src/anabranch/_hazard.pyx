@@ -6,7 +6,8 @@ from libcpp.vector cimport vector
 
 from anabranch._context cimport TaskState, current_state, first_mode, set_first_mode, use_mode
 from anabranch._core cimport (
-    CStream, HazardMode, HostAccess, HostTask, Past, Race, Ref, Site, Touch, Use, synchronize_uses,
+    Access, CStream, HazardMode, HostAccess, HostTask, MemoryKind, Past, Race, Ref, Site, Storage, Touch, Use,
+    synchronize_uses,
 )
 from anabranch._core cimport added_waits as c_added_waits
 from anabranch._site cimport current_site
@@ -99,6 +100,32 @@ cdef int order_host(TaskState state, Touch touch, bint checked) except -1:
     synchronize_uses(uses)
     for i in range(uses.size()):
         follow_use(deref(state.task.core.get()), uses[i])
+    return 0
+
+
+cdef int order_return(TaskState state, Storage* storage) except -1:
+    cdef vector[Use] uses
+    cdef Ref[CStream] host
+    cdef Touch touch
+    cdef Found each
+    cdef size_t i
+    # Views keep the memory; what is ours is freed in order.
+    if state.mode != <int>HazardMode.check or storage == NULL:
+        return 0
+    if storage.kind() != MemoryKind.foreign or not storage.unique():
+        return 0
+    touch.storage = storage
+    touch.low = 0
+    touch.high = storage.bytes()
+    touch.layout = NULL
+    touch.first = 0
+    touch.access = Access.write
+    uses = host_conflicts(deref(state.task.core.get()), touch)
+    found = [_found(uses[i], host, touch, current_site()) for i in range(uses.size())]
+    for each in found:
+        each.returned = True
+    if found:
+        _report(state, found)
     return 0
 
 

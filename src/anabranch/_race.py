@@ -10,7 +10,7 @@ from typing import Any
 from anabranch._errors import RaceError
 from anabranch._site import is_own
 
-kinds = "RAW", "WAW", "WAR", "HOST"
+kinds = "RAW", "WAW", "WAR", "HOST", "FREE"
 
 _Place = tuple[str | None, int | None]
 
@@ -74,15 +74,18 @@ def _fix(first: Side, second: Side, is_open: bool) -> str:
     return f"{_name_of(second.stream, 'second')}.wait_stream({_name_of(first.stream, 'first')})"
 
 
-def error(first: Side, second: Side, memory: tuple[_Place, int, tuple[int, int]], is_open: bool) -> RaceError:
+def error(
+    first: Side, second: Side, memory: tuple[_Place, int, tuple[int, int]], is_open: bool, is_return: bool = False
+) -> RaceError:
     """Return the error for two accesses with no order between them."""
-    kind = _kind(first, second)
+    kind = "FREE" if is_return else _kind(first, second)
     (file, line), size, (low, high) = memory
     made = f", allocated at {os.path.basename(file)}:{line}" if file else ""
     array = f"array of {size} bytes{made}"
     fix = _fix(first, second, is_open)
+    returned = f"returned to their owner at {second.file or '?'}:{second.line or '?'}"
     message = (
-        f"{kind}: bytes {low} to {high} of an {array} are {first}, and then {second}, "
+        f"{kind}: bytes {low} to {high} of an {array} are {first}, and then {second if not is_return else returned}, "
         f"with no order between the two; before the second: {fix}"
     )
     return RaceError(message, kind=kind, array=array, first=first, second=second, fix=fix)

@@ -21,7 +21,7 @@ def report(found, races):
         errors.append(_race.error(
             _side(each.first.site, each.first.stream, each.first.access),
             _side(each.site, each.stream, each.access),
-            (place_of(each.allocated), each.size, (each.low, each.high)), each.open))
+            (place_of(each.allocated), each.size, (each.low, each.high)), each.open, each.returned))
     # An access that both reads and writes is told by the first kind that holds.
     errors.sort(key=lambda error: _race.kinds.index(error.kind))
     if races is None:
