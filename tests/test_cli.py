@@ -218,8 +218,8 @@ WORK = """
     a = ab.zeros(10, stream=s)
     gate = ab.testing.Gate(s)
     ab.fill(a, 1, stream=s)
-    gate.open()
     ab.fill(a, 2, stream=ab.Stream("cpu"))
+    gate.open()
     """
 
 
@@ -230,7 +230,7 @@ def test_a_timeline_is_saved_when_the_script_has_ended(script, tmp_path):
     assert result.stderr == f"<trace of 5 operations> saved to {path}\n"
     events = json.loads(path.read_text())["traceEvents"]
     waits = [event for event in events if event.get("cat") == "wait" and event["ph"] == "X"]
-    assert [(event["args"]["added"], event["args"]["line"]) for event in waits] == [(True, 9)]
+    assert [(event["args"]["added"], event["args"]["line"]) for event in waits] == [(True, 8)]
 
 
 @pytest.mark.parametrize("path", ["out.png", "missing/out.html"])

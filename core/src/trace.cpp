@@ -12,6 +12,7 @@ namespace anabranch {
 namespace {
 
 std::mutex traces_mutex;
+std::atomic<std::uint64_t> numbers{0};
 std::vector<Trace*> traces;
 
 // What this thread is putting into a stream.
@@ -103,6 +104,8 @@ class RecordedSpan final : public Span {
 std::atomic<int> traces_on{0};
 std::atomic<Site (*)()> calling_site{nullptr};
 
+std::atomic<void (*)(std::uint64_t number)> correlate{nullptr};
+
 std::int64_t now_nanoseconds() noexcept {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
       .count();
@@ -154,12 +157,15 @@ void open_operation(Stream& stream) {
   OpenOperation& open = open_here();
   if (open.span) open.stream->backend().close_span(*open.stream, *open.span);  // what it was for did not come about
   open.span = stream.backend().open_span(stream);
+  open.span->number = numbers.fetch_add(1, std::memory_order_relaxed) + 1;
   open.stream = Ref<Stream>::share(&stream);
+  if (const auto tell = correlate.load()) tell(open.span->number);
 }
 
 void close_operation(Stream& stream, TracedOperation operation) {
   OpenOperation open = std::exchange(open_here(), {});
   if (open.stream.get() != &stream) return;  // the trace began in the middle of it
+  if (const auto tell = correlate.load()) tell(0);
   stream.backend().close_span(stream, *open.span);
   operation.closed = stream.issued();
   operation.span = std::move(open.span);

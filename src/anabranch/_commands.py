@@ -176,8 +176,7 @@ def _save(trace: ab.trace, path: Path, process: int) -> None:
         return
     trace.__exit__(None, None, None)
     # Not for ever: the end of a script does not wait for its work either.
-    operations = trace._recording.operations(PATIENCE)
-    save(operations, path)
+    save(trace._so_far(PATIENCE), path)
     print(f"{trace!r} saved to {path}", file=sys.stderr)
 
 

@@ -202,6 +202,7 @@ cdef extern from "anabranch/trace.hpp" namespace "anabranch" nogil:
         wait
     cdef cppclass Span:
         void settle()
+        uint64_t number
         int64_t begin
         int64_t end
     cdef cppclass TracedOperation:
@@ -227,6 +228,9 @@ cdef extern from "anabranch/trace.hpp" namespace "anabranch" nogil:
     cdef cppclass CallingSite "std::atomic<anabranch::Site (*)()>":
         void store(Site (*)() noexcept nogil)
     CallingSite calling_site
+    cdef cppclass Correlate "std::atomic<void (*)(std::uint64_t)>":
+        void store(void (*)(uint64_t) noexcept nogil)
+    Correlate c_correlate "anabranch::correlate"
     int64_t now_nanoseconds()
     cbool tracing()
     void open_operation(CStream&) except +translate

@@ -5,11 +5,11 @@ from time import monotonic
 
 cimport cython
 from cython.operator cimport dereference as deref
-from libc.stdint cimport int64_t, uintptr_t
+from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libcpp.vector cimport vector
 
 from anabranch._core cimport (
-    CStream, Point, Ref, Trace, TracedOperation, nanoseconds, now_nanoseconds, synchronize_point)
+    CStream, Point, Ref, Trace, TracedOperation, c_correlate, nanoseconds, now_nanoseconds, synchronize_point)
 from anabranch._current cimport stream_of_record
 from anabranch._device cimport device_of
 from anabranch._site cimport place_of
@@ -25,6 +25,29 @@ cdef extern from *:
 
 cdef tuple _kinds = ("kernel", "copy", "fill", "alloc", "free", "host", "graph", "record", "wait")
 cdef tuple _with_bytes = ("copy", "fill", "alloc", "free")
+
+
+cdef object _correlated = None
+
+
+cdef void _tell(uint64_t number) noexcept with gil:
+    told = _correlated
+    if told is not None:
+        told(number)
+
+
+cdef void _tell_without_lock(uint64_t number) noexcept nogil:
+    _tell(number)
+
+
+def correlate(function):
+    """Have ``function(number)`` called before a traced operation is enqueued, and ``function(0)`` after; None: not."""
+    global _correlated
+    _correlated = function
+    if function is None:
+        c_correlate.store(NULL)
+    else:
+        c_correlate.store(_tell_without_lock)
 
 
 @cython.final
@@ -47,20 +70,22 @@ cdef class Recording:
     def __len__(self):
         return self.core.get().operations().size()
 
-    def operations(self, double patience=float("inf")):
+    def operations(self, double patience=float("inf"), measure=None):
         """Return what was recorded, once all of it is over, in the order in which it was enqueued.
 
-        After so many seconds what is not over by then is said to end there.
+        After so many seconds what is not over by then is said to end there. `measure` gives, by their numbers, begin
+        and end in nanoseconds of operations that somebody else has measured.
         """
         cdef vector[TracedOperation] traced = self.core.get().operations()
         cdef int64_t began = self.core.get().began()
         cdef size_t i
         _wait_for(traced, patience)
         cdef double now = (now_nanoseconds() - began) * 1e-6 if patience != float("inf") else -1
+        measured = {} if measure is None else measure()
         streams = {}        # by the address of the record: the stream, points and operations, when the last ended
         found = []
         for i in range(traced.size()):
-            found.append(_operation(traced[i], began, streams, now))
+            found.append(_operation(traced[i], began, streams, now, measured))
         return found
 
 
@@ -91,7 +116,7 @@ cdef int _wait_a_little(CStream* stream, Point point, double seconds) except -1:
     return 0
 
 
-cdef object _operation(const TracedOperation& traced, int64_t began, dict streams, double now):
+cdef object _operation(const TracedOperation& traced, int64_t began, dict streams, double now, dict measured):
     cdef CStream* source = traced.source.get()
     kind = _kinds[<int>traced.kind]
     file, line = place_of(traced.site)
@@ -102,8 +127,11 @@ cdef object _operation(const TracedOperation& traced, int64_t began, dict stream
         if entry is None:
             entry = streams[<uintptr_t>traced.stream.get()] = [stream_of_record(traced.stream), [], [], 0.0]
         stream, points, operations, last = entry
-    begin = (traced.span.get().begin - began) * 1e-6 if traced.span.get().begin != 0 else max(last, now)
-    end = max(begin, (traced.span.get().end - began) * 1e-6 if traced.span.get().end != 0 else now)
+    if traced.span.get().number in measured:
+        begin, end = ((nanoseconds - began) * 1e-6 for nanoseconds in measured[traced.span.get().number])
+    else:
+        begin = (traced.span.get().begin - began) * 1e-6 if traced.span.get().begin != 0 else max(last, now)
+        end = max(begin, (traced.span.get().end - began) * 1e-6 if traced.span.get().end != 0 else now)
     waited_for = None
     if source != NULL and <uintptr_t>source in streams:
         _, others, candidates, _ = streams[<uintptr_t>source]

@@ -23,6 +23,7 @@ class Span : public RefCounted {
   // Finds the times out, as far as they can be known by now.
   virtual void settle() {}
 
+  std::uint64_t number = 0;            // of no other; for those who measure in ways of their own
   std::atomic<std::int64_t> begin{0};  // 0: not known
   std::atomic<std::int64_t> end{0};
 };
@@ -69,6 +70,9 @@ inline bool tracing() noexcept { return traces_on.load(std::memory_order_relaxed
 
 // Where the layer above is in its program, on this thread; nowhere until it says how to find out.
 extern std::atomic<Site (*)()> calling_site;
+
+// Told the number of what this thread puts into a stream from now on, and 0 when that is done; null: nobody.
+extern std::atomic<void (*)(std::uint64_t number)> correlate;
 
 // To be called, while `tracing`, around whatever is put into a stream. What this thread puts there between the two is
 // one operation; opened twice, the first is forgotten. Both throw what `Backend::record` does.

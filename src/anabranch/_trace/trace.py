@@ -6,7 +6,9 @@ import os
 from types import TracebackType
 from typing import Self
 
+from anabranch._device import devices
 from anabranch._recording import Recording
+from anabranch._trace.cupti import Activities, activities
 from anabranch._trace.operation import Operation
 from anabranch._trace.overlap import Shares, overlap
 from anabranch._trace.save import save
@@ -18,8 +20,10 @@ class trace:  # noqa: N801
 
     While a trace is on, each operation costs two events more on a GPU, and a few hundred nanoseconds on the CPU. On the
     CPU the times are those at which workers began and ended; on a GPU those of events just before and after, which for
-    an operation of its own in an idle stream includes the few microseconds until the GPU starts on it. The streams
-    that were used stay until the trace goes.
+    an operation of its own in an idle stream includes the few microseconds until the GPU starts on it. Where NVIDIA's
+    package ``cupti-python`` is installed, and nobody else is its subscriber, the GPU's own times of kernels, copies and
+    fills are taken; not of work that was held back when it was enqueued. The streams that were used stay until the trace
+    goes.
 
     Traces may be nested, and be on in several threads at once; each has everything.
 
@@ -33,12 +37,17 @@ class trace:  # noqa: N801
     ['alloc', 'fill', 'fill']
     """
 
-    __slots__ = ("_recording",)
+    __slots__ = ("_activities", "_recording")
 
     def __init__(self) -> None:
         self._recording = Recording()
+        self._activities: Activities | None = None
 
     def __enter__(self) -> Self:
+        if devices("cuda"):
+            self._activities = activities()
+        if self._activities is not None:
+            self._activities.start()
         self._recording.start()
         return self
 
@@ -46,6 +55,8 @@ class trace:  # noqa: N801
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._recording.stop()
+        if self._activities is not None:
+            self._activities.stop()
 
     @property
     def operations(self) -> list[Operation]:
@@ -53,7 +64,11 @@ class trace:  # noqa: N801
 
         Blocks the host until they are over, as `save`, `overlap` and ``print`` do; work that failed is over, too.
         """
-        return self._recording.operations()
+        return self._so_far()
+
+    def _so_far(self, patience: float = float("inf")) -> list[Operation]:
+        # Waits for so many seconds at most; what is not over by then is cut off there.
+        return self._recording.operations(patience, self._activities.times if self._activities is not None else None)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the trace to a file, as its suffix says.
