@@ -22,8 +22,8 @@ class trace:  # noqa: N801
     CPU the times are those at which workers began and ended; on a GPU those of events just before and after, which for
     an operation of its own in an idle stream includes the few microseconds until the GPU starts on it. Where NVIDIA's
     package ``cupti-python`` is installed, and nobody else is its subscriber, the GPU's own times of kernels, copies and
-    fills are taken; not of work that was held back when it was enqueued. The streams that were used stay until the trace
-    goes.
+    fills are taken; not of work that was held back when it was enqueued. The streams that were used stay until the
+    trace goes.
 
     Traces may be nested, and be on in several threads at once; each has everything.
 
