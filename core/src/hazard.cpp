@@ -88,15 +88,13 @@ void Ordering::add(const std::vector<Race>& missing, const HostTask& task) {
 
 void Ordering::note(Stream& stream, Point point, std::span<const Touch> touches, HazardMode mode, Site site,
                     const Moment* made) {
-  const bool tracked = mode != HazardMode::off;
-  Moment& when = newest_moment();
-  if (made) {
-    when = *made;
-  } else if (tracked) {
-    stream.lane().advance(when);
-  }
-  for (const Touch& touch : touches) {
-    touch.storage->note(stream, point, touch, tracked ? &when : nullptr, site, mode == HazardMode::check);
+  Noted operation{stream, point, made, site, mode == HazardMode::check};
+  if (mode == HazardMode::off) {
+    operation.when = nullptr;
+  } else if (!made) {
+    Moment& moment = newest_moment();
+    stream.lane().advance(moment);
+    operation.when = &moment;
   }
   if (tracked) stream.backend().legacy_lanes().note(stream);
 }

@@ -55,7 +55,6 @@ Moment Lane::advance() {
   return {number_, ++count_, clock_};
 }
 
-// Most often the earlier operation was this lane's, and nothing has been learned since.
 void Lane::advance(Moment& moment) {
   std::lock_guard guard(lock_);
   change();
