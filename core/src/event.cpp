@@ -8,19 +8,22 @@
 
 namespace anabranch {
 
-Record Event::last() const {
+Record Event::last(Lane::Version seen) const {
   std::lock_guard guard(lock_);
-  return last_;
+  if (seen == 0 || seen != last_.version) return last_;
+  return {last_.stream, last_.point, last_.marker, {}, seen};
+}
+
+void Event::refuse(const Stream& stream) const {
+  const Capabilities& own = backend_.capabilities();
+  const Capabilities& other = stream.backend().capabilities();
+  throw Error(ErrorKind::device, "an event of " + own.kind + ":" + std::to_string(own.index) +
+                                     " cannot be recorded on a stream of " + other.kind + ":" +
+                                     std::to_string(other.index) + "; create the event with that device");
 }
 
 void Event::record(Stream& stream, const Lane* task) {
-  if (&stream.backend() != &backend_) {
-    const Capabilities& own = backend_.capabilities();
-    const Capabilities& other = stream.backend().capabilities();
-    throw Error(ErrorKind::device, "an event of " + own.kind + ":" + std::to_string(own.index) +
-                                       " cannot be recorded on a stream of " + other.kind + ":" +
-                                       std::to_string(other.index) + "; create the event with that device");
-  }
+  if (&stream.backend() != &backend_) refuse(stream);
   if (task) Ordering(stream, *task).begin();
   Record before;  // let go outside the lock, since that may recycle the stream
   std::lock_guard guard(lock_);
@@ -45,13 +48,11 @@ void Event::record(Stream& stream, const Lane* task) {
   if (last_.stream.get() != &stream) before.stream = std::exchange(last_.stream, Ref<Stream>::share(&stream));
 }
 
-void Event::wait(Stream& stream) const {
+void Event::wait(Stream& stream, const Lane* task) const {
   const Record record = last();
   if (!record.stream) return;
-  stream.backend().wait(stream, *record.stream, record.point, record.marker.get());
-  stream.backend().legacy_lanes().join(stream);
-  stream.lane().follow(record.past);
-  stream.backend().legacy_lanes().note(stream);
+  if (task) Ordering(stream, *task).begin();
+  Ordering::wait(stream, record);
 }
 
 bool Event::query() const {

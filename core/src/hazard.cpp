@@ -43,15 +43,33 @@ void HostAccess::end() {
   task_->lane.follow(lane_.past());
 }
 
-void Ordering::begin() {
-  stream_.lane().follow(task_, stream_.task_seen_);
-  stream_.backend().legacy_lanes().join(stream_);
+void Ordering::wait(Stream& target) {
+  begin();
+  target.backend().legacy_lanes().join(target);
+  const Lane::Version version = target.lane().version();
+  const Past past = version == stream_.target_seen_.load(std::memory_order_acquire) ? Past{} : target.lane().past();
+  stream_.backend().wait(stream_, target, target.backend().record(target));
+  target.backend().legacy_lanes().note(target);
+  follow(stream_, past, version);
+}
+
+void Ordering::wait(Stream& stream, const Record& record) {
+  stream.backend().wait(stream, *record.stream, record.point, record.marker.get());
+  follow(stream, record.past, record.version);
+}
+
+void Ordering::follow(Stream& stream, const Past& past, Lane::Version version) {
+  stream.backend().legacy_lanes().join(stream);
+  if (version == 0 || version != stream.target_seen_.load(std::memory_order_acquire)) {
+    stream.lane().follow(past);
+    stream.target_seen_.store(version, std::memory_order_release);
+  }
+  stream.backend().legacy_lanes().note(stream);
 }
 
 void Ordering::take_back(Stream& stream, Clock before) {
   if (stream.role() == StreamRole::legacy) return;
-  stream.task_seen_.store(0, std::memory_order_relaxed);
-  stream.legacy_seen_.store(0, std::memory_order_relaxed);
+  stream.forget_seen();
   stream.lane().unlearn(std::move(before));
 }
 
@@ -96,7 +114,8 @@ void Ordering::note(Stream& stream, Point point, std::span<const Touch> touches,
     stream.lane().advance(moment);
     operation.when = &moment;
   }
-  if (tracked) stream.backend().legacy_lanes().note(stream);
+  for (const Touch& touch : touches) touch.storage->note(touch, operation);
+  if (operation.when) stream.backend().legacy_lanes().note(stream);
 }
 
 }  // namespace anabranch

@@ -116,8 +116,9 @@ cdef extern from "anabranch/event.hpp" namespace "anabranch" nogil:
         CBackend& backend() const
         const EventOptions& options() const
         Record last() const
+        Record last(uint64_t seen) const
         void record(CStream&, const Lane*) except +translate
-        void wait(CStream&) except +translate
+        void wait(CStream&, const Lane*) except +translate
         cbool query() except +translate
         uintptr_t handle() except +translate
     double elapsed_milliseconds(const Record&, const Record&) except +translate

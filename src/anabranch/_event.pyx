@@ -13,7 +13,7 @@ from anabranch._core cimport (
     CEvent, EventOptions, HazardMode, Record, Ref, elapsed_milliseconds, forked, synchronize_point,
 )
 from anabranch._device cimport as_device
-from anabranch._hazard cimport hand_on, observe_record
+from anabranch._hazard cimport observe_record
 from anabranch._host cimport notification
 from anabranch._current cimport as_stream
 from anabranch._stream cimport Stream
@@ -117,9 +117,7 @@ cdef class Event:
         cdef TaskState state = current_state()
         if state.mode == <int>HazardMode.check:
             self.note_wait()
-        if self.get().last().stream.get() != NULL:
-            hand_on(deref(stream.get()), deref(state.task.core.get()))
-        self.get().wait(deref(stream.get()))
+        self.get().wait(deref(stream.get()), &state.task.core.get().lane)
         return 0
 
     @property

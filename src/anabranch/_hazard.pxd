@@ -3,7 +3,7 @@ from libcpp.vector cimport vector
 
 from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport (
-    Access, CStream, HazardMode, HostAccess, HostTask, Moment, Past, Point, Record, Ref, Site, Touch, Use)
+    Access, CStream, HazardMode, HostAccess, HostTask, Moment, Past, Point, Record, Ref, Site, Touch, Use, translate)
 
 
 cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
@@ -23,7 +23,7 @@ cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
         Past past
     Sight look(CStream&, const HostTask&) except +
     void observe_sight(HostTask&, const Sight&) except +
-    void follow(CStream&, const Past&) except +
+    void wait_for_stream(CStream&, CStream& target, const HostTask&) except +translate
     void follow_use(HostTask&, const Use&) except +
     void follow_use(CStream&, const Use&) except +
 

@@ -13,7 +13,7 @@ from anabranch._core cimport (
 )
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._event cimport Event
-from anabranch._hazard cimport Sight, follow, hand_on, note_operation, observe, past_of, past_within, sight_of
+from anabranch._hazard cimport Sight, observe, past_within, sight_of, wait_for_stream
 from anabranch._host cimport notification, submit_call
 
 from anabranch._device import devices
@@ -287,11 +287,7 @@ cdef class Stream:
         cdef CStream* target = (<Stream>other).get()
         cdef Past past
         if stream != target:
-            hand_on(deref(stream), deref(current_state().task.core.get()))
-            past = past_of(deref(target))
-            self.device.backend.wait(deref(stream), deref(target), (<Stream>other).now(target))
-            note_operation(deref(target))
-            follow(deref(stream), past)
+            wait_for_stream(deref(stream), deref(target), deref(current_state().task.core.get()))
 
     def submit(self, fn, /, *args, reads=(), writes=(), **kwargs):
         """Call a host function in stream order: after what was enqueued before, and before what is enqueued after.

@@ -84,11 +84,8 @@ inline void observe_sight(HostTask& task, const Sight& sight) {
 }
 // An operation that touches nothing was put into the stream.
 inline void note_operation(Stream& stream) { stream.backend().legacy_lanes().note(stream); }
-// The stream waits for that.
-inline void follow(Stream& stream, const Past& past) {
-  stream.backend().legacy_lanes().join(stream);
-  stream.lane().follow(past);
-  stream.backend().legacy_lanes().note(stream);
+inline void wait_for_stream(Stream& stream, Stream& target, const HostTask& task) {
+  Ordering(stream, task.lane).wait(target);
 }
 // What the task knows is known to what the stream does from now on.
 inline void hand_on(Stream& stream, const HostTask& task) { Ordering(stream, task.lane).begin(); }

@@ -48,12 +48,13 @@ class Event final : public RefCounted {
   Backend& backend() const noexcept { return backend_; }
   const EventOptions& options() const noexcept { return options_; }
 
-  // The last record, or an empty one.
-  Record last() const;
+  // The last record, or an empty one. Its past is left out if its version is `seen`.
+  Record last(Lane::Version seen = 0) const;
   // Throws Error(device) if the stream is another device's. By a task, which then is kept track of, or null.
   void record(Stream& stream, const Lane* task = nullptr);
   // The stream's later work waits for the last record; nothing if there is none. The stream may be on another device.
-  void wait(Stream& stream) const;
+  // By a task, likewise.
+  void wait(Stream& stream, const Lane* task = nullptr) const;
   // Throws AsyncError if the work failed.
   bool query() const;
   // What identifies the last record to the driver, or the first one if there is none yet; the address of this where the
@@ -61,6 +62,8 @@ class Event final : public RefCounted {
   std::uintptr_t handle();
 
  private:
+  [[noreturn]] void refuse(const Stream& stream) const;
+
   Backend& backend_;
   EventOptions options_;
   mutable SpinLock lock_;

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "anabranch/backend.hpp"
 #include "anabranch/history.hpp"
 #include "anabranch/memory.hpp"
 
@@ -61,7 +62,10 @@ class Ordering {
  public:
   Ordering(Stream& stream, const Lane& task) : stream_(stream), task_(task) {}
 
-  void begin();
+  void begin() {
+    stream_.lane().follow(task_, stream_.task_seen_);
+    stream_.backend().legacy_lanes().join(stream_);
+  }
   // Takes back what `begin` told the stream, whose clock it was before: nothing is enqueued after all. The legacy
   // stream keeps what it knows, since whoever looks at it sees the blocking streams, too.
   static void take_back(Stream& stream, Clock before);
@@ -78,8 +82,14 @@ class Ordering {
   // `made`: the moment that the operation already has; else it gets one.
   static void note(Stream& stream, Point point, std::span<const Touch> touches, HazardMode mode, Site site,
                    const Moment* made = nullptr);
+  // What is put into the stream from now on starts after everything in another by now, or after a record.
+  void wait(Stream& target);
+  static void wait(Stream& stream, const Record& record);
 
  private:
+  // `version`: of the lane whose past it is; 0: not known.
+  static void follow(Stream& stream, const Past& past, Lane::Version version);
+
   Stream& stream_;
   const Lane& task_;
 };
