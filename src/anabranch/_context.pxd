@@ -29,6 +29,8 @@ cdef class TaskState:
 
 
 cdef TaskState current_state()
+# Where the context has none of its own, which then is made: from the one found, if that is this thread's.
+cdef TaskState new_state(TaskState found)
 # The stream made current for a device, or None.
 cdef object stream_in(TaskState state, int ordinal)
 

@@ -13,21 +13,30 @@ import threading
 
 cimport cython
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF
 
 from libc.stdint cimport uint64_t
 
 from anabranch._core cimport HazardMode, HostTask, Moment, Past, Ref, first_device
 
+cdef extern from *:
+    """
+    // A new reference to what a variable that has a default holds.
+    static PyObject* value_of(PyObject* variable) {
+      PyObject* value = nullptr;
+      PyContextVar_Get(variable, nullptr, &value);
+      return value;
+    }
+    """
+    object value_of(PyObject* variable)
+
 cdef extern from "Python.h":
-    int PyContextVar_Get(object var, PyObject* default, PyObject** value) except -1
     object PyContextVar_Set(object var, object value)
     int PyContextVar_Reset(object var, object token) noexcept
     void PyErr_Clear()
     ctypedef struct PyThreadState:
         PyObject* context
+        uint64_t id
     PyThreadState* PyThreadState_Get()
-    uint64_t PyThreadState_GetID(PyThreadState* state)
 
 cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
     Ref[HostTask] make_task()
@@ -72,17 +81,21 @@ cdef int _mode_of_environment() except -1:
 
 
 cdef TaskState current_state():
-    cdef PyObject* found = NULL
-    cdef PyThreadState* thread = PyThreadState_Get()
-    PyContextVar_Get(_variable, NULL, &found)
-    cdef object state = <object>found
-    Py_DECREF(state)
+    cdef TaskState state = <TaskState>value_of(<PyObject*>_variable)
+    if state is not None and _is_own(state, PyThreadState_Get()):
+        return state
+    return new_state(state)
+
+
+cdef inline bint _is_own(TaskState state, PyThreadState* thread) noexcept:
     # No other thread of the interpreter has or had this number.
-    if state is not None and (<TaskState>state).thread == PyThreadState_GetID(thread):
-        if (<TaskState>state).task.context == thread.context:
-            return <TaskState>state
-        return _state_of_new_context(<TaskState>state)
-    return _first_state()
+    return state.thread == thread.id and state.task.context == thread.context
+
+
+cdef TaskState new_state(TaskState found):
+    if found is None or found.thread != PyThreadState_Get().id:
+        return _first_state()
+    return _state_of_new_context(found)
 
 
 cdef Task _new_task():
@@ -106,7 +119,7 @@ cdef TaskState _new_state(TaskState like, int device, int ordinal, object stream
 
 cdef TaskState _first_state():
     cdef TaskState state = TaskState.__new__(TaskState)
-    state.thread = PyThreadState_GetID(PyThreadState_Get())
+    state.thread = PyThreadState_Get().id
     state.task = _new_task()
     state.mode = first_mode()
     state.device = first_device()
