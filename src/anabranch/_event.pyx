@@ -10,7 +10,7 @@ from anabranch import _await
 from anabranch cimport _core
 from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport (
-    CEvent, EventOptions, HazardMode, Record, Ref, elapsed_milliseconds, forked, synchronize_point,
+    CEvent, EventOptions, HazardMode, Record, Ref, elapsed_milliseconds, synchronize_point,
 )
 from anabranch._device cimport as_device
 from anabranch._hazard cimport observe_record
@@ -82,11 +82,10 @@ cdef class Event:
         _core.check_fork()
         self.core = make_event(deref(self.device.backend), options)
 
-    cdef CEvent* get(self) except NULL:
+    cdef CEvent* refuse(self) except NULL:
         if self._closed:
             raise ClosedError(f"{self!r} is closed")
-        if forked():
-            _core.check_fork()
+        _core.check_fork()
         return self.core.get()
 
     cdef int record_on(self, Stream stream) except -1:
@@ -177,13 +176,14 @@ cdef class Event:
         KernelError
             If the work before it failed.
         """
-        cdef Record record = self.get().last()
+        cdef TaskState state = current_state()
+        cdef Record record = self.get().last(state.task.core.get().observed)
         if record.stream.get() == NULL:
             return True
         if not self.device.backend.query(deref(record.stream.get()), record.point, record.marker.get()):
             return False
         self.waited = True
-        observe_record(record)
+        observe_record(state, record)
         return True
 
     def synchronize(self):
@@ -200,7 +200,7 @@ cdef class Event:
         if record.stream.get() != NULL:
             synchronize_point(record.stream.get(), record.point, record.marker.get())
             self.waited = True
-            observe_record(record)
+            observe_record(current_state(), record)
 
     def __await__(self):
         """Wait, without blocking the event loop, until the last record, as of this call, is complete."""
@@ -219,8 +219,9 @@ cdef class Event:
         cdef Record last = _timed(end, "end")
         synchronize_point(first.stream.get(), first.point, first.marker.get())
         synchronize_point(last.stream.get(), last.point, last.marker.get())
-        observe_record(first)
-        observe_record(last)
+        cdef TaskState state = current_state()
+        observe_record(state, first)
+        observe_record(state, last)
         return elapsed_milliseconds(first, last)
 
     def __repr__(self):

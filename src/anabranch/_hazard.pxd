@@ -1,7 +1,7 @@
 from libc.stdint cimport uint64_t
 from libcpp.vector cimport vector
 
-from anabranch._context cimport TaskState, current_state
+from anabranch._context cimport TaskState
 from anabranch._core cimport (
     Access, CStream, HazardMode, HostAccess, HostTask, Moment, Past, Point, Record, Ref, Site, Touch, Use, translate)
 
@@ -93,25 +93,24 @@ cdef class Found:
     cdef size_t high
 
 
-# What is in a stream by now, if that is news to the current task.
-cdef inline Sight sight_of(CStream* stream) except *:
-    return look(stream[0], current_state().task.core.get()[0])
+# What is in a stream by now, if that is news to the task.
+cdef inline Sight sight_of(TaskState state, CStream* stream) except *:
+    return look(stream[0], state.task.core.get()[0])
 
-# The current task has found that to be over.
-cdef inline int observe(const Sight& sight) except -1:
+# The task has found that to be over.
+cdef inline int observe(TaskState state, const Sight& sight) except -1:
     if sight.version != 0:
-        observe_sight(current_state().task.core.get()[0], sight)
+        observe_sight(state.task.core.get()[0], sight)
     return 0
 
-cdef inline int observe_record(const Record& record) except -1:
-    cdef TaskState state = current_state()
+cdef inline int observe_record(TaskState state, const Record& record) except -1:
     if record.version == 0 or record.version != state.task.core.get().observed:
         state.task.core.get().lane.follow(record.past)
         state.task.core.get().observed = record.version
     return 0
 
-cdef inline int observe_stream(CStream* stream) except -1:
-    return observe(sight_of(stream))
+cdef inline int observe_stream(TaskState state, CStream* stream) except -1:
+    return observe(state, sight_of(state, stream))
 
 
 cdef class PastOf:

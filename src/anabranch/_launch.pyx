@@ -303,6 +303,7 @@ cdef int _launch_indices(
     cdef DeviceBase where = None
     cdef Stream target = None
     cdef LaunchShape shape = _shape_of(dim)
+    cdef TaskState state = current_state()
     if stream is not None:
         target = as_stream(stream, None)
         where = target.device
@@ -348,7 +349,7 @@ cdef int _launch_indices(
         touches[touched] = array.touch(access_of(kernel.access_codes[i]))
         touched += 1
     if target is None:
-        target = current_stream_of(-1 if where is None else where.ordinal)
+        target = current_stream_of(state, -1 if where is None else where.ordinal)
     packed.key[1] = target.device.ordinal
     cdef CStream* queue = target.get()
     cdef Ref[CKernel] fresh
@@ -359,7 +360,6 @@ cdef int _launch_indices(
         queue = target.get()
     if shape.size() == 0:
         return 0
-    cdef TaskState state = current_state()
     order(state, queue, touches, touched)
     cdef Point point = target.device.backend.launch(
         deref(queue), deref(compiled), shape, Slots(packed.slots, packed.slot_count))

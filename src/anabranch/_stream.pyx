@@ -7,7 +7,7 @@ from libcpp.vector cimport vector
 from anabranch import _await
 
 from anabranch cimport _core
-from anabranch._context cimport current_state, enter_stream, leave_scope, use_stream
+from anabranch._context cimport TaskState, current_state, enter_stream, leave_scope, use_stream
 from anabranch._core cimport (
     CBackend, CStream, Past, Record, Ref, StreamOptions, StreamRole, forked, synchronize_point,
 )
@@ -204,7 +204,8 @@ cdef class Stream:
             If the work failed.
         """
         cdef CStream* stream = self.get()
-        cdef Sight sight = sight_of(stream)
+        cdef TaskState state = current_state()
+        cdef Sight sight = sight_of(state, stream)
         cdef vector[Record] records
         cdef size_t i
         if stream.role() != StreamRole.legacy:
@@ -215,7 +216,7 @@ cdef class Stream:
             for i in range(records.size()):
                 if not records[i].stream.get().backend().query(deref(records[i].stream.get()), records[i].point):
                     return False
-        observe(sight)
+        observe(state, sight)
         return True
 
     def synchronize(self):
@@ -230,14 +231,15 @@ cdef class Stream:
         """
         cdef CStream* stream = self.get()
         cdef CBackend* backend = self.device.backend
-        cdef Sight sight = sight_of(stream)
+        cdef TaskState state = current_state()
+        cdef Sight sight = sight_of(state, stream)
         cdef vector[Record] records
         cdef size_t i
         if stream.role() == StreamRole.legacy or not backend.query(deref(stream), backend.newest(deref(stream))):
             records = self.device.backend.frontier(deref(stream))
             for i in range(records.size()):
                 synchronize_point(records[i].stream.get(), records[i].point)
-        observe(sight)
+        observe(state, sight)
 
     def __await__(self):
         """Wait, without blocking the event loop, until everything enqueued by now is complete."""
@@ -285,7 +287,6 @@ cdef class Stream:
             raise TypeError(f"other is a Stream, not {type(other).__name__}")
         cdef CStream* stream = self.get()
         cdef CStream* target = (<Stream>other).get()
-        cdef Past past
         if stream != target:
             wait_for_stream(deref(stream), deref(target), deref(current_state().task.core.get()))
 
