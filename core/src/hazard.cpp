@@ -9,6 +9,7 @@ namespace anabranch {
 namespace {
 
 std::atomic<std::uint64_t> added{0};
+std::atomic<bool> checking{false};
 
 // The moment of the newest operation that this thread has noted, to be made use of again.
 Moment& newest_moment() noexcept {
@@ -17,6 +18,10 @@ Moment& newest_moment() noexcept {
 }
 
 }  // namespace
+
+bool checks_begun() noexcept { return checking.load(std::memory_order_relaxed); }
+
+void begin_checks() noexcept { checking.store(true, std::memory_order_relaxed); }
 
 std::uint64_t added_waits() noexcept { return added.load(std::memory_order_relaxed); }
 

@@ -16,7 +16,7 @@ from cpython.object cimport PyObject
 
 from libc.stdint cimport uint64_t
 
-from anabranch._core cimport HazardMode, HostTask, Moment, Past, Ref, first_device
+from anabranch._core cimport HazardMode, HostTask, Moment, Past, Ref, begin_checks, first_device
 
 cdef extern from *:
     """
@@ -63,6 +63,8 @@ cdef int _first_mode = -1
 
 cdef int set_first_mode(int mode) except -1:
     global _first_mode
+    if mode == <int>HazardMode.check:
+        begin_checks()
     _first_mode = mode
     return 0
 
@@ -260,6 +262,7 @@ cdef int use_stream(int device, object stream) except -1:
 cdef int use_mode(int mode, object races) except -1:
     # Under "auto" a thread that knows less than it could costs waits for what is over, which are none.
     if mode == <int>HazardMode.check:
+        begin_checks()
         _listen_for_threads()
     cdef TaskState before = current_state()
     cdef TaskState state = _new_state(before, before.device, before.ordinal, before.stream, before.rest)

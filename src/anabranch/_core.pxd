@@ -205,6 +205,8 @@ cdef extern from "anabranch/hazard.hpp" namespace "anabranch" nogil:
     cdef cppclass HostAccess:
         void end() except +translate
     uint64_t added_waits()
+    cbool checks_begun()
+    void begin_checks()
 
 cdef extern from "<chrono>" namespace "std::chrono" nogil:
     cdef cppclass nanoseconds:

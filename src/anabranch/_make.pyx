@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t
 from anabranch._array cimport Array
 from anabranch._context cimport current_state
 from anabranch._core cimport (
-    CStream, HazardMode, Layout, MemoryKind, Storage, discard_reference, max_dimensions, row_major)
+    CStream, HazardMode, Layout, MemoryKind, Storage, checks_begun, discard_reference, max_dimensions, row_major)
 from anabranch._device cimport DeviceBase
 from anabranch._dtype cimport ElementType, dtype_code
 from anabranch._hazard cimport current_site
@@ -47,7 +47,7 @@ cdef Array new_array(DeviceBase device, const Layout& layout, ElementType dtype,
     if stream is not None:
         target = stream.get()
     array.storage = Storage.allocate(deref(device.backend), target, layout.size() * layout.itemsize, kind)
-    if current_state().mode == <int>HazardMode.check:
+    if checks_begun() and current_state().mode == <int>HazardMode.check:
         array.storage.get().site = current_site()
     array._device = device
     array.layout = layout

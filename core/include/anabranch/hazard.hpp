@@ -94,6 +94,10 @@ class Ordering {
   const Lane& task_;
 };
 
+// Whether some task looks for races, or has: until then nobody asks where anything was done.
+bool checks_begun() noexcept;
+void begin_checks() noexcept;
+
 // How many waits were added in this process so far.
 std::uint64_t added_waits() noexcept;
 
