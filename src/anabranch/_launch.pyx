@@ -189,8 +189,7 @@ def _where(kernel, position):
     return f"kernel {kernel.name!r}, parameter {kernel.parameters[position].name!r}"
 
 
-cdef LaunchShape _shape_of(object dim) except *:
-    cdef LaunchShape shape
+cdef inline int _read_shape(object dim, LaunchShape* shape) except -1:
     cdef int overflow = 0
     cdef long long one
     if type(dim) is int:
@@ -198,7 +197,11 @@ cdef LaunchShape _shape_of(object dim) except *:
         if overflow == 0 and 0 <= one < most_indices:
             shape.ndim = 1
             shape.dims[0] = one
-            return shape
+            return 0
+    return _read_dimensions(dim, shape)
+
+
+cdef int _read_dimensions(object dim, LaunchShape* shape) except -1:
     cdef tuple sizes = dim if isinstance(dim, tuple) else (dim,)
     cdef int d
     if not 1 <= len(sizes) <= 4:
@@ -216,7 +219,7 @@ cdef LaunchShape _shape_of(object dim) except *:
         if total >= most_indices:
             raise ValueError(f"dim {dim!r} is too large: a launch has fewer than 2**62 indices")
         shape.dims[d] = size
-    return shape
+    return 0
 
 
 cdef Ref[CKernel] _compile(KernelBase kernel, Packed* packed, DeviceBase device) except *:
@@ -302,7 +305,8 @@ cdef int _launch_indices(
     cdef Array array
     cdef DeviceBase where = None
     cdef Stream target = None
-    cdef LaunchShape shape = _shape_of(dim)
+    cdef LaunchShape shape
+    _read_shape(dim, &shape)
     cdef TaskState state = current_state()
     if stream is not None:
         target = as_stream(stream, None)
