@@ -21,6 +21,7 @@ cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
         Sight()
         uint64_t version
         Past past
+    # What is in a stream by now, if that is news to the task.
     Sight look(CStream&, const HostTask&) except +
     void observe_sight(HostTask&, const Sight&) except +
     void wait_for_stream(CStream&, CStream& target, const HostTask&) except +translate
@@ -93,10 +94,6 @@ cdef class Found:
     cdef size_t high
 
 
-# What is in a stream by now, if that is news to the task.
-cdef inline Sight sight_of(TaskState state, CStream* stream) except *:
-    return look(stream[0], state.task.core.get()[0])
-
 # The task has found that to be over.
 cdef inline int observe(TaskState state, const Sight& sight) except -1:
     if sight.version != 0:
@@ -110,7 +107,7 @@ cdef inline int observe_record(TaskState state, const Record& record) except -1:
     return 0
 
 cdef inline int observe_stream(TaskState state, CStream* stream) except -1:
-    return observe(state, sight_of(state, stream))
+    return observe(state, look(stream[0], state.task.core.get()[0]))
 
 
 cdef class PastOf:

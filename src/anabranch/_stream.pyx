@@ -13,7 +13,7 @@ from anabranch._core cimport (
 )
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._event cimport Event
-from anabranch._hazard cimport Sight, observe, past_within, sight_of, wait_for_stream
+from anabranch._hazard cimport Sight, look, observe, past_within, wait_for_stream
 from anabranch._host cimport notification, submit_call
 
 from anabranch._device import devices
@@ -205,7 +205,7 @@ cdef class Stream:
         """
         cdef CStream* stream = self.get()
         cdef TaskState state = current_state()
-        cdef Sight sight = sight_of(state, stream)
+        cdef Sight sight = look(deref(stream), deref(state.task.core.get()))
         cdef vector[Record] records
         cdef size_t i
         if stream.role() != StreamRole.legacy:
@@ -232,7 +232,7 @@ cdef class Stream:
         cdef CStream* stream = self.get()
         cdef CBackend* backend = self.device.backend
         cdef TaskState state = current_state()
-        cdef Sight sight = sight_of(state, stream)
+        cdef Sight sight = look(deref(stream), deref(state.task.core.get()))
         cdef vector[Record] records
         cdef size_t i
         if stream.role() == StreamRole.legacy or not backend.query(deref(stream), backend.newest(deref(stream))):
