@@ -12,9 +12,11 @@ std::atomic<std::uint64_t> added{0};
 std::atomic<bool> checking{false};
 
 // The moment of the newest operation that this thread has noted, to be made use of again.
-Moment& newest_moment() noexcept {
+thread_local Moment* newest_moment = nullptr;
+
+Moment* make_newest_moment() noexcept {
   thread_local Moment moment;
-  return moment;
+  return newest_moment = &moment;
 }
 
 }  // namespace
@@ -115,9 +117,9 @@ void Ordering::note(Stream& stream, Point point, std::span<const Touch> touches,
   if (mode == HazardMode::off) {
     operation.when = nullptr;
   } else if (!made) {
-    Moment& moment = newest_moment();
-    stream.lane().advance(moment);
-    operation.when = &moment;
+    Moment* const moment = newest_moment ? newest_moment : make_newest_moment();
+    stream.lane().advance(*moment);
+    operation.when = moment;
   }
   for (const Touch& touch : touches) touch.storage->note(touch, operation);
   if (operation.when) stream.backend().legacy_lanes().note(stream);
