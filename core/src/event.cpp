@@ -8,10 +8,9 @@
 
 namespace anabranch {
 
-Record Event::last(Lane::Version seen) const {
+Record Event::last() const {
   std::lock_guard guard(lock_);
-  if (seen == 0 || seen != last_.version) return last_;
-  return {last_.stream, last_.point, last_.marker, {}, seen};
+  return last_;
 }
 
 void Event::refuse(const Stream& stream) const {
@@ -55,9 +54,12 @@ void Event::wait(Stream& stream, const Lane* task) const {
   Ordering::wait(stream, record);
 }
 
-bool Event::query() const {
-  const Record record = last();
-  return !record.stream || backend_.query(*record.stream, record.point, record.marker.get());
+bool Event::query(HostTask* task) const {
+  std::lock_guard guard(lock_);
+  if (!last_.stream) return true;
+  if (!backend_.query(*last_.stream, last_.point, last_.marker.get())) return false;
+  if (task) task->observe(last_.past, last_.version);
+  return true;
 }
 
 std::uintptr_t Event::handle() {

@@ -35,8 +35,30 @@ cdef extern from "Python.h":
     void PyErr_Clear()
     ctypedef struct PyThreadState:
         PyObject* context
+        uint64_t context_ver    # changes when another context becomes this thread's
         uint64_t id
     PyThreadState* PyThreadState_Get()
+
+cdef extern from *:
+    """
+    // The task that this thread was in last, and when: by the numbers of the thread and of the change of its context.
+    static thread_local struct {
+      std::uint64_t thread, change;
+      anabranch::HostTask* task;
+    } latest;
+    static anabranch::HostTask* known_task(std::uint64_t thread, std::uint64_t change) {
+      return latest.thread == thread && latest.change == change ? latest.task : nullptr;
+    }
+    static anabranch::HostTask* know_task(
+        std::uint64_t thread, std::uint64_t change, anabranch::Ref<anabranch::HostTask> task) {
+      static thread_local anabranch::Ref<anabranch::HostTask> kept;
+      latest = {thread, change, task.get()};
+      kept = std::move(task);
+      return latest.task;
+    }
+    """
+    HostTask* known_task(uint64_t thread, uint64_t change)
+    HostTask* know_task(uint64_t thread, uint64_t change, Ref[HostTask] task)
 
 cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
     Ref[HostTask] make_task()
@@ -98,6 +120,18 @@ cdef TaskState new_state(TaskState found):
     if found is None or found.thread != PyThreadState_Get().id:
         return _first_state()
     return _state_of_new_context(found)
+
+
+cdef HostTask* current_task() except NULL:
+    cdef PyThreadState* thread = PyThreadState_Get()
+    cdef HostTask* task = known_task(thread.id, thread.context_ver)
+    return task if task != NULL else find_task()
+
+
+cdef HostTask* find_task() except NULL:
+    cdef TaskState state = current_state()
+    cdef PyThreadState* thread = PyThreadState_Get()
+    return know_task(thread.id, thread.context_ver, state.task.core)
 
 
 cdef Task _new_task():

@@ -289,4 +289,4 @@ cdef int _transfer_now(Array dst, int64_t to, Array src, int64_t start, int64_t 
         upload(copier, dst.elements(to), src.elements(start), count)
     far.storage.get().forget(deref(copier))
     note(state, queue, queue.issued(), touches, 2)
-    return observe_stream(state, queue)
+    return observe_stream(queue)

@@ -116,10 +116,9 @@ cdef extern from "anabranch/event.hpp" namespace "anabranch" nogil:
         CBackend& backend() const
         const EventOptions& options() const
         Record last() const
-        Record last(uint64_t seen) const
         void record(CStream&, const Lane*) except +translate
         void wait(CStream&, const Lane*) except +translate
-        cbool query() except +translate
+        cbool query(HostTask*) except +translate
         uintptr_t handle() except +translate
     double elapsed_milliseconds(const Record&, const Record&) except +translate
 
@@ -202,6 +201,7 @@ cdef extern from "anabranch/hazard.hpp" namespace "anabranch" nogil:
         uint64_t observed
         cbool precedes(const Use&) const
         cbool has_open(const Use&) const
+        void observe(const Past&, uint64_t version) except +
     cdef cppclass HostAccess:
         void end() except +translate
     uint64_t added_waits()

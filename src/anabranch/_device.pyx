@@ -5,7 +5,7 @@ from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from anabranch cimport _core
-from anabranch._context cimport TaskState, current_state, enter_device, leave_scope
+from anabranch._context cimport current_state, current_task, enter_device, leave_scope
 from anabranch._core cimport CBackend, CStream, Point, Ref, find_device, synchronize_point, translate
 from anabranch._hazard cimport Sight, look, observe
 
@@ -72,15 +72,14 @@ cdef class DeviceBase:
         cdef vector[Ref[CStream]] streams = self.backend.streams()
         cdef vector[Point] points
         cdef vector[Sight] sights
-        cdef TaskState state = current_state()
         cdef size_t i
         for i in range(streams.size()):
-            sights.push_back(look(deref(streams[i].get()), deref(state.task.core.get())))
+            sights.push_back(look(deref(streams[i].get()), deref(current_task())))
             points.push_back(self.backend.newest(deref(streams[i].get())))
         for i in range(streams.size()):
             synchronize_point(streams[i].get(), points[i])
         for i in range(streams.size()):
-            observe(state, sights[i])
+            observe(sights[i])
 
     def __enter__(self):
         enter_device(self, self.ordinal)

@@ -8,9 +8,9 @@ from cython.operator cimport dereference as deref
 from anabranch import _await
 
 from anabranch cimport _core
-from anabranch._context cimport TaskState, current_state
+from anabranch._context cimport current_state, current_task
 from anabranch._core cimport (
-    CEvent, EventOptions, HazardMode, Record, Ref, elapsed_milliseconds, synchronize_point,
+    CEvent, EventOptions, HazardMode, Record, Ref, checks_begun, elapsed_milliseconds, synchronize_point,
 )
 from anabranch._device cimport as_device
 from anabranch._hazard cimport observe_record
@@ -89,10 +89,9 @@ cdef class Event:
         return self.core.get()
 
     cdef int record_on(self, Stream stream) except -1:
-        cdef TaskState state = current_state()
-        if state.mode == <int>HazardMode.check:
+        if checks_begun() and current_state().mode == <int>HazardMode.check:
             self.note_record(stream)
-        self.get().record(deref(stream.get()), &state.task.core.get().lane)
+        self.get().record(deref(stream.get()), &current_task().lane)
         return 0
 
     cdef int note_record(self, Stream stream) except -1:
@@ -113,10 +112,9 @@ cdef class Event:
         return 0
 
     cdef int wait_on(self, Stream stream) except -1:
-        cdef TaskState state = current_state()
-        if state.mode == <int>HazardMode.check:
+        if checks_begun() and current_state().mode == <int>HazardMode.check:
             self.note_wait()
-        self.get().wait(deref(stream.get()), &state.task.core.get().lane)
+        self.get().wait(deref(stream.get()), &current_task().lane)
         return 0
 
     @property
@@ -176,14 +174,9 @@ cdef class Event:
         KernelError
             If the work before it failed.
         """
-        cdef TaskState state = current_state()
-        cdef Record record = self.get().last(state.task.core.get().observed)
-        if record.stream.get() == NULL:
-            return True
-        if not self.device.backend.query(deref(record.stream.get()), record.point, record.marker.get()):
+        if not self.get().query(current_task()):
             return False
         self.waited = True
-        observe_record(state, record)
         return True
 
     def synchronize(self):
@@ -200,7 +193,7 @@ cdef class Event:
         if record.stream.get() != NULL:
             synchronize_point(record.stream.get(), record.point, record.marker.get())
             self.waited = True
-            observe_record(current_state(), record)
+            observe_record(record)
 
     def __await__(self):
         """Wait, without blocking the event loop, until the last record, as of this call, is complete."""
@@ -219,9 +212,8 @@ cdef class Event:
         cdef Record last = _timed(end, "end")
         synchronize_point(first.stream.get(), first.point, first.marker.get())
         synchronize_point(last.stream.get(), last.point, last.marker.get())
-        cdef TaskState state = current_state()
-        observe_record(state, first)
-        observe_record(state, last)
+        observe_record(first)
+        observe_record(last)
         return elapsed_milliseconds(first, last)
 
     def __repr__(self):

@@ -1,7 +1,7 @@
 from libc.stdint cimport uint64_t
 from libcpp.vector cimport vector
 
-from anabranch._context cimport TaskState
+from anabranch._context cimport TaskState, current_task
 from anabranch._core cimport (
     Access, CStream, HazardMode, HostAccess, HostTask, Moment, Past, Point, Record, Ref, Site, Touch, Use, translate)
 
@@ -23,7 +23,6 @@ cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
         Past past
     # What is in a stream by now, if that is news to the task.
     Sight look(CStream&, const HostTask&) except +
-    void observe_sight(HostTask&, const Sight&) except +
     void wait_for_stream(CStream&, CStream& target, const HostTask&) except +translate
     void follow_use(HostTask&, const Use&) except +
     void follow_use(CStream&, const Use&) except +
@@ -94,20 +93,18 @@ cdef class Found:
     cdef size_t high
 
 
-# The task has found that to be over.
-cdef inline int observe(TaskState state, const Sight& sight) except -1:
+# The current task has found that to be over.
+cdef inline int observe(const Sight& sight) except -1:
     if sight.version != 0:
-        observe_sight(state.task.core.get()[0], sight)
+        current_task().observe(sight.past, sight.version)
     return 0
 
-cdef inline int observe_record(TaskState state, const Record& record) except -1:
-    if record.version == 0 or record.version != state.task.core.get().observed:
-        state.task.core.get().lane.follow(record.past)
-        state.task.core.get().observed = record.version
+cdef inline int observe_record(const Record& record) except -1:
+    current_task().observe(record.past, record.version)
     return 0
 
-cdef inline int observe_stream(TaskState state, CStream* stream) except -1:
-    return observe(state, look(stream[0], state.task.core.get()[0]))
+cdef inline int observe_stream(CStream* stream) except -1:
+    return observe(look(stream[0], current_task()[0]))
 
 
 cdef class PastOf:

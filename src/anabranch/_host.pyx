@@ -208,7 +208,7 @@ cdef class Notification:
         cdef CStream* stream = self.record.stream.get()
         if not stream.backend().query(deref(stream), self.record.point, self.record.marker.get()):
             return False
-        observe_record(current_state(), self.record)
+        observe_record(self.record)
         return True
 
     def subscribe(self, callback):

@@ -7,7 +7,7 @@ from libcpp.vector cimport vector
 from anabranch import _await
 
 from anabranch cimport _core
-from anabranch._context cimport TaskState, current_state, enter_stream, leave_scope, use_stream
+from anabranch._context cimport current_task, enter_stream, leave_scope, use_stream
 from anabranch._core cimport (
     CBackend, CStream, Past, Record, Ref, StreamOptions, StreamRole, forked, synchronize_point,
 )
@@ -204,8 +204,7 @@ cdef class Stream:
             If the work failed.
         """
         cdef CStream* stream = self.get()
-        cdef TaskState state = current_state()
-        cdef Sight sight = look(deref(stream), deref(state.task.core.get()))
+        cdef Sight sight = look(deref(stream), deref(current_task()))
         cdef vector[Record] records
         cdef size_t i
         if stream.role() != StreamRole.legacy:
@@ -216,7 +215,7 @@ cdef class Stream:
             for i in range(records.size()):
                 if not records[i].stream.get().backend().query(deref(records[i].stream.get()), records[i].point):
                     return False
-        observe(state, sight)
+        observe(sight)
         return True
 
     def synchronize(self):
@@ -231,15 +230,14 @@ cdef class Stream:
         """
         cdef CStream* stream = self.get()
         cdef CBackend* backend = self.device.backend
-        cdef TaskState state = current_state()
-        cdef Sight sight = look(deref(stream), deref(state.task.core.get()))
+        cdef Sight sight = look(deref(stream), deref(current_task()))
         cdef vector[Record] records
         cdef size_t i
         if stream.role() == StreamRole.legacy or not backend.query(deref(stream), backend.newest(deref(stream))):
             records = self.device.backend.frontier(deref(stream))
             for i in range(records.size()):
                 synchronize_point(records[i].stream.get(), records[i].point)
-        observe(state, sight)
+        observe(sight)
 
     def __await__(self):
         """Wait, without blocking the event loop, until everything enqueued by now is complete."""
@@ -288,7 +286,7 @@ cdef class Stream:
         cdef CStream* stream = self.get()
         cdef CStream* target = (<Stream>other).get()
         if stream != target:
-            wait_for_stream(deref(stream), deref(target), deref(current_state().task.core.get()))
+            wait_for_stream(deref(stream), deref(target), deref(current_task()))
 
     def submit(self, fn, /, *args, reads=(), writes=(), **kwargs):
         """Call a host function in stream order: after what was enqueued before, and before what is enqueued after.

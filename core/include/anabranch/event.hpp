@@ -9,6 +9,8 @@
 
 namespace anabranch {
 
+struct HostTask;
+
 // What a backend keeps of one record of an event, where the stream and the point do not say enough. Made by
 // `Backend::record` and understood by that backend alone.
 class Marker : public RefCounted {
@@ -48,15 +50,15 @@ class Event final : public RefCounted {
   Backend& backend() const noexcept { return backend_; }
   const EventOptions& options() const noexcept { return options_; }
 
-  // The last record, or an empty one. Its past is left out if its version is `seen`.
-  Record last(Lane::Version seen = 0) const;
+  // The last record, or an empty one.
+  Record last() const;
   // Throws Error(device) if the stream is another device's. By a task, which then is kept track of, or null.
   void record(Stream& stream, const Lane* task = nullptr);
   // The stream's later work waits for the last record; nothing if there is none. The stream may be on another device.
   // By a task, likewise.
   void wait(Stream& stream, const Lane* task = nullptr) const;
-  // Throws AsyncError if the work failed.
-  bool query() const;
+  // Whether the last record is complete, which a task, or null, then has observed. Throws AsyncError if the work failed.
+  bool query(HostTask* task = nullptr) const;
   // What identifies the last record to the driver, or the first one if there is none yet; the address of this where the
   // driver knows of no events. May change with a record, and is good for as long as this is there.
   std::uintptr_t handle();

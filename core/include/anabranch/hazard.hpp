@@ -35,6 +35,12 @@ struct HostTask final : RefCounted {
   // Whether that comes after the function, which then cannot wait for it.
   bool precedes(const Use& use) const noexcept;
   bool has_open(const Use& use) const noexcept;
+  // It has found that to be over, which is a lane's of a version; 0: not known of which.
+  void observe(const Past& past, Lane::Version version) {
+    if (version != 0 && version == observed) return;
+    lane.follow(past);
+    observed = version;
+  }
 };
 
 // An access of a host task that lasts.
