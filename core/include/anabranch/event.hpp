@@ -57,7 +57,8 @@ class Event final : public RefCounted {
   // The stream's later work waits for the last record; nothing if there is none. The stream may be on another device.
   // By a task, likewise.
   void wait(Stream& stream, const Lane* task = nullptr) const;
-  // Whether the last record is complete, which a task, or null, then has observed. Throws AsyncError if the work failed.
+  // Whether the last record is complete, which a task, or null, then has observed. Throws AsyncError if the work
+  // failed.
   bool query(HostTask* task = nullptr) const;
   // What identifies the last record to the driver, or the first one if there is none yet; the address of this where the
   // driver knows of no events. May change with a record, and is good for as long as this is there.

@@ -116,9 +116,11 @@ class History {
     if (use.access != touch.access || use.where.bytes() != ByteRange{touch.low, touch.high} || !use.where.whole()) {
       return false;
     }
-    if (!operation.when || !use.when.alike(*operation.when)) return false;
+    const Moment none;
+    const Moment& when = operation.when ? *operation.when : none;
+    if (!use.when.alike(when)) return false;
     use.point = std::max(use.point, operation.point);
-    use.when.count = operation.when->count;
+    use.when.count = when.count;
     use.allocates = false;
     use.site = operation.site;
     return true;
