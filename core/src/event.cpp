@@ -13,14 +13,16 @@ Record Event::last() const {
   return last_;
 }
 
+void Event::refuse(const Stream& stream) const {
+  const Capabilities& own = backend_.capabilities();
+  const Capabilities& other = stream.backend().capabilities();
+  throw Error(ErrorKind::device, "an event of " + own.kind + ":" + std::to_string(own.index) +
+                                     " cannot be recorded on a stream of " + other.kind + ":" +
+                                     std::to_string(other.index) + "; create the event with that device");
+}
+
 void Event::record(Stream& stream, const Lane* task) {
-  if (&stream.backend() != &backend_) {
-    const Capabilities& own = backend_.capabilities();
-    const Capabilities& other = stream.backend().capabilities();
-    throw Error(ErrorKind::device, "an event of " + own.kind + ":" + std::to_string(own.index) +
-                                       " cannot be recorded on a stream of " + other.kind + ":" +
-                                       std::to_string(other.index) + "; create the event with that device");
-  }
+  if (&stream.backend() != &backend_) refuse(stream);
   if (task) Ordering(stream, *task).begin();
   Record before;  // let go outside the lock, since that may recycle the stream
   std::lock_guard guard(lock_);
@@ -49,18 +51,19 @@ void Event::record(Stream& stream, const Lane* task) {
   }
 }
 
-void Event::wait(Stream& stream) const {
+void Event::wait(Stream& stream, const Lane* task) const {
   const Record record = last();
   if (!record.stream) return;
-  enqueue_wait(stream, *record.stream, record.point, record.marker.get(), false);
-  stream.backend().legacy_lanes().join(stream);
-  stream.lane().follow(record.past);
-  stream.backend().legacy_lanes().note(stream);
+  if (task) Ordering(stream, *task).begin();
+  Ordering::wait(stream, record);
 }
 
-bool Event::query() const {
-  const Record record = last();
-  return !record.stream || backend_.query(*record.stream, record.point, record.marker.get());
+bool Event::query(HostTask* task) const {
+  std::lock_guard guard(lock_);
+  if (!last_.stream) return true;
+  if (!backend_.query(*last_.stream, last_.point, last_.marker.get())) return false;
+  if (task) task->observe(last_.past, last_.version);
+  return true;
 }
 
 std::uintptr_t Event::handle() {

@@ -9,14 +9,21 @@ namespace anabranch {
 namespace {
 
 std::atomic<std::uint64_t> added{0};
+std::atomic<bool> checking{false};
 
 // The moment of the newest operation that this thread has noted, to be made use of again.
-Moment& newest_moment() noexcept {
+thread_local Moment* newest_moment = nullptr;
+
+Moment* make_newest_moment() noexcept {
   thread_local Moment moment;
-  return moment;
+  return newest_moment = &moment;
 }
 
 }  // namespace
+
+bool checks_begun() noexcept { return checking.load(std::memory_order_relaxed); }
+
+void begin_checks() noexcept { checking.store(true, std::memory_order_relaxed); }
 
 std::uint64_t added_waits() noexcept { return added.load(std::memory_order_relaxed); }
 
@@ -43,15 +50,33 @@ void HostAccess::end() {
   task_->lane.follow(lane_.past());
 }
 
-void Ordering::begin() {
-  stream_.lane().follow(task_, stream_.task_seen_);
-  stream_.backend().legacy_lanes().join(stream_);
+void Ordering::wait(Stream& target) {
+  begin();
+  target.backend().legacy_lanes().join(target);
+  const Lane::Version version = target.lane().version();
+  const Past past = version == stream_.target_seen_.load(std::memory_order_acquire) ? Past{} : target.lane().past();
+  enqueue_wait(stream_, target, target.backend().record(target), nullptr, false);
+  target.backend().legacy_lanes().note(target);
+  follow(stream_, past, version);
+}
+
+void Ordering::wait(Stream& stream, const Record& record) {
+  enqueue_wait(stream, *record.stream, record.point, record.marker.get(), false);
+  follow(stream, record.past, record.version);
+}
+
+void Ordering::follow(Stream& stream, const Past& past, Lane::Version version) {
+  stream.backend().legacy_lanes().join(stream);
+  if (version == 0 || version != stream.target_seen_.load(std::memory_order_acquire)) {
+    stream.lane().follow(past);
+    stream.target_seen_.store(version, std::memory_order_release);
+  }
+  stream.backend().legacy_lanes().note(stream);
 }
 
 void Ordering::take_back(Stream& stream, Clock before) {
   if (stream.role() == StreamRole::legacy) return;
-  stream.task_seen_.store(0, std::memory_order_relaxed);
-  stream.legacy_seen_.store(0, std::memory_order_relaxed);
+  stream.forget_seen();
   stream.lane().unlearn(std::move(before));
 }
 
@@ -88,17 +113,16 @@ void Ordering::add(const std::vector<Race>& missing, const HostTask& task) {
 
 void Ordering::note(Stream& stream, Point point, std::span<const Touch> touches, HazardMode mode, Site site,
                     const Moment* made) {
-  const bool tracked = mode != HazardMode::off;
-  Moment& when = newest_moment();
-  if (made) {
-    when = *made;
-  } else if (tracked) {
-    stream.lane().advance(when);
+  Noted operation{stream, point, made, site, mode == HazardMode::check};
+  if (mode == HazardMode::off) {
+    operation.when = nullptr;
+  } else if (!made) {
+    Moment* const moment = newest_moment ? newest_moment : make_newest_moment();
+    stream.lane().advance(*moment);
+    operation.when = moment;
   }
-  for (const Touch& touch : touches) {
-    touch.storage->note(stream, point, touch, tracked ? &when : nullptr, site, mode == HazardMode::check);
-  }
-  if (tracked) stream.backend().legacy_lanes().note(stream);
+  for (const Touch& touch : touches) touch.storage->note(touch, operation);
+  if (operation.when) stream.backend().legacy_lanes().note(stream);
 }
 
 }  // namespace anabranch

@@ -38,8 +38,8 @@ bool Footprint::overlaps(const Footprint& other) const noexcept {
 }
 
 bool Footprint::contains(const Footprint& other) const noexcept {
-  if (other.bytes_.low < bytes_.low || other.bytes_.high > bytes_.high) return other.bytes_.low == other.bytes_.high;
-  if (!elements_) return true;
+  if (!bytes_.contains(other.bytes_)) return false;
+  if (!elements_ || other.bytes_.low == other.bytes_.high) return true;
   // Of equal layouts within each other's range, both begin at the same byte.
   return other.elements_ && equal(elements_->layout, other.elements_->layout);
 }
@@ -75,6 +75,27 @@ bool History::note(const Lane* lane, Use use) {
   uses_.erase(std::remove_if(place + 1, uses_.end(), replaces), uses_.end());
   *place = std::move(use);
   return false;
+}
+
+bool History::renew(const Touch& touch, const Noted& operation) {
+  const ByteRange bytes{touch.low, touch.high};
+  Point newest = operation.point;
+  const auto replaces = [&](const Use& other) {
+    if ((!writes(touch.access) && writes(other.access)) || !bytes.contains(other.where.bytes())) return false;
+    newest = std::max(newest, other.point);  // as above
+    return true;
+  };
+  auto place = uses_.begin();
+  while (place != uses_.end() && !replaces(*place)) ++place;
+  if (place == uses_.end()) return false;
+  if (uses_.end() - place > 1) uses_.erase(std::remove_if(place + 1, uses_.end(), replaces), uses_.end());
+  place->point = newest;
+  place->access = touch.access;
+  place->allocates = false;
+  place->where = bytes;
+  place->site = operation.site;
+  place->when = operation.when ? *operation.when : Moment{};
+  return true;
 }
 
 }  // namespace anabranch

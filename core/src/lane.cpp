@@ -55,7 +55,6 @@ Moment Lane::advance() {
   return {number_, ++count_, clock_};
 }
 
-// Most often the earlier operation was this lane's, and nothing has been learned since.
 void Lane::advance(Moment& moment) {
   std::lock_guard guard(lock_);
   change();
@@ -88,11 +87,14 @@ void Lane::unlearn(Clock before) {
 }
 
 void Lane::restart() {
-  Ref<LaneNumber> before = LaneNumber::take();
+  // With no moment of it remembered, the number would be given away and could come right back.
+  Ref<LaneNumber> other = number_->unique() ? nullptr : LaneNumber::take();
   std::lock_guard guard(lock_);
-  number_->last = count_;
-  std::swap(before, number_);
-  count_ = number_->first;
+  if (other) {
+    number_->last = count_;
+    std::swap(other, number_);
+    count_ = number_->first;
+  }
   clock_ = Clock();
   version_.store(next_version(), std::memory_order_release);
 }

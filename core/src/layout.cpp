@@ -102,12 +102,6 @@ void fill_run(std::int64_t itemsize, std::byte* dst, std::int64_t stride, const 
 
 }  // namespace
 
-std::int64_t Layout::size() const noexcept {
-  std::int64_t size = 1;
-  for (int d = 0; d < ndim; ++d) size *= shape[d];
-  return size;
-}
-
 bool Layout::contiguous() const noexcept {
   if (size() == 0) return true;
   std::int64_t expected = itemsize;
@@ -116,16 +110,6 @@ bool Layout::contiguous() const noexcept {
     expected *= shape[d];
   }
   return true;
-}
-
-void Layout::extent(std::int64_t& low, std::int64_t& high) const noexcept {
-  low = high = 0;
-  if (size() == 0) return;
-  for (int d = 0; d < ndim; ++d) {
-    const std::int64_t reach = (shape[d] - 1) * strides[d];
-    (reach < 0 ? low : high) += reach;
-  }
-  high += itemsize;
 }
 
 Layout Layout::merged() const noexcept {

@@ -57,8 +57,7 @@ void LegacyLanes::leave(Stream& stream) noexcept {
       gone_.learn(past.lane, past.count);
     }
   }
-  stream.task_seen_.store(0, std::memory_order_relaxed);
-  stream.legacy_seen_.store(0, std::memory_order_relaxed);
+  stream.forget_seen();
   stream.lane().restart();
 }
 

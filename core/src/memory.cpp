@@ -165,26 +165,27 @@ Ref<Storage> Storage::adopt(Backend& backend, void* pointer, std::size_t bytes, 
   return storage;
 }
 
-// Whether the only use is such an access of the same bytes by the same stream, which then is brought up to date.
-bool Storage::note_again(Stream& stream, Point point, const Touch& touch, const Moment* when, Site site) {
-  std::lock_guard guard(lock_);
-  if (history_.uses().size() != 1) return false;
-  Use& use = history_.uses()[0];
-  if (use.stream.get() != &stream || use.access != touch.access || touch.layout || !use.where.whole() ||
-      use.where.bytes() != ByteRange{touch.low, touch.high}) {
-    return false;
-  }
-  use.point = std::max(use.point, point);
-  use.allocates = false;
-  use.site = site;
-  if (!when) {
-    use.when = {};
-    return true;
-  }
-  use.when.count = when->count;
-  if (!(use.when.lane == when->lane)) use.when.lane = when->lane;
-  if (!use.when.clock.same(when->clock)) use.when.clock = when->clock;
+bool Storage::note_own(const Touch& touch, const Noted& operation) {
+  const std::lock_guard guard(lock_, std::adopt_lock);
+  if (touch.layout || !only(operation.stream)) return false;
+  if (history_.renew(touch, operation)) return true;
+  std::vector<Use>& uses = history_.uses();
+  if (uses.size() >= few_uses) return false;
+  uses.push_back({Ref<Stream>::share(&operation.stream),
+                  operation.point,
+                  touch.access,
+                  false,
+                  operation.when ? *operation.when : Moment{},
+                  {touch.low, touch.high},
+                  operation.site});
+  sole_.store(&operation.stream, std::memory_order_release);
   return true;
+}
+
+void Storage::note_anew(const Touch& touch, const Noted& operation) {
+  if (note_own(touch, operation)) return;
+  note(operation.stream, operation.point, touch.access, touch.footprint(), operation.when, operation.site,
+       operation.exact);
 }
 
 void Storage::note(Stream& stream, Point point, Access access, const Footprint& where, const Moment* when, Site site,

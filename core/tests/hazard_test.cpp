@@ -2,6 +2,7 @@
 #include "anabranch/hazard.hpp"
 
 #include <deque>
+#include <random>
 
 #include "anabranch/backend.hpp"
 #include "anabranch/event.hpp"
@@ -207,6 +208,63 @@ TEST(records_of_events_keep_what_came_before) {
   event.wait(*b);
   CHECK(program.access(*b, x, Access::read).empty());
   CHECK_EQUAL(program.access(*b, y, Access::read).size(), std::size_t{1});
+}
+
+TEST(what_one_stream_notes_in_place_is_what_it_notes_in_general) {
+  std::mt19937 random(1);
+  const auto below = [&random](std::size_t end) {
+    return std::uniform_int_distribution<std::size_t>(0, end - 1)(random);
+  };
+  for (int round = 0; round < 200; ++round) {
+    const auto a = stream(device());
+    const auto x = block();
+    const Lane other;
+    History in_place;
+    History general;
+    Moment when;
+    for (Point point = 1; point < 40; ++point) {
+      if (below(8) == 0) a->lane().follow(stream(device())->lane().past());
+      a->lane().advance(when);
+      const std::size_t low = below(4);
+      const Touch touch{x.get(), low, low + below(5 - low), nullptr, 0, static_cast<Access>(1 + below(3))};
+      const Noted operation{*a, point, &when, {}, false};
+      const Use use{a, point, touch.access, false, when, touch.footprint()};
+      if (!in_place.repeat(touch, operation) && !in_place.renew(touch, operation)) in_place.note(&a->lane(), use);
+      general.note(&a->lane(), use);
+      for (const Access access : {Access::read, Access::write}) {
+        const std::size_t first = below(4);
+        const Footprint where{first, first + 1};
+        const std::vector<Use> found = in_place.conflicts(other, nullptr, access, where);
+        const std::vector<Use> wanted = general.conflicts(other, nullptr, access, where);
+        CHECK_EQUAL(found.size(), wanted.size());
+        for (std::size_t i = 0; i < found.size(); ++i) {
+          CHECK_EQUAL(found[i].point, wanted[i].point);
+          CHECK_EQUAL(found[i].when.count, wanted[i].when.count);
+          CHECK(found[i].access == wanted[i].access && found[i].where.bytes() == wanted[i].where.bytes());
+        }
+      }
+    }
+  }
+}
+
+TEST(who_waits_again_learns_what_is_new) {
+  Program program;
+  const auto a = stream(device());
+  const auto b = stream(device());
+  const auto x = block();
+  const Gate gate(*a);
+  for (int i = 0; i < 3; ++i) {
+    program.access(*a, x, Access::write);
+    for (int again = 0; again < 2; ++again) Ordering(*b, program.task->lane).wait(*a);
+    CHECK(program.access(*b, x, Access::read).empty());
+    CHECK_EQUAL(program.access(*a, x, Access::write).size(), std::size_t{1});
+  }
+  // Refused after all, it has to be told again.
+  const Clock before = b->lane().past().clock;
+  Ordering(*b, program.task->lane).wait(*a);
+  Ordering::take_back(*b, before);
+  Ordering(*b, program.task->lane).wait(*a);
+  CHECK(program.access(*b, x, Access::read).empty());
 }
 
 }  // namespace

@@ -194,11 +194,12 @@ TEST(a_number_taken_over_tells_nothing_of_the_new_lane) {
     for (int i = 0; i < 10; ++i) before->advance();
     reader.follow(before->past());
     const std::uint32_t number = before->past().lane;
-    if (ends) {
-      before.reset();
-    } else {
+    if (!ends) {
       before->restart();
+      CHECK_EQUAL(before->past().lane, number);  // nobody remembers a moment of it
+      CHECK(!reader.follows(before->advance()));
     }
+    before.reset();
     std::vector<std::unique_ptr<Lane>> lanes;
     do {
       lanes.push_back(std::make_unique<Lane>());

@@ -1,7 +1,7 @@
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t
 
-from anabranch._core cimport ByteRange, Elements, Layout, Point, Ref, Site, Storage, Touch
+from anabranch._core cimport ByteRange, Elements, Layout, Point, Ref, Site, Storage, Touch, byte_t
 from anabranch._core cimport Access as MemoryAccess
 from anabranch._core cimport CStream, forked
 from anabranch._device cimport DeviceBase
@@ -24,7 +24,21 @@ cdef class Array:
 
     cdef int refuse(self) except -1
     # Where `offset` elements into the flattened array are.
-    cdef Elements elements(self, int64_t offset) noexcept
+    cdef inline Elements elements(self, int64_t offset) noexcept:
+        cdef Elements elements
+        elements.pointer = <byte_t*>self.data
+        if self.contiguous:
+            # In one dimension, which says the same in less.
+            elements.layout.ndim = 1
+            elements.layout.itemsize = self.layout.itemsize
+            elements.layout.shape[0] = self.layout.size()
+            elements.layout.strides[0] = self.layout.itemsize
+        else:
+            elements.layout = self.layout
+        elements.offset = offset
+        elements.home = self._device.backend
+        return elements
+
     # What an operation that accesses the elements touches.
     cdef inline Touch touch(self, MemoryAccess access) noexcept:
         cdef Touch touch
@@ -66,4 +80,10 @@ cdef class Array:
 
 
 # The array for an argument called `name`. Raises TypeError with a hint, ClosedError.
-cdef Array as_array(object array, str name)
+cdef inline Array as_array(object array, str name):
+    if type(array) is not Array:
+        refuse_array(array, name)
+    (<Array>array).check()
+    return <Array>array
+
+cdef int refuse_array(object array, str name) except -1

@@ -44,21 +44,6 @@ cdef class Array:
         _core.check_fork()
         return 0
 
-    cdef Elements elements(self, int64_t offset) noexcept:
-        cdef Elements elements
-        elements.pointer = <byte_t*>self.data
-        if self.contiguous:
-            # In one dimension, which says the same in less.
-            elements.layout.ndim = 1
-            elements.layout.itemsize = self.layout.itemsize
-            elements.layout.shape[0] = self.layout.size()
-            elements.layout.strides[0] = self.layout.itemsize
-        else:
-            elements.layout = self.layout
-        elements.offset = offset
-        elements.home = self._device.backend
-        return elements
-
     cdef int synchronize(self, MemoryAccess access) except -1:
         cdef TaskState state = current_state()
         order_host(state, self.touch(access), False)
@@ -155,7 +140,7 @@ cdef class Array:
         Views keep it. Closing again does nothing. Memory of another library goes back to its owner when the work is
         over; with ``ab.hazards("check")`` a `RaceError` of the kind ``"FREE"`` says if that is not known to be so.
         """
-        order_return(current_state(), self.storage.get())
+        order_return(self.storage.get())
         self.storage.reset()
 
     def numpy(self):
@@ -389,10 +374,7 @@ cdef int _keep(Array view, int64_t size, int64_t stride) except -1:
     return 0
 
 
-cdef Array as_array(object array, str name):
-    if type(array) is not Array:
-        shares = hasattr(array, "__array_interface__") or hasattr(array, "__dlpack__")
-        hint = "; wrap it with anabranch.asarray" if shares else ""
-        raise TypeError(f"{name} is an Array, not {type(array).__name__}{hint}")
-    (<Array>array).check()
-    return <Array>array
+cdef int refuse_array(object array, str name) except -1:
+    shares = hasattr(array, "__array_interface__") or hasattr(array, "__dlpack__")
+    hint = "; wrap it with anabranch.asarray" if shares else ""
+    raise TypeError(f"{name} is an Array, not {type(array).__name__}{hint}")

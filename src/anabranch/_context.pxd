@@ -29,6 +29,11 @@ cdef class TaskState:
 
 
 cdef TaskState current_state()
+# The current task alone, which costs less to find. Lives at least until this thread asks again.
+cdef HostTask* current_task() except NULL
+cdef HostTask* find_task() except NULL
+# Where the context has none of its own, which then is made: from the one found, if that is this thread's.
+cdef TaskState new_state(TaskState found)
 # The stream made current for a device, or None.
 cdef object stream_in(TaskState state, int ordinal)
 

@@ -13,21 +13,52 @@ import threading
 
 cimport cython
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF
 
 from libc.stdint cimport uint64_t
 
-from anabranch._core cimport HazardMode, HostTask, Moment, Past, Ref, first_device
+from anabranch._core cimport HazardMode, HostTask, Moment, Past, Ref, begin_checks, first_device
+
+cdef extern from *:
+    """
+    // A new reference to what a variable that has a default holds.
+    static PyObject* value_of(PyObject* variable) {
+      PyObject* value = nullptr;
+      PyContextVar_Get(variable, nullptr, &value);
+      return value;
+    }
+    """
+    object value_of(PyObject* variable)
 
 cdef extern from "Python.h":
-    int PyContextVar_Get(object var, PyObject* default, PyObject** value) except -1
     object PyContextVar_Set(object var, object value)
     int PyContextVar_Reset(object var, object token) noexcept
     void PyErr_Clear()
     ctypedef struct PyThreadState:
         PyObject* context
+        uint64_t context_ver    # changes when another context becomes this thread's
+        uint64_t id
     PyThreadState* PyThreadState_Get()
-    uint64_t PyThreadState_GetID(PyThreadState* state)
+
+cdef extern from *:
+    """
+    // The task that this thread was in last, and when: by the numbers of the thread and of the change of its context.
+    static thread_local struct {
+      std::uint64_t thread, change;
+      anabranch::HostTask* task;
+    } latest;
+    static anabranch::HostTask* known_task(std::uint64_t thread, std::uint64_t change) {
+      return latest.thread == thread && latest.change == change ? latest.task : nullptr;
+    }
+    static anabranch::HostTask* know_task(
+        std::uint64_t thread, std::uint64_t change, anabranch::Ref<anabranch::HostTask> task) {
+      static thread_local anabranch::Ref<anabranch::HostTask> kept;
+      latest = {thread, change, task.get()};
+      kept = std::move(task);
+      return latest.task;
+    }
+    """
+    HostTask* known_task(uint64_t thread, uint64_t change)
+    HostTask* know_task(uint64_t thread, uint64_t change, Ref[HostTask] task)
 
 cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
     Ref[HostTask] make_task()
@@ -54,6 +85,8 @@ cdef int _first_mode = -1
 
 cdef int set_first_mode(int mode) except -1:
     global _first_mode
+    if mode == <int>HazardMode.check:
+        begin_checks()
     _first_mode = mode
     return 0
 
@@ -72,17 +105,33 @@ cdef int _mode_of_environment() except -1:
 
 
 cdef TaskState current_state():
-    cdef PyObject* found = NULL
-    cdef PyThreadState* thread = PyThreadState_Get()
-    PyContextVar_Get(_variable, NULL, &found)
-    cdef object state = <object>found
-    Py_DECREF(state)
+    cdef TaskState state = <TaskState>value_of(<PyObject*>_variable)
+    if state is not None and _is_own(state, PyThreadState_Get()):
+        return state
+    return new_state(state)
+
+
+cdef inline bint _is_own(TaskState state, PyThreadState* thread) noexcept:
     # No other thread of the interpreter has or had this number.
-    if state is not None and (<TaskState>state).thread == PyThreadState_GetID(thread):
-        if (<TaskState>state).task.context == thread.context:
-            return <TaskState>state
-        return _state_of_new_context(<TaskState>state)
-    return _first_state()
+    return state.thread == thread.id and state.task.context == thread.context
+
+
+cdef TaskState new_state(TaskState found):
+    if found is None or found.thread != PyThreadState_Get().id:
+        return _first_state()
+    return _state_of_new_context(found)
+
+
+cdef HostTask* current_task() except NULL:
+    cdef PyThreadState* thread = PyThreadState_Get()
+    cdef HostTask* task = known_task(thread.id, thread.context_ver)
+    return task if task != NULL else find_task()
+
+
+cdef HostTask* find_task() except NULL:
+    cdef TaskState state = current_state()
+    cdef PyThreadState* thread = PyThreadState_Get()
+    return know_task(thread.id, thread.context_ver, state.task.core)
 
 
 cdef Task _new_task():
@@ -106,7 +155,7 @@ cdef TaskState _new_state(TaskState like, int device, int ordinal, object stream
 
 cdef TaskState _first_state():
     cdef TaskState state = TaskState.__new__(TaskState)
-    state.thread = PyThreadState_GetID(PyThreadState_Get())
+    state.thread = PyThreadState_Get().id
     state.task = _new_task()
     state.mode = first_mode()
     state.device = first_device()
@@ -247,6 +296,7 @@ cdef int use_stream(int device, object stream) except -1:
 cdef int use_mode(int mode, object races) except -1:
     # Under "auto" a thread that knows less than it could costs waits for what is over, which are none.
     if mode == <int>HazardMode.check:
+        begin_checks()
         _listen_for_threads()
     cdef TaskState before = current_state()
     cdef TaskState state = _new_state(before, before.device, before.ordinal, before.stream, before.rest)

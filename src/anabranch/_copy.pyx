@@ -60,7 +60,7 @@ cdef int enqueue_copy(
     return 0
 
 
-cdef Touch _touch(Array array, MemoryAccess access, int64_t offset, int64_t count) noexcept:
+cdef inline Touch _touch(Array array, MemoryAccess access, int64_t offset, int64_t count) noexcept:
     # Of a part of an array the elements that it has; where those are strided, all of its elements.
     cdef Touch touch = array.touch(access)
     if array.contiguous:
@@ -78,13 +78,17 @@ cdef bint _same_shape(Array a, Array b) noexcept:
     return ndim == b.layout.ndim and memcmp(a.layout.shape, b.layout.shape, ndim * sizeof(int64_t)) == 0
 
 
-cdef int64_t _position(object value, str name) except -1:
+cdef inline int64_t _position(object value, str name) except -1:
     cdef int overflow = 0
     cdef int64_t position
     if type(value) is int:
         position = PyLong_AsLongLongAndOverflow(value, &overflow)
         if overflow == 0 and 0 <= position < most_elements:
             return position
+    return _convert_position(value, name)
+
+
+cdef int64_t _convert_position(object value, str name) except -1:
     if not hasattr(type(value), "__index__") or isinstance(value, bool):
         raise TypeError(f"{name} is an int, not {type(value).__name__}")
     value = value.__index__()
@@ -172,17 +176,20 @@ cdef int _copy(Array dst, Array src, object stream, object dst_offset, object sr
         raise ValueError(f"the destination {dst!r} is read-only memory")
     cdef int64_t to = _position(dst_offset, "dst_offset")
     cdef int64_t start = _position(src_offset, "src_offset")
+    cdef int64_t src_size = src.layout.size()
+    cdef int64_t dst_size = dst.layout.size()
     cdef int64_t elements
     if count is None:
         if to == 0 and start == 0 and not _same_shape(dst, src):
             raise ValueError(
                 f"cannot copy shape {src.shape} to shape {dst.shape}; "
                 "give an offset or a count to copy flattened elements")
-        elements = src.layout.size() - start
+        elements = src_size - start
     else:
         elements = _position(count, "count")
-    _check_range("src_offset", start, src.layout.size(), elements, count is not None, "source")
-    _check_range("dst_offset", to, dst.layout.size(), elements, count is not None, "destination")
+    if elements < 0 or start + elements > src_size or to + elements > dst_size:
+        _check_range("src_offset", start, src_size, elements, count is not None, "source")
+        _check_range("dst_offset", to, dst_size, elements, count is not None, "destination")
     if elements != 0:
         transfer(dst, to, src, start, elements, target)
     return 0

@@ -117,8 +117,8 @@ cdef extern from "anabranch/event.hpp" namespace "anabranch" nogil:
         const EventOptions& options() const
         Record last() const
         void record(CStream&, const Lane*) except +translate
-        void wait(CStream&) except +translate
-        cbool query() except +translate
+        void wait(CStream&, const Lane*) except +translate
+        cbool query(HostTask*) except +translate
         uintptr_t handle() except +translate
     double elapsed_milliseconds(const Record&, const Record&) except +translate
 
@@ -252,9 +252,12 @@ cdef extern from "anabranch/hazard.hpp" namespace "anabranch" nogil:
         uint64_t observed
         cbool precedes(const Use&) const
         cbool has_open(const Use&) const
+        void observe(const Past&, uint64_t version) except +
     cdef cppclass HostAccess:
         void end() except +translate
     uint64_t added_waits()
+    cbool checks_begun()
+    void begin_checks()
 
 cdef extern from "<chrono>" namespace "std::chrono" nogil:
     cdef cppclass nanoseconds:

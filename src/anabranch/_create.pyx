@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uintptr_t
 
 from anabranch cimport _core
 from anabranch._array cimport Array
+from anabranch._context cimport current_state
 from anabranch._core cimport Access as MemoryAccess
 from anabranch._core cimport CStream, Elements, Layout, MemoryKind, Ref, StreamOptions, byte_t, copy_elements, forked
 from anabranch._copy cimport enqueue_fill, transfer
@@ -21,7 +22,7 @@ cdef Stream _stream_for(object device, object stream):
     if forked():
         _core.check_fork()
     if stream is None:
-        return current_stream_of(-1 if device is None else as_device(device).ordinal)
+        return current_stream_of(current_state(), -1 if device is None else as_device(device).ordinal)
     chosen = as_stream(stream, None)
     if device is not None and as_device(device) is not chosen.device:
         raise ValueError(f"{chosen!r} is not a stream of the device {as_device(device).alias}")

@@ -1,12 +1,24 @@
+from anabranch._context cimport TaskState
 from anabranch._core cimport CStream, Ref
 from anabranch._device cimport DeviceBase
 from anabranch._stream cimport Stream
 
 # The stream for what a user may pass as one: a Stream, or None for the current one of `device` (None: the
 # current device).
-cdef Stream as_stream(object stream, DeviceBase device)
+cdef inline Stream as_stream(object stream, DeviceBase device):
+    return <Stream>stream if type(stream) is Stream else current_instead(stream, device)
+
+cdef Stream current_instead(object stream, DeviceBase device)
+
 # A device's current stream; of the current device for a negative ordinal.
-cdef Stream current_stream_of(int ordinal)
+cdef inline Stream current_stream_of(TaskState state, int ordinal):
+    if ordinal < 0:
+        ordinal = state.device
+    if state.ordinal == ordinal and state.stream is not None:
+        return <Stream>state.stream
+    return outer_stream_of(state, ordinal)
+
+cdef Stream outer_stream_of(TaskState state, int ordinal)
 cdef Stream default_stream_of(DeviceBase device)
 
 # A Stream for the core's; None for none.

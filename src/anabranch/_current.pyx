@@ -41,10 +41,7 @@ cdef Stream _first_stream_of(int ordinal):
     return stream
 
 
-cdef Stream current_stream_of(int ordinal):
-    cdef TaskState state = current_state()
-    if ordinal < 0:
-        ordinal = state.device
+cdef Stream outer_stream_of(TaskState state, int ordinal):
     cdef object stream = stream_in(state, ordinal)
     if stream is not None:
         return <Stream>stream
@@ -53,11 +50,9 @@ cdef Stream current_stream_of(int ordinal):
     return _first_stream_of(ordinal)
 
 
-cdef Stream as_stream(object stream, DeviceBase device):
+cdef Stream current_instead(object stream, DeviceBase device):
     if stream is None:
-        return current_stream_of(-1 if device is None else device.ordinal)
-    if isinstance(stream, Stream):
-        return <Stream>stream
+        return current_stream_of(current_state(), -1 if device is None else device.ordinal)
     raise TypeError(f"a stream is a Stream or None, not {type(stream).__name__}; wrap others with Stream.from_external")
 
 
@@ -72,8 +67,8 @@ def current_stream(device=None):
     if forked():
         _core.check_fork()
     if device is None:
-        return current_stream_of(-1)
-    return current_stream_of(as_device(device).ordinal)
+        return current_stream_of(current_state(), -1)
+    return current_stream_of(current_state(), as_device(device).ordinal)
 
 
 def legacy_stream(device=None):

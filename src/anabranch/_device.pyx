@@ -5,9 +5,9 @@ from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from anabranch cimport _core
-from anabranch._context cimport current_state, enter_device, leave_scope
+from anabranch._context cimport current_state, current_task, enter_device, leave_scope
 from anabranch._core cimport CBackend, CStream, Point, Ref, find_device, synchronize_point, translate
-from anabranch._hazard cimport Sight, observe, sight_of
+from anabranch._hazard cimport Sight, look, observe
 
 cdef extern from *:
     """
@@ -75,7 +75,7 @@ cdef class DeviceBase:
         cdef vector[Sight] sights
         cdef size_t i
         for i in range(streams.size()):
-            sights.push_back(sight_of(streams[i].get()))
+            sights.push_back(look(deref(streams[i].get()), deref(current_task())))
             points.push_back(self.backend.newest(deref(streams[i].get())))
         for i in range(streams.size()):
             synchronize_point(streams[i].get(), points[i])

@@ -1,4 +1,4 @@
-from anabranch._core cimport CEvent, Ref
+from anabranch._core cimport CEvent, Ref, forked
 from anabranch._device cimport DeviceBase
 from anabranch._stream cimport Stream
 
@@ -11,7 +11,11 @@ cdef class Event:
     cdef bint lost              # a record that nobody had waited for was replaced by one that does not cover it
     cdef object __weakref__
 
-    cdef CEvent* get(self) except NULL
+    # Raises ClosedError, ForkError.
+    cdef inline CEvent* get(self) except NULL:
+        return self.refuse() if self._closed or forked() else self.core.get()
+
+    cdef CEvent* refuse(self) except NULL
     cdef int record_on(self, Stream stream) except -1
     cdef int wait_on(self, Stream stream) except -1
     cdef int note_record(self, Stream stream) except -1

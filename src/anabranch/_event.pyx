@@ -8,12 +8,12 @@ from cython.operator cimport dereference as deref
 from anabranch import _await
 
 from anabranch cimport _core
-from anabranch._context cimport TaskState, current_state
+from anabranch._context cimport current_state, current_task
 from anabranch._core cimport (
-    CEvent, EventOptions, HazardMode, Record, Ref, elapsed_milliseconds, forked, synchronize_point,
+    CEvent, EventOptions, HazardMode, Record, Ref, checks_begun, elapsed_milliseconds, synchronize_point,
 )
 from anabranch._device cimport as_device
-from anabranch._hazard cimport hand_on, observe_record
+from anabranch._hazard cimport observe_record
 from anabranch._host cimport notification
 from anabranch._current cimport as_stream
 from anabranch._stream cimport Stream
@@ -82,18 +82,16 @@ cdef class Event:
         _core.check_fork()
         self.core = make_event(deref(self.device.backend), options)
 
-    cdef CEvent* get(self) except NULL:
+    cdef CEvent* refuse(self) except NULL:
         if self._closed:
             raise ClosedError(f"{self!r} is closed")
-        if forked():
-            _core.check_fork()
+        _core.check_fork()
         return self.core.get()
 
     cdef int record_on(self, Stream stream) except -1:
-        cdef TaskState state = current_state()
-        if state.mode == <int>HazardMode.check:
+        if checks_begun() and current_state().mode == <int>HazardMode.check:
             self.note_record(stream)
-        self.get().record(deref(stream.get()), &state.task.core.get().lane)
+        self.get().record(deref(stream.get()), &current_task().lane)
         return 0
 
     cdef int note_record(self, Stream stream) except -1:
@@ -114,12 +112,9 @@ cdef class Event:
         return 0
 
     cdef int wait_on(self, Stream stream) except -1:
-        cdef TaskState state = current_state()
-        if state.mode == <int>HazardMode.check:
+        if checks_begun() and current_state().mode == <int>HazardMode.check:
             self.note_wait()
-        if self.get().last().stream.get() != NULL:
-            hand_on(deref(stream.get()), deref(state.task.core.get()))
-        self.get().wait(deref(stream.get()))
+        self.get().wait(deref(stream.get()), &current_task().lane)
         return 0
 
     @property
@@ -179,13 +174,9 @@ cdef class Event:
         KernelError
             If the work before it failed.
         """
-        cdef Record record = self.get().last()
-        if record.stream.get() == NULL:
-            return True
-        if not self.device.backend.query(deref(record.stream.get()), record.point, record.marker.get()):
+        if not self.get().query(current_task()):
             return False
         self.waited = True
-        observe_record(record)
         return True
 
     def synchronize(self):

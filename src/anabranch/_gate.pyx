@@ -6,7 +6,7 @@ cimport cython
 from cython.operator cimport dereference as deref
 from libcpp.string cimport string
 
-from anabranch._context cimport current_state
+from anabranch._context cimport current_task
 from anabranch._core cimport CStream, Pending, Ref, make_failure, make_gate
 from anabranch._hazard cimport hand_on, note_operation
 from anabranch._stream cimport Stream
@@ -45,7 +45,7 @@ cdef class Gate:
             raise RuntimeError("a Gate is made once")
         self.stream = stream
         self.pending = make_gate()
-        hand_on(deref(target), deref(current_state().task.core.get()))
+        hand_on(deref(target), deref(current_task()))
         stream.device.backend.suspend(deref(target), self.pending)
         note_operation(deref(target))
 
@@ -93,6 +93,6 @@ def fail(Stream stream not None, error=None):
     cdef string message = str(raised).encode()
     cdef Ref[Pending] pending = make_gate()
     pending.get().complete(make_failure(message, raised))
-    hand_on(deref(target), deref(current_state().task.core.get()))
+    hand_on(deref(target), deref(current_task()))
     stream.device.backend.suspend(deref(target), pending)
     note_operation(deref(target))

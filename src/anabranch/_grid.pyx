@@ -276,6 +276,7 @@ cdef int launch_grid(GridKernel kernel, LaunchConfig config, tuple args, object 
     cdef Array array
     cdef DeviceBase where = None
     cdef Stream target = None
+    cdef TaskState state = current_state()
     if stream is not None:
         target = as_stream(stream, None)
         where = target.device
@@ -309,7 +310,7 @@ cdef int launch_grid(GridKernel kernel, LaunchConfig config, tuple args, object 
         touches[arrays] = array.touch(access_of(access))
         arrays += 1
     if target is None:
-        target = current_stream_of(-1 if where is None else where.ordinal)
+        target = current_stream_of(state, -1 if where is None else where.ordinal)
     where = target.device
     cdef CKernel* compiled = _loaded(kernel, where)
     if config.threads > kernel.most_threads[where.ordinal]:
@@ -321,7 +322,6 @@ cdef int launch_grid(GridKernel kernel, LaunchConfig config, tuple args, object 
             f"kernel {kernel.name!r} can have at most {kernel.most_shared_memory[where.ordinal]} bytes of dynamic "
             f"shared memory on {where.alias}, not {config.shape.shared_memory}")
     cdef CStream* queue = target.get()
-    cdef TaskState state = current_state()
     order(state, queue, touches, arrays)
     cdef Point point = enqueue_grid(
         deref(where.backend), deref(queue), deref(compiled), config.shape, slots, kernel.slot_count)

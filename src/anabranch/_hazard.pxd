@@ -1,10 +1,10 @@
 from libc.stdint cimport uint64_t
 from libcpp.vector cimport vector
 
-from anabranch._context cimport TaskState, current_state
+from anabranch._context cimport TaskState, current_task
 from anabranch._core cimport (
     Access, CStream, HazardMode, HostAccess, HostTask, Moment, Past, Point, Record, Ref, Site, Storage, Touch, Use,
-    open_operation, tracing)
+    open_operation, tracing, translate)
 from anabranch._site cimport current_site
 
 
@@ -23,9 +23,9 @@ cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
         Sight()
         uint64_t version
         Past past
+    # What is in a stream by now, if that is news to the task.
     Sight look(CStream&, const HostTask&) except +
-    void observe_sight(HostTask&, const Sight&) except +
-    void follow(CStream&, const Past&) except +
+    void wait_for_stream(CStream&, CStream& target, const HostTask&) except +translate
     void follow_use(HostTask&, const Use&) except +
     void follow_use(CStream&, const Use&) except +
 
@@ -72,7 +72,7 @@ cdef inline int note_at(
 # RaceError, with `checked`.
 cdef int order_host(TaskState state, Touch touch, bint checked) except -1
 # Another library's memory is about to go back to its owner. Raises RaceError for what is not known to be over with it.
-cdef int order_return(TaskState state, Storage* storage) except -1
+cdef int order_return(Storage* storage) except -1
 # And has done so.
 cdef int note_host_access(TaskState state, Touch touch) except -1
 # Or does so from now until the access is ended; None where it is not kept track of.
@@ -97,25 +97,18 @@ cdef class Found:
     cdef size_t high
 
 
-# What is in a stream by now, if that is news to the current task.
-cdef inline Sight sight_of(CStream* stream) except *:
-    return look(stream[0], current_state().task.core.get()[0])
-
 # The current task has found that to be over.
 cdef inline int observe(const Sight& sight) except -1:
     if sight.version != 0:
-        observe_sight(current_state().task.core.get()[0], sight)
+        current_task().observe(sight.past, sight.version)
     return 0
 
 cdef inline int observe_record(const Record& record) except -1:
-    cdef TaskState state = current_state()
-    if record.version == 0 or record.version != state.task.core.get().observed:
-        state.task.core.get().lane.follow(record.past)
-        state.task.core.get().observed = record.version
+    current_task().observe(record.past, record.version)
     return 0
 
 cdef inline int observe_stream(CStream* stream) except -1:
-    return observe(sight_of(stream))
+    return observe(look(stream[0], current_task()[0]))
 
 
 cdef class PastOf:

@@ -7,7 +7,7 @@ from libcpp.vector cimport vector
 from anabranch._context cimport TaskState, current_state, first_mode, set_first_mode, use_mode
 from anabranch._core cimport (
     Access, CStream, HazardMode, HostAccess, HostTask, MemoryKind, Past, Race, Ref, Site, Storage, Touch, Use,
-    synchronize_uses,
+    checks_begun, synchronize_uses,
 )
 from anabranch._core cimport added_waits as c_added_waits
 from anabranch._site cimport current_site
@@ -103,16 +103,18 @@ cdef int order_host(TaskState state, Touch touch, bint checked) except -1:
     return 0
 
 
-cdef int order_return(TaskState state, Storage* storage) except -1:
+cdef int order_return(Storage* storage) except -1:
+    cdef TaskState state
     cdef vector[Use] uses
     cdef Ref[CStream] host
     cdef Touch touch
     cdef Found each
     cdef size_t i
     # Views keep the memory; what is ours is freed in order.
-    if state.mode != <int>HazardMode.check or storage == NULL:
+    if not checks_begun() or storage == NULL or storage.kind() != MemoryKind.foreign or not storage.unique():
         return 0
-    if storage.kind() != MemoryKind.foreign or not storage.unique():
+    state = current_state()
+    if state.mode != <int>HazardMode.check:
         return 0
     touch.storage = storage
     touch.low = 0

@@ -74,20 +74,28 @@ cdef struct Packed:
     size_t capacity
 
 
-cdef inline int _put(Packed* packed, const void* value, size_t count) except -1:
-    if packed.slot_count + count > packed.capacity:
-        raise TypeError("the arguments have too many dimensions in total for one launch")
-    memcpy(&packed.slots[packed.slot_count], value, count * sizeof(uint64_t))
+cdef inline uint64_t* _room(Packed* packed, size_t count) except NULL:
+    cdef uint64_t* slots = &packed.slots[packed.slot_count]
     packed.slot_count += count
+    if packed.slot_count > packed.capacity:
+        raise TypeError("the arguments have too many dimensions in total for one launch")
+    return slots
+
+
+cdef inline int _put(Packed* packed, const void* value, size_t count) except -1:
+    memcpy(_room(packed, count), value, count * sizeof(uint64_t))
     return 0
 
 
 cdef int _put_array(Packed* packed, Array array) except -1:
-    cdef char* data = array.data
     cdef int ndim = array.layout.ndim
-    _put(packed, &data, 1)
-    _put(packed, array.layout.shape, ndim)
-    _put(packed, array.layout.strides, ndim)
+    cdef uint64_t* slots = _room(packed, 1 + 2 * ndim)
+    cdef int d
+    slots[0] = <uint64_t>array.data
+    # Not by memcpy, which costs more for so few.
+    for d in range(ndim):
+        slots[1 + d] = array.layout.shape[d]
+        slots[1 + ndim + d] = array.layout.strides[d]
     if architecture_of(deref(array._device.backend)) != 0:
         _count_in_elements(packed, array)
     packed.key[packed.key_length] = array.code
@@ -191,8 +199,7 @@ def _where(kernel, position):
     return f"kernel {kernel.name!r}, parameter {kernel.parameters[position].name!r}"
 
 
-cdef LaunchShape _shape_of(object dim) except *:
-    cdef LaunchShape shape
+cdef inline int _read_shape(object dim, LaunchShape* shape) except -1:
     cdef int overflow = 0
     cdef long long one
     if type(dim) is int:
@@ -200,7 +207,11 @@ cdef LaunchShape _shape_of(object dim) except *:
         if overflow == 0 and 0 <= one < most_indices:
             shape.ndim = 1
             shape.dims[0] = one
-            return shape
+            return 0
+    return _read_dimensions(dim, shape)
+
+
+cdef int _read_dimensions(object dim, LaunchShape* shape) except -1:
     cdef tuple sizes = dim if isinstance(dim, tuple) else (dim,)
     cdef int d
     if not 1 <= len(sizes) <= 4:
@@ -218,7 +229,7 @@ cdef LaunchShape _shape_of(object dim) except *:
         if total >= most_indices:
             raise ValueError(f"dim {dim!r} is too large: a launch has fewer than 2**62 indices")
         shape.dims[d] = size
-    return shape
+    return 0
 
 
 cdef Ref[CKernel] _compile(KernelBase kernel, Packed* packed, DeviceBase device) except *:
@@ -301,10 +312,11 @@ cdef int _launch_indices(
     cdef size_t touched = 0
     cdef Py_ssize_t count = len(args)
     cdef Py_ssize_t i
-    cdef Array array
     cdef DeviceBase where = None
     cdef Stream target = None
-    cdef LaunchShape shape = _shape_of(dim)
+    cdef LaunchShape shape
+    _read_shape(dim, &shape)
+    cdef TaskState state = current_state()
     if stream is not None:
         target = as_stream(stream, None)
         where = target.device
@@ -335,22 +347,14 @@ cdef int _launch_indices(
         if type(arg) is not Array:
             _put_scalar(&packed, arg, kernel, i)
             continue
-        array = <Array>arg
-        array.check()
         if where is None:
-            where = array._device
-        elif array._device is not where:
-            raise DeviceError(
-                f"{_where(kernel, i)}: {array!r} is on {array._device.alias}, but the launch is on {where.alias}; "
-                "copy it there first")
-        if kernel.access_codes[i] != 1 and array.storage.get().read_only():
-            raise ValueError(
-                f"{_where(kernel, i)} may write, but {array!r} is read-only memory; declare the parameter ab.In")
-        _put_array(&packed, array)
-        touches[touched] = array.touch(access_of(kernel.access_codes[i]))
+            where = (<Array>arg)._device
+        _check_array(kernel, i, <Array>arg, where)
+        _put_array(&packed, <Array>arg)
+        touches[touched] = (<Array>arg).touch(access_of(kernel.access_codes[i]))
         touched += 1
     if target is None:
-        target = current_stream_of(-1 if where is None else where.ordinal)
+        target = current_stream_of(state, -1 if where is None else where.ordinal)
     packed.key[1] = target.device.ordinal
     cdef CStream* queue = target.get()
     cdef Ref[CKernel] fresh
@@ -361,13 +365,24 @@ cdef int _launch_indices(
         queue = target.get()
     if shape.size() == 0:
         return 0
-    cdef TaskState state = current_state()
     order(state, queue, touches, touched)
     cdef Point point = target.device.backend.launch(
         deref(queue), deref(compiled), shape, Slots(packed.slots, packed.slot_count))
     if tracing():
         show(queue, point, OperationKind.kernel, kernel.name, 0)
     return note(state, queue, point, touches, touched)
+
+
+cdef inline int _check_array(KernelBase kernel, Py_ssize_t i, Array array, DeviceBase where) except -1:
+    array.check()
+    if array._device is not where:
+        raise DeviceError(
+            f"{_where(kernel, i)}: {array!r} is on {array._device.alias}, but the launch is on {where.alias}; "
+            "copy it there first")
+    if kernel.access_codes[i] != 1 and array.storage.get().read_only():
+        raise ValueError(
+            f"{_where(kernel, i)} may write, but {array!r} is read-only memory; declare the parameter ab.In")
+    return 0
 
 
 cdef int _wrong_count(KernelBase kernel, Py_ssize_t count) except -1:

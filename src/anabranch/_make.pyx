@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t
 from anabranch._array cimport Array
 from anabranch._context cimport current_state
 from anabranch._core cimport (
-    CStream, HazardMode, Layout, MemoryKind, Storage, discard_reference, max_dimensions, row_major, tracing)
+    CStream, HazardMode, Layout, MemoryKind, Storage, checks_begun, discard_reference, max_dimensions, row_major, tracing)
 from anabranch._device cimport DeviceBase
 from anabranch._dtype cimport ElementType, dtype_code
 from anabranch._host cimport ensure_host_thread
@@ -49,7 +49,7 @@ cdef Array new_array(DeviceBase device, const Layout& layout, ElementType dtype,
         target = stream.get()
     array.storage = Storage.allocate(deref(device.backend), target, layout.size() * layout.itemsize, kind)
     array.storage.get().listed = True
-    if current_state().mode == <int>HazardMode.check:
+    if checks_begun() and current_state().mode == <int>HazardMode.check:
         array.storage.get().site = current_site()
     if tracing():
         show_memory(deref(device.backend), target, array.storage.get().bytes())

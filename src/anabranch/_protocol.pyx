@@ -229,7 +229,7 @@ def from_dlpack(obj):
         raise BufferError(f"DLPack device type {int(kind)} cannot be used here; there is no such device")
     cdef bint on_gpu = kind in (DL_CUDA, DL_CUDA_MANAGED)
     cdef DeviceBase device = as_device(f"cuda:{int(number)}" if on_gpu else "cpu:0")
-    cdef Stream reader = current_stream_of(device.ordinal) if on_gpu else None
+    cdef Stream reader = current_stream_of(current_state(), device.ordinal) if on_gpu else None
     capsule = _capsule_of(obj, reader)
     cdef _Import owner = _Import.__new__(_Import)
     cdef DLTensor* tensor
@@ -281,7 +281,7 @@ def cuda_interface(Array array not None):
     """Return what ``__cuda_array_interface__`` of an array says: the current stream has it ready."""
     if array._device.backend.capabilities().host_memory:
         raise AttributeError(f"{array!r} is CPU memory, which has no __cuda_array_interface__")
-    cdef Stream stream = current_stream_of(array._device.ordinal)
+    cdef Stream stream = current_stream_of(current_state(), array._device.ordinal)
     _order_after_uses(array, stream.get())
     return {
         "version": 3,
@@ -302,7 +302,7 @@ cdef Array _from_cuda_interface(object obj, dict interface):
     cdef DeviceBase device = gpu if address == 0 else device_of_backend(&owner_of(<void*>address))
     if not device.backend.capabilities().host_memory:
         gpu = device
-    cdef Stream reader = current_stream_of(device.ordinal)
+    cdef Stream reader = current_stream_of(current_state(), device.ordinal)
     cdef CStream* stream = reader.get()
     cdef Ref[CStream] producer
     if interface.get("mask") is not None:

@@ -7,13 +7,13 @@ from libcpp.vector cimport vector
 from anabranch import _await
 
 from anabranch cimport _core
-from anabranch._context cimport current_state, enter_stream, leave_scope, use_stream
+from anabranch._context cimport current_task, enter_stream, leave_scope, use_stream
 from anabranch._core cimport (
-    CBackend, CStream, Past, Record, Ref, StreamOptions, StreamRole, enqueue_wait, forked, synchronize_point,
+    CBackend, CStream, Past, Record, Ref, StreamOptions, StreamRole, forked, synchronize_point,
 )
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._event cimport Event
-from anabranch._hazard cimport Sight, follow, hand_on, note_operation, observe, past_of, past_within, sight_of
+from anabranch._hazard cimport Sight, look, observe, past_within, wait_for_stream
 from anabranch._host cimport notification, submit_call
 
 from anabranch._device import devices
@@ -204,7 +204,7 @@ cdef class Stream:
             If the work failed.
         """
         cdef CStream* stream = self.get()
-        cdef Sight sight = sight_of(stream)
+        cdef Sight sight = look(deref(stream), deref(current_task()))
         cdef vector[Record] records
         cdef size_t i
         if stream.role() != StreamRole.legacy:
@@ -230,7 +230,7 @@ cdef class Stream:
         """
         cdef CStream* stream = self.get()
         cdef CBackend* backend = self.device.backend
-        cdef Sight sight = sight_of(stream)
+        cdef Sight sight = look(deref(stream), deref(current_task()))
         cdef vector[Record] records
         cdef size_t i
         if stream.role() == StreamRole.legacy or not backend.query(deref(stream), backend.newest(deref(stream))):
@@ -285,13 +285,8 @@ cdef class Stream:
             raise TypeError(f"other is a Stream, not {type(other).__name__}")
         cdef CStream* stream = self.get()
         cdef CStream* target = (<Stream>other).get()
-        cdef Past past
         if stream != target:
-            hand_on(deref(stream), deref(current_state().task.core.get()))
-            past = past_of(deref(target))
-            enqueue_wait(deref(stream), deref(target), (<Stream>other).now(target), NULL, False)
-            note_operation(deref(target))
-            follow(deref(stream), past)
+            wait_for_stream(deref(stream), deref(target), deref(current_task()))
 
     def submit(self, fn, /, *args, reads=(), writes=(), **kwargs):
         """Call a host function in stream order: after what was enqueued before, and before what is enqueued after.

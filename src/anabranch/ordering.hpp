@@ -78,17 +78,10 @@ inline Sight look(Stream& stream, const HostTask& task) {
   if (version == task.observed) return {};
   return {version, stream.lane().past()};
 }
-inline void observe_sight(HostTask& task, const Sight& sight) {
-  task.lane.follow(sight.past);
-  task.observed = sight.version;
-}
 // An operation that touches nothing was put into the stream.
 inline void note_operation(Stream& stream) { stream.backend().legacy_lanes().note(stream); }
-// The stream waits for that.
-inline void follow(Stream& stream, const Past& past) {
-  stream.backend().legacy_lanes().join(stream);
-  stream.lane().follow(past);
-  stream.backend().legacy_lanes().note(stream);
+inline void wait_for_stream(Stream& stream, Stream& target, const HostTask& task) {
+  Ordering(stream, task.lane).wait(target);
 }
 // What the task knows is known to what the stream does from now on.
 inline void hand_on(Stream& stream, const HostTask& task) { Ordering(stream, task.lane).begin(); }

@@ -9,6 +9,8 @@
 
 namespace anabranch {
 
+struct HostTask;
+
 // What a backend keeps of one record of an event, where the stream and the point do not say enough. Made by
 // `Backend::record` and understood by that backend alone.
 class Marker : public RefCounted {
@@ -53,14 +55,18 @@ class Event final : public RefCounted {
   // Throws Error(device) if the stream is another device's. By a task, which then is kept track of, or null.
   void record(Stream& stream, const Lane* task = nullptr);
   // The stream's later work waits for the last record; nothing if there is none. The stream may be on another device.
-  void wait(Stream& stream) const;
-  // Throws AsyncError if the work failed.
-  bool query() const;
+  // By a task, likewise.
+  void wait(Stream& stream, const Lane* task = nullptr) const;
+  // Whether the last record is complete, which a task, or null, then has observed. Throws AsyncError if the work
+  // failed.
+  bool query(HostTask* task = nullptr) const;
   // What identifies the last record to the driver, or the first one if there is none yet; the address of this where the
   // driver knows of no events. May change with a record, and is good for as long as this is there.
   std::uintptr_t handle();
 
  private:
+  [[noreturn]] void refuse(const Stream& stream) const;
+
   Backend& backend_;
   EventOptions options_;
   mutable SpinLock lock_;

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "anabranch/backend.hpp"
 #include "anabranch/history.hpp"
 #include "anabranch/memory.hpp"
 
@@ -34,6 +35,12 @@ struct HostTask final : RefCounted {
   // Whether that comes after the function, which then cannot wait for it.
   bool precedes(const Use& use) const noexcept;
   bool has_open(const Use& use) const noexcept;
+  // It has found that to be over, which is a lane's of a version; 0: not known of which.
+  void observe(const Past& past, Lane::Version version) {
+    if (version != 0 && version == observed) return;
+    lane.follow(past);
+    observed = version;
+  }
 };
 
 // An access of a host task that lasts.
@@ -61,7 +68,10 @@ class Ordering {
  public:
   Ordering(Stream& stream, const Lane& task) : stream_(stream), task_(task) {}
 
-  void begin();
+  void begin() {
+    stream_.lane().follow(task_, stream_.task_seen_);
+    stream_.backend().legacy_lanes().join(stream_);
+  }
   // Takes back what `begin` told the stream, whose clock it was before: nothing is enqueued after all. The legacy
   // stream keeps what it knows, since whoever looks at it sees the blocking streams, too.
   static void take_back(Stream& stream, Clock before);
@@ -78,11 +88,21 @@ class Ordering {
   // `made`: the moment that the operation already has; else it gets one.
   static void note(Stream& stream, Point point, std::span<const Touch> touches, HazardMode mode, Site site,
                    const Moment* made = nullptr);
+  // What is put into the stream from now on starts after everything in another by now, or after a record.
+  void wait(Stream& target);
+  static void wait(Stream& stream, const Record& record);
 
  private:
+  // `version`: of the lane whose past it is; 0: not known.
+  static void follow(Stream& stream, const Past& past, Lane::Version version);
+
   Stream& stream_;
   const Lane& task_;
 };
+
+// Whether some task looks for races, or has: until then nobody asks where anything was done.
+bool checks_begun() noexcept;
+void begin_checks() noexcept;
 
 // How many waits were added in this process so far.
 std::uint64_t added_waits() noexcept;

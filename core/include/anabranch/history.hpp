@@ -22,6 +22,9 @@ struct ByteRange {
   std::size_t low = 0;
   std::size_t high = 0;
   bool overlaps(const ByteRange& other) const noexcept { return std::max(low, other.low) < std::min(high, other.high); }
+  bool contains(const ByteRange& other) const noexcept {
+    return (other.low >= low && other.high <= high) || other.low == other.high;
+  }
   bool operator==(const ByteRange&) const = default;
 };
 
@@ -84,6 +87,15 @@ struct Use {
   Site site = {};
 };
 
+// An operation that was enqueued, as it is remembered with each of its accesses.
+struct Noted {
+  Stream& stream;
+  Point point;
+  const Moment* when;  // null: order is not kept track of
+  Site site;
+  bool exact;  // who comes after it can be found out also once it is through
+};
+
 // Who accessed a block of memory, as far as it matters to those that will. Not safe for use by several threads at once.
 class History {
  public:
@@ -94,6 +106,25 @@ class History {
   // An operation, the newest of its stream or of `lane`, makes an access. What whoever comes after this one comes after
   // anyway is forgotten. Without a lane that is found out from the streams alone. Whether there is an entry more.
   bool note(const Lane* lane, Use use);
+  // The same for every byte of a range, where all uses are that stream's, so that none has to be asked for its moment.
+  // Whether the access takes an earlier one's entry; else nothing was done.
+  bool renew(const Touch& touch, const Noted& operation);
+  // The same for the access that was noted last, by a stream that has learned nothing since.
+  bool repeat(const Touch& touch, const Noted& operation) noexcept {
+    if (uses_.empty() || touch.layout) return false;
+    Use& use = uses_.back();
+    if (use.access != touch.access || use.where.bytes() != ByteRange{touch.low, touch.high} || !use.where.whole()) {
+      return false;
+    }
+    const Moment none;
+    const Moment& when = operation.when ? *operation.when : none;
+    if (!use.when.alike(when)) return false;
+    use.point = std::max(use.point, operation.point);
+    use.when.count = when.count;
+    use.allocates = false;
+    use.site = operation.site;
+    return true;
+  }
 
   std::vector<Use>& uses() noexcept { return uses_; }
   const std::vector<Use>& uses() const noexcept { return uses_; }

@@ -44,6 +44,8 @@ struct Moment {
   bool follows(const Moment& other) const noexcept {
     return lane == other.lane ? count > other.count : clock.covers(other.lane->value, other.count);
   }
+  // Whether the two are of one lane, which has learned nothing in between.
+  bool alike(const Moment& other) const noexcept { return lane == other.lane && clock.same(other.clock); }
 };
 
 // Operations that come one after the other: those of a stream, or what a host task does itself. It knows what its next
@@ -66,7 +68,7 @@ class Lane {
 
   // A new operation.
   Moment advance();
-  // The same, into what was the moment of an earlier operation of any lane.
+  // The same, into what was the moment of an earlier operation, most often of this lane.
   void advance(Moment& moment);
   // Everything by now.
   Past past() const;
@@ -92,7 +94,8 @@ class Lane {
  private:
   static Version next_version() noexcept;
   void follow(const Clock& clock, std::uint32_t lane, Point count);
-  void change() noexcept { version_.fetch_add(1, std::memory_order_release); }
+  // With the lock.
+  void change() noexcept { version_.store(version_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
 
   mutable SpinLock lock_;
   std::atomic<Version> version_{next_version()};

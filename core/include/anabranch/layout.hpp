@@ -25,11 +25,23 @@ struct Layout {
   }
 
   // The number of elements; 1 for no dimension, 0 if any dimension is 0.
-  std::int64_t size() const noexcept;
+  std::int64_t size() const noexcept {
+    std::int64_t size = 1;
+    for (int d = 0; d < ndim; ++d) size *= shape[d];
+    return size;
+  }
   // Whether the elements lie one after the other in row-major order.
   bool contiguous() const noexcept;
   // The bytes that the elements touch, as offsets [low, high) from the first element; {0, 0} for no element.
-  void extent(std::int64_t& low, std::int64_t& high) const noexcept;
+  void extent(std::int64_t& low, std::int64_t& high) const noexcept {
+    low = high = 0;
+    if (size() == 0) return;
+    for (int d = 0; d < ndim; ++d) {
+      const std::int64_t reach = (shape[d] - 1) * strides[d];
+      (reach < 0 ? low : high) += reach;
+    }
+    high += itemsize;
+  }
   // The same elements in the same row-major order with as few dimensions as possible; at least one.
   Layout merged() const noexcept;
 

@@ -59,11 +59,11 @@ class Storage final : public RefCounted {
   // it can be found out; `exact`: also once it is through.
   void note(Stream& stream, Point point, Access access, const Footprint& where, const Moment* when = nullptr,
             Site site = {}, bool exact = false);
-  // The same; costs little where it is the access that the stream made last.
-  void note(Stream& stream, Point point, const Touch& touch, const Moment* when, Site site, bool exact) {
-    if (!note_again(stream, point, touch, when, site)) {
-      note(stream, point, touch.access, touch.footprint(), when, site, exact);
-    }
+  // The same; costs little where nobody but that stream has made an access, above all where this was its last.
+  void note(const Touch& touch, const Noted& operation) {
+    lock_.lock();
+    if (only(operation.stream) && history_.repeat(touch, operation)) return lock_.unlock();
+    note_anew(touch, operation);
   }
   // A host task did, at a moment of its lane.
   void note_host(const Lane& lane, Moment when, Access access, const Footprint& where, Site site);
@@ -102,7 +102,9 @@ class Storage final : public RefCounted {
   bool read_only_ = false;
   void* owner_ = nullptr;
   Release release_ = nullptr;
-  bool note_again(Stream& stream, Point point, const Touch& touch, const Moment* when, Site site);
+  // Either begins with the lock and gives it back. Whether nobody else has made an access, and it is noted.
+  void note_anew(const Touch& touch, const Noted& operation);
+  bool note_own(const Touch& touch, const Noted& operation);
   void trim(std::vector<Use>& over, bool exact);
   void merge(bool into_reads_and_writes, bool exact);
   void note_sole() noexcept;

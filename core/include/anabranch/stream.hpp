@@ -70,8 +70,17 @@ class Stream : public RefCounted {
  private:
   friend class LegacyLanes;
   friend class Ordering;
+  void forget_seen() noexcept {
+    for (std::atomic<Lane::Version>* seen : {&task_seen_, &target_seen_, &legacy_seen_}) {
+      seen->store(0, std::memory_order_relaxed);
+    }
+  }
+
   Lane lane_;
+  // What its lane has followed last: of a task that enqueued, of a stream or record that it waited for, of the legacy
+  // stream.
   std::atomic<Lane::Version> task_seen_{0};
+  std::atomic<Lane::Version> target_seen_{0};
   std::atomic<Lane::Version> legacy_seen_{0};
   std::atomic<bool> fresh_lane_{false};
 };

@@ -139,9 +139,9 @@ Point CpuStream::push(std::unique_ptr<Task> task) {
 // The stream's own mutex is held too, so that no operation is half enqueued: its waits have taken streams out of
 // `fresh` before its point is issued. Work that is over is owed nothing, unless it failed: looking at the stream must
 // not enqueue an operation only to find it not yet run.
-Point CpuStream::mark() {
+Point CpuStream::mark_in_order() {
   bool owed = false;
-  if (!options_.non_blocking) {
+  {
     std::lock_guard lock(mutex_);
     std::lock_guard order_lock(order_.mutex);
     if (options_.role == StreamRole::legacy) {

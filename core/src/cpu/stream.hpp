@@ -73,7 +73,7 @@ class CpuStream final : public Stream, private Job {
   Point push(std::unique_ptr<Task> task);
   // A point that covers all work enqueued by now, the legacy stream's order included, as if an operation had been
   // enqueued.
-  Point mark();
+  Point mark() { return options_.non_blocking ? issued() : mark_in_order(); }
   std::vector<Record> frontier();
 
   // Whether the point is reached; then `failure` is set if the stream failed at or before it.
@@ -104,6 +104,7 @@ class CpuStream final : public Stream, private Job {
   void run() noexcept override;
   Task* next() noexcept;
   void finish(Ref<Failure> failure) noexcept;
+  Point mark_in_order();
   void append(Task* task) noexcept;
   void append_wait(CpuStream& target, Point point, Point before);
   void join_blocking_streams();
