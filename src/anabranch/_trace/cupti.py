@@ -7,6 +7,7 @@ makes are given its number (external correlation); what CUPTI records of them is
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from importlib.util import find_spec
@@ -36,13 +37,15 @@ class Activities:
             kinds.EXTERNAL_CORRELATION,
         ]
         self._users = 0
-        self._enabled = False
         self._found: dict[int, tuple[int, int]] = {}  # by number, in nanoseconds of the steady clock
         # By what CUPTI calls them, as they come:
         self._numbers: dict[int, int] = {}
         self._times: dict[int, tuple[int, int]] = {}
-        self._offset = 0
         cupti.activity_register_callbacks(lambda: (1 << 20, 0), self._completed)
+        for kind in self._kinds:
+            cupti.activity_enable(kind)
+        self._enabled = True
+        self._offset = _offset(cupti.get_timestamp)
 
     def start(self) -> None:
         """Record from now on, as often as it is called before `stop`."""
@@ -105,12 +108,13 @@ def activities() -> Activities | None:
     with _lock:
         if not _tried:
             _tried = True
-            if find_spec("cupti") is not None:
+            # compute-sanitizer does not go with it.
+            if find_spec("cupti") is not None and not os.environ.get("ANABRANCH_CUDA_SANITIZER"):
                 try:
                     from cupti import cupti
 
                     _activities = Activities(cupti)
-                except (ImportError, RuntimeError, OSError):
+                except Exception:  # CUPTI's own errors have no base of a name that lasts
                     _activities = None
     return _activities
 
