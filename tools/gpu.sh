@@ -91,10 +91,10 @@ export WORKERS=${WORKERS:-5}
 
 contract() { pytest tests/contract -m 'not memory'; }
 
-cuda() { pytest tests/cuda tests/hazards/test_waits.py -m 'not slow and not memory'; }
+cuda() { pytest tests/cuda tests/hazards/test_waits.py -m 'not slow and not memory and not alone'; }
 
-# What looks at how much memory of the GPU is free, and what may take all of it.
-alone() { WORKERS=0 pytest tests/contract tests/cuda -m 'memory or slow' -k cuda; }
+# What looks at how much memory of the GPU is free or at its times, and what may take all of it.
+alone() { WORKERS=0 pytest tests/contract tests/cuda -m 'memory or slow or alone' -k cuda; }
 
 examples() { pytest tests/test_examples.py tests/test_docs.py; }
 

@@ -24,10 +24,14 @@ def borrowed(device):
     if device.kind == "cpu":
         pytest.skip("memory that others have on the host is cpu:0's")
     cupy = pytest.importorskip("cupy", reason="CuPy is not installed, the only other library with such memory here")
-    with cupy.cuda.Device(device.index):
-        if cupy.cuda.runtime.getDeviceCount() <= device.index:
-            pytest.skip("a simulated GPU is none of CuPy's")
-        return lambda: ab.asarray(cupy.zeros(8, "float32"))
+
+    def make():
+        with cupy.cuda.Device(device.index):
+            array = ab.asarray(cupy.zeros(8, "float32"))
+        device.synchronize()  # CuPy's fill is a use of the memory, too
+        return array
+
+    return make
 
 
 @pytest.mark.parametrize("use", [read, write])

@@ -7,6 +7,7 @@ import pytest
 import anabranch as ab
 
 pytest.importorskip("cupti", reason="cupti-python is not installed")
+pytestmark = pytest.mark.alone
 
 ONE = ab.LaunchConfig(1, 1)
 
