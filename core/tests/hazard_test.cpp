@@ -117,6 +117,14 @@ TEST(the_legacy_stream_and_blocking_ones_are_in_order) {
   CHECK_EQUAL(program.access(*other, x, Access::write).size(), std::size_t{1});
 }
 
+TEST(what_the_legacy_stream_did_before_any_other_was_there_comes_first) {
+  static auto* const fresh = new null::NullBackend(1, std::size_t{1} << 20);
+  Program program;
+  const auto x = block();
+  CHECK(program.access(*fresh->default_stream(StreamRole::legacy), x, Access::write).empty());
+  CHECK(program.access(*stream(*fresh, "blocking", false), x, Access::write).empty());
+}
+
 TEST(a_blocking_stream_that_is_gone_still_came_first) {
   Program program;
   const auto legacy = device().default_stream(StreamRole::legacy);
@@ -161,6 +169,49 @@ TEST(a_host_function_waits_for_nothing_that_comes_after_it) {
   ordering.begin();
   ordering.add(ordering.missing({&touch, 1}), *function.task);
   CHECK_EQUAL(added_waits(), before);
+}
+
+TEST(what_comes_after_a_host_function_covers_nothing_for_it) {
+  Program program;
+  const auto a = stream(device());
+  const auto b = stream(device());
+  const auto x = block();
+  const Gate gate(*b);
+  program.access(*b, x, Access::read);
+  Program function;
+  function.task->call = a->lane().advance();
+  // Comes after both the function and the read, which stays, since this is for a part only.
+  program.access(*a, x, Access::write, {0, 32});
+  const auto c = stream(device());
+  const Touch touch{x.get(), 0, 64, nullptr, 0, Access::write};
+  Ordering ordering(*c, function.task->lane);
+  ordering.begin();
+  const std::vector<Race> missing = ordering.missing({&touch, 1});
+  CHECK_EQUAL(missing.size(), std::size_t{2});
+  const std::uint64_t before = added_waits();
+  ordering.add(missing, *function.task);
+  CHECK_EQUAL(added_waits(), before + 1);
+}
+
+TEST(what_is_known_to_be_over_is_not_waited_for) {
+  Program program;
+  const auto a = stream(device());
+  const auto b = stream(device());
+  const auto x = block();
+  program.access(*a, x, Access::write);
+  const std::uint64_t before = added_waits();
+  CHECK_EQUAL(program.access(*b, x, Access::write).size(), std::size_t{1});
+  CHECK_EQUAL(added_waits(), before);
+}
+
+TEST(of_two_threads_on_a_stream_the_newer_point_stays) {
+  const auto a = stream(device());
+  const auto x = block();
+  x->note(*a, 2, Access::read, {0, 64});
+  x->note(*a, 1, Access::write, {0, 64});
+  const std::vector<Use> uses = x->uses(Access::read, {0, 64});
+  CHECK_EQUAL(uses.size(), std::size_t{1});
+  CHECK_EQUAL(uses[0].point, Point{2});
 }
 
 TEST(an_open_access_is_over_when_it_ends) {
