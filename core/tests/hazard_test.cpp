@@ -244,6 +244,18 @@ TEST(what_happened_unnoticed_is_waited_for) {
   CHECK_EQUAL(added_waits(), before + 1);
 }
 
+TEST(a_stream_does_not_wait_for_what_it_did_unnoticed) {
+  Program program;
+  const auto a = stream(device());
+  const auto b = stream(device());
+  const auto x = block();
+  const Touch touch{x.get(), 0, 64, nullptr, 0, Access::read};
+  for (const auto& each : {a, b}) Ordering::note(*each, call(*each, [] {}), {&touch, 1}, HazardMode::off, {});
+  const std::vector<Race> missing = program.access(*a, x, Access::write);
+  CHECK_EQUAL(missing.size(), std::size_t{1});
+  CHECK(missing[0].first.stream == b);
+}
+
 TEST(records_of_events_keep_what_came_before) {
   Program program;
   const auto a = stream(device());
