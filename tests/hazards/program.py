@@ -46,6 +46,8 @@ class Program:
     def new_slot(self):
         role = self.rng.choice(["blocking", "non-blocking"])
         stream = ab.Stream(self.rng.choice(self.devices), non_blocking=role == "non-blocking")
+        if not self.streams_go:
+            self.kept.append(stream)
         return self.add(Slot(next(self.numbers), stream, role))
 
     def run(self, steps):
@@ -231,8 +233,8 @@ class Program:
         self.order.wait_event(slot.key, record)
         self.log.append(f"{slot.key} waits for record {record}")
 
-    def wait_stream(self):
-        slot, other = self.slot(), self.slot()
+    def wait_stream(self, slot=None):
+        slot, other = slot or self.slot(), self.slot()
         slot.stream.wait_stream(other.stream)
         self.order.wait_stream(slot.key, other.key)
         self.log.append(f"{slot.key} waits for {other.key}")
@@ -251,9 +253,12 @@ class Program:
         at = self.rng.randrange(4)
         if self.rng.randrange(2):
             self.slots[at].stream.close()
-        if not self.streams_go:
-            self.kept.append(self.slots[at].stream)
         self.slots[at] = self.new_slot()
+
+    def brief(self):
+        """Make a stream that only waits and is gone, so that the next one is likely to have its record."""
+        self.wait_stream(self.new_slot())
+        self.renew()
 
     # Host waits.
 
@@ -371,7 +376,7 @@ class Program:
 
 STEPS = [
     *("fill", "copy") * 4,
-    *("part", "create", "drop", "submit"),
+    *("part", "create", "drop", "submit", "brief"),
     *("record", "wait_event", "wait_stream", "wait_stream", "gate", "gate", "open", "renew") * 2,
     *("synchronize", "query", "synchronize_event", "query_event", "synchronize_device", "result", "numpy", "host"),
 ]
