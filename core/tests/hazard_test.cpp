@@ -204,6 +204,18 @@ TEST(what_is_known_to_be_over_is_not_waited_for) {
   CHECK_EQUAL(added_waits(), before);
 }
 
+TEST(of_many_parts_that_become_one_entry_none_is_lost) {
+  Program program;
+  const auto a = stream(device());
+  const auto b = stream(device());
+  const auto x = block();
+  const Gate gate(*a);
+  program.access(*b, x, Access::read, {63, 64});
+  for (std::size_t i = 0; i < 60; ++i) program.access(*a, x, Access::write, {i, i + 1});
+  CHECK(x->uses(Access::write, {0, 64}).size() < 60);
+  for (std::size_t i = 0; i < 60; ++i) CHECK(!x->uses(Access::read, {i, i + 1}).empty());
+}
+
 TEST(of_two_threads_on_a_stream_the_newer_point_stays) {
   const auto a = stream(device());
   const auto x = block();
