@@ -260,6 +260,7 @@ TEST(a_stream_does_not_wait_for_what_it_did_unnoticed) {
   Program program;
   const auto a = stream(device());
   const auto b = stream(device());
+  const Gate gates[] = {Gate(*a), Gate(*b)};  // what is over is forgotten
   const auto x = block();
   const Touch touch{x.get(), 0, 64, nullptr, 0, Access::read};
   for (const auto& each : {a, b}) Ordering::note(*each, call(*each, [] {}), {&touch, 1}, HazardMode::off, {});
