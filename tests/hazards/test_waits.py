@@ -129,6 +129,15 @@ def test_an_added_wait_counts_as_order(streams, array, added):
     assert added() == 0
 
 
+def test_under_check_too_what_ran_unnoticed_is_waited_for(streams, array, added):
+    a, b, *_ = streams
+    with ab.hazards("off"):
+        write(array, a)
+    with ab.hazards("check"):
+        write(array, b)
+    assert added() == 1
+
+
 def test_a_wait_keeps_the_record_that_it_found(streams, array, added):
     a, b, *_ = streams
     write(array, a)
