@@ -242,6 +242,15 @@ TEST(an_open_access_is_over_when_it_ends) {
   CHECK(ordering.missing({&touch, 1}).empty());
 }
 
+TEST(of_open_accesses_one_after_the_other_the_last_is_remembered) {
+  Program program;
+  const auto x = block();
+  for (int i = 0; i < 3; ++i) {
+    make_ref<HostAccess>(program.task, Touch{x.get(), 0, 64, nullptr, 0, Access::read}, Site{})->end();
+  }
+  CHECK_EQUAL(x->conflicts(Lane(), nullptr, Access::write, {0, 64}).size(), std::size_t{1});
+}
+
 TEST(what_happened_unnoticed_is_waited_for) {
   Program program;
   const auto a = stream(device());
