@@ -1,6 +1,7 @@
 # Every target makes what it needs, from a fresh clone with Python, a C++20 compiler and make.
 #
 #   make test        the core's tests (CTest), then the Python tests: on three CPU devices, on two simulated GPUs, on all there is
+#   make mutate      plants bugs in the hazard engine, one at a time, and says which the tests notice
 #   make lint        formatters and checkers; changes nothing
 #   make format      what the formatters can mend
 #   make demo        the program that shows what Anabranch is for
@@ -26,7 +27,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ONLY_BINARY := :all:
 
 .PHONY: all install test test-core test-python test-tsan test-asan test-free-threaded simulated-driver
-.PHONY: lint lint-python lint-types lint-core format demo site bench counts docs news clean
+.PHONY: mutate lint lint-python lint-types lint-core format demo site bench counts docs news clean
 
 all: install
 
@@ -98,6 +99,9 @@ test-free-threaded: $(ft_bin)/.package simulated-driver
 	env -u PYTHON_GIL $(on_simulated) PATH='$(ft_bin)':"$$PATH" \
 	  $(ft_bin)/python -m pytest -q tests/contract tests/threads -m 'not numba' -k cuda
 	env -u PYTHON_GIL PATH='$(ft_bin)':"$$PATH" $(ft_bin)/python -m pytest -m 'not numba'
+
+mutate: $(bin)/.package $(bin)/.test
+	$(bin)/python tools/mutate.py
 
 # Checks
 

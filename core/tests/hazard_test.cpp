@@ -118,6 +118,14 @@ TEST(the_legacy_stream_and_blocking_ones_are_in_order) {
   CHECK_EQUAL(program.access(*other, x, Access::write).size(), std::size_t{1});
 }
 
+TEST(what_the_legacy_stream_did_before_any_other_was_there_comes_first) {
+  static auto* const fresh = new null::NullBackend(1, std::size_t{1} << 20);
+  Program program;
+  const auto x = block();
+  CHECK(program.access(*fresh->default_stream(StreamRole::legacy), x, Access::write).empty());
+  CHECK(program.access(*stream(*fresh, "blocking", false), x, Access::write).empty());
+}
+
 TEST(a_blocking_stream_that_is_gone_still_came_first) {
   Program program;
   const auto legacy = device().default_stream(StreamRole::legacy);
@@ -164,6 +172,61 @@ TEST(a_host_function_waits_for_nothing_that_comes_after_it) {
   CHECK_EQUAL(added_waits(), before);
 }
 
+TEST(what_comes_after_a_host_function_covers_nothing_for_it) {
+  Program program;
+  const auto a = stream(device());
+  const auto b = stream(device());
+  const auto x = block();
+  const Gate gate(*b);
+  program.access(*b, x, Access::read);
+  Program function;
+  function.task->call = a->lane().advance();
+  // Comes after both the function and the read, which stays, since this is for a part only.
+  program.access(*a, x, Access::write, {0, 32});
+  const auto c = stream(device());
+  const Touch touch{x.get(), 0, 64, nullptr, 0, Access::write};
+  Ordering ordering(*c, function.task->lane);
+  ordering.begin();
+  const std::vector<Race> missing = ordering.missing({&touch, 1});
+  CHECK_EQUAL(missing.size(), std::size_t{2});
+  const std::uint64_t before = added_waits();
+  ordering.add(missing, *function.task);
+  CHECK_EQUAL(added_waits(), before + 1);
+}
+
+TEST(what_is_known_to_be_over_is_not_waited_for) {
+  Program program;
+  const auto a = stream(device());
+  const auto b = stream(device());
+  const auto x = block();
+  program.access(*a, x, Access::write);
+  const std::uint64_t before = added_waits();
+  CHECK_EQUAL(program.access(*b, x, Access::write).size(), std::size_t{1});
+  CHECK_EQUAL(added_waits(), before);
+}
+
+TEST(of_many_parts_that_become_one_entry_none_is_lost) {
+  Program program;
+  const auto a = stream(device());
+  const auto b = stream(device());
+  const auto x = block();
+  const Gate gate(*a);
+  program.access(*b, x, Access::read, {63, 64});
+  for (std::size_t i = 0; i < 60; ++i) program.access(*a, x, Access::write, {i, i + 1});
+  CHECK(x->uses(Access::write, {0, 64}).size() < 60);
+  for (std::size_t i = 0; i < 60; ++i) CHECK(!x->uses(Access::read, {i, i + 1}).empty());
+}
+
+TEST(of_two_threads_on_a_stream_the_newer_point_stays) {
+  const auto a = stream(device());
+  const auto x = block();
+  x->note(*a, 2, Access::read, {0, 64});
+  x->note(*a, 1, Access::write, {0, 64});
+  const std::vector<Use> uses = x->uses(Access::read, {0, 64});
+  CHECK_EQUAL(uses.size(), std::size_t{1});
+  CHECK_EQUAL(uses[0].point, Point{2});
+}
+
 TEST(an_open_access_is_over_when_it_ends) {
   Program program;
   const auto a = stream(device());
@@ -180,6 +243,15 @@ TEST(an_open_access_is_over_when_it_ends) {
   CHECK(ordering.missing({&touch, 1}).empty());
 }
 
+TEST(of_open_accesses_one_after_the_other_the_last_is_remembered) {
+  Program program;
+  const auto x = block();
+  for (int i = 0; i < 3; ++i) {
+    make_ref<HostAccess>(program.task, Touch{x.get(), 0, 64, nullptr, 0, Access::read}, Site{})->end();
+  }
+  CHECK_EQUAL(x->conflicts(Lane(), nullptr, Access::write, {0, 64}).size(), std::size_t{1});
+}
+
 TEST(what_happened_unnoticed_is_waited_for) {
   Program program;
   const auto a = stream(device());
@@ -192,6 +264,19 @@ TEST(what_happened_unnoticed_is_waited_for) {
   const std::uint64_t before = added_waits();
   CHECK_EQUAL(program.access(*b, x, Access::read).size(), std::size_t{1});
   CHECK_EQUAL(added_waits(), before + 1);
+}
+
+TEST(a_stream_does_not_wait_for_what_it_did_unnoticed) {
+  Program program;
+  const auto a = stream(device());
+  const auto b = stream(device());
+  const Gate gates[] = {Gate(*a), Gate(*b)};  // what is over is forgotten
+  const auto x = block();
+  const Touch touch{x.get(), 0, 64, nullptr, 0, Access::read};
+  for (const auto& each : {a, b}) Ordering::note(*each, call(*each, [] {}), {&touch, 1}, HazardMode::off, {});
+  const std::vector<Race> missing = program.access(*a, x, Access::write);
+  CHECK_EQUAL(missing.size(), std::size_t{1});
+  CHECK(missing[0].first.stream == b);
 }
 
 TEST(records_of_events_keep_what_came_before) {

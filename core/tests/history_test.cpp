@@ -175,6 +175,16 @@ TEST(an_event_keeps_what_its_record_found) {
   CHECK_EQUAL(conflicting(history, b, Access::read, range(0, 9)).size(), 1U);
 }
 
+TEST(a_whole_takes_the_place_of_all_its_parts) {
+  Lane a;
+  Lane b;
+  History history;
+  for (std::size_t part = 0; part < 4; ++part) note(history, a, a.advance(), Access::write, range(part, part + 1));
+  b.follow(a.past());
+  note(history, b, b.advance(), Access::write, range(0, 4));
+  CHECK_EQUAL(history.uses().size(), 1U);
+}
+
 TEST(a_record_used_again_is_another_lane) {
   Lane a;
   Lane b;

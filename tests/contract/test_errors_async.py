@@ -152,6 +152,19 @@ def test_one_failed_stream_of_several_writers_is_enough(device):
         array.numpy()
 
 
+def test_a_failed_write_is_told_of_after_other_streams_wrote_other_parts(device):
+    """A new access is the time to forget those that are over."""
+    array, good, bad = ab.array(np.zeros(4, "float32"), device=device), ab.Stream(device), ab.Stream(device)
+    with failure(bad):
+        ab.fill(array[2:], 1, stream=bad)
+    with pytest.raises(FAILURES):
+        bad.synchronize()
+    ab.fill(array[:1], 1, stream=good)
+    ab.fill(array[1:2], 1, stream=good)
+    with pytest.raises(FAILURES):
+        array.numpy()
+
+
 def test_arrays_of_other_streams_know_nothing_of_a_failure(device, lost):
     with pytest.raises(FAILURES):
         lost.numpy()

@@ -209,6 +209,15 @@ def test_order_goes_from_a_blocking_stream_over_the_legacy_one_to_another_and_th
     write(array, ab.Stream())
 
 
+def test_a_refused_operation_of_a_blocking_stream_tells_nothing_of_the_legacy_stream(device):
+    x, y, stream = ready(device), ready(device), ab.Stream(non_blocking=False)
+    write(x, ab.Stream())
+    write(y, ab.legacy_stream())
+    assert races((write, x, stream))
+    stream.synchronize()
+    assert races((write, y, ab.Stream()))
+
+
 def test_a_query_of_the_legacy_stream_tells_of_blocking_streams(device, in_thread):
     array = ready(device)
     write(array, ab.Stream(non_blocking=False))

@@ -99,6 +99,20 @@ def test_memory_is_not_used_again_by_its_user_before_its_owner_is_through(device
     assert_all(others, -1)
 
 
+@pytest.mark.parametrize("mode", ["auto", "check"])
+def test_memory_that_its_stream_gets_again_is_not_used_by_another_before_its_reader_is_through(device, mode):
+    (owner, user), result = streams(device), ready(device, SIZE)
+    array = made(owner)
+    with ab.testing.Gate(owner):
+        ab.copy(result, array, stream=owner)
+        del array
+        others = [ab.empty(SIZE, "float32", stream=owner) for _ in range(10)]
+        for each in others:
+            ab.fill(each, -1, stream=user)
+    assert_all([result], 7)
+    assert_all(others, -1)
+
+
 @each_mode
 @each_order_by_the_host
 def test_memory_whose_user_the_host_has_waited_for_may_be_used_again(device, mode, order):

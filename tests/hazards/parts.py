@@ -1,5 +1,8 @@
 """What random programs are made of, and how many of them are run."""
 
+import contextvars
+import faulthandler
+import functools
 import os
 import random
 
@@ -16,15 +19,16 @@ SIZE = 24
 MANY = int(os.environ.get("ANABRANCH_EXAMPLES", 0))
 FIRST_SEED = int(os.environ.get("ANABRANCH_FIRST_SEED", 0))
 
-LINES = [
-    compile("\n" * (line - 1) + "result = operation(*args, **kwargs)", "program", "exec") for line in range(1, 100)
-]
+
+@functools.cache
+def call_at(line):
+    return compile("\n" * (line - 1) + "result = operation(*args, **kwargs)", "program", "exec")
 
 
 def at_line(line, operation, *args, **kwargs):
     """Call from a given line of the file "program"."""
     names = {"operation": operation, "args": args, "kwargs": kwargs, "__name__": "program"}
-    exec(LINES[line - 1], names)
+    exec(call_at(line), names)
     return names["result"]
 
 
@@ -39,21 +43,33 @@ def device_groups():
 
 
 def random_programs(examples):
-    """Run a test of `devices` and `rng` for random numbers, with all kinds of devices."""
+    """Run a test of `devices` and `rng` for random numbers, with all kinds of devices.
 
-    def decorate(test):
+    Each time as a host task of its own: one that has seen earlier programs end would know of every lane, and so would
+    all streams by it.
+    """
+
+    def decorate(program):
+        @functools.wraps(program)
+        def test(devices, rng):
+            contextvars.Context().run(program, devices, rng)
+
         each_kind = pytest.mark.parametrize("devices", device_groups())
         if not MANY:
             quick = settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
             return each_kind(quick(given(rng=st.randoms(use_true_random=False))(test)))
 
         def run(devices):
-            for seed in range(FIRST_SEED, FIRST_SEED + MANY):
-                try:
+            try:
+                for seed in range(FIRST_SEED, FIRST_SEED + MANY):
+                    # One that hangs ends the process. With -s it is seen where.
+                    faulthandler.dump_traceback_later(10, exit=True)
                     test(devices, random.Random(seed))
-                except BaseException as error:
-                    error.add_note(f"ANABRANCH_FIRST_SEED={seed}")
-                    raise
+            except BaseException as error:
+                error.add_note(f"ANABRANCH_FIRST_SEED={seed}")
+                raise
+            finally:
+                faulthandler.cancel_dump_traceback_later()
 
         run.__name__, run.__module__ = test.__name__, test.__module__
         return pytest.mark.timeout(0)(each_kind(run))

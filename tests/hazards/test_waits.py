@@ -129,6 +129,15 @@ def test_an_added_wait_counts_as_order(streams, array, added):
     assert added() == 0
 
 
+def test_under_check_too_what_ran_unnoticed_is_waited_for(streams, array, added):
+    a, b, *_ = streams
+    with ab.hazards("off"):
+        write(array, a)
+    with ab.hazards("check"):
+        write(array, b)
+    assert added() == 1
+
+
 def test_a_wait_keeps_the_record_that_it_found(streams, array, added):
     a, b, *_ = streams
     write(array, a)
@@ -290,6 +299,19 @@ def test_what_a_blocking_stream_knew_is_not_lost_with_it(legacy, streams, array)
         write(array, default)
 
 
+def test_a_stream_with_the_record_of_a_blocking_one_is_in_no_order_with_the_legacy_stream(legacy, array):
+    default, *_ = legacy
+    with ab.hazards("check"):
+        stream = ab.Stream(default.device, non_blocking=False)
+        handle = stream.handle
+        stream.wait_stream(default)
+        del stream
+        stream = again(handle, device=default.device)
+        write(array, stream)
+        with pytest.raises(ab.RaceError):
+            write(array, default)
+
+
 LOOKS = {
     "query": lambda default, one: default.query(),
     "wait for no record": lambda default, one: default.wait_event(ab.Event(device=default.device)),
@@ -314,7 +336,13 @@ def test_what_enqueues_nothing_in_the_legacy_stream_orders_no_two_blocking_ones(
         assert added() == 1
 
 
-@pytest.mark.parametrize("mark", [ab.Stream.record_event, lambda default: default.wait_event(default.record_event())])
+MARKS = {
+    "record": ab.Stream.record_event,
+    "wait": lambda default: default.wait_event(ab.Stream(default.device).record_event()),
+}
+
+
+@pytest.mark.parametrize("mark", MARKS.values(), ids=MARKS)
 def test_a_record_and_a_wait_in_the_legacy_stream_are_operations(legacy, array, added, mark):
     default, one, other = legacy
     with ab.testing.Gate(one):

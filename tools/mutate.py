@@ -1,0 +1,223 @@
+"""Plant bugs in the hazard engine, one at a time, and see whether the tests notice.
+
+Works in a copy of the repository below build/, of which each bug builds again what it changes. The random programs run
+first; what they miss the engine's other tests may notice. A test that hangs or crashes has noticed, too.
+
+    make install && .venv/bin/python tools/mutate.py [--only random] [--list] [PART OF A FILE'S NAME OR DESCRIPTION]
+
+The bugs are in mutations.txt. The exit status is 0 if each was noticed, or is declared there to change nothing.
+"""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import cython_cmake
+
+ROOT = Path(__file__).resolve().parent.parent
+COPY = ROOT / "build" / "mutate"
+CORE_TESTS = ["clock_test", "history_test", "hazard_test", "layout_test"]
+# Tests that ANABRANCH_EXAMPLES makes run as many programs, the same each time.
+RANDOM_TESTS = [
+    "tests/hazards/test_random_auto.py",
+    "tests/hazards/test_random_check.py::test_a_race_is_raised_exactly_where_there_is_one",
+    "tests/hazards/test_random_check.py::test_with_modes_that_change_nothing_wrong_is_reported",
+    "tests/hazards/test_random_check.py::test_auto_comes_after_what_was_off",
+]
+OTHER_TESTS = ["tests/hazards/test_waits.py", "tests/hazards/test_random_check.py", "tests/contract"]
+OTHER_FILES = ["-k", "test_hazard or test_errors_async"]  # of the contract
+TESTS_FAILED = 1  # what pytest returns then; other positive numbers mean that it could not run them
+
+
+@dataclass
+class Mutation:
+    """A text of a file that is replaced by another."""
+
+    file: str
+    breaks: str
+    old: list[str] = field(default_factory=list)
+    new: list[str] = field(default_factory=list)
+    equivalent: str = ""  # why nobody can notice
+
+    def __str__(self) -> str:
+        return f"{Path(self.file).name}: {self.breaks}"
+
+    def planted(self, text: str) -> str:
+        found = text.count("\n".join(self.old))
+        if found != 1:
+            raise SystemExit(f"{self}: its text is in {self.file} {found} times")
+        return text.replace("\n".join(self.old), "\n".join(self.new))
+
+
+def read_mutations() -> list[Mutation]:
+    mutations: list[Mutation] = []
+    file = ""
+    for number, line in enumerate(Path(__file__).with_name("mutations.txt").read_text().splitlines(), 1):
+        indent, text = len(line) - len(line.lstrip()), line.strip()
+        if not text or text.startswith("#"):
+            continue
+        if indent == 0:
+            file = text
+        elif indent == 2:
+            mutations.append(Mutation(file, text))
+        elif indent == 4 and text[0] in "-+":
+            (mutations[-1].old if text[0] == "-" else mutations[-1].new).append(line[6:])
+        elif indent == 4 and text[0] == "=":
+            mutations[-1].equivalent = text[2:]
+        else:
+            raise SystemExit(f"mutations.txt:{number} is none of what the file is made of")
+    return mutations
+
+
+def run(command: list[str], limit: float, **environment: str) -> int | None:
+    """Run in the copy, silently; the exit status, or None if it took too long."""
+    with (COPY / "log").open("w") as log:
+        process = subprocess.Popen(
+            command,
+            cwd=COPY,
+            env=os.environ | environment,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            return process.wait(limit)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            # With all that it has started. One that is through has no group any more.
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+def must(command: list[str]) -> None:
+    if run(command, 1800) != 0:
+        raise SystemExit(f"{' '.join(command)}:\n{(COPY / 'log').read_text()[-4000:]}")
+
+
+class Copy:
+    """The repository as it is now, built without optimizations that take long, and its tests."""
+
+    def __init__(self, programs: int) -> None:
+        self.programs = programs
+        self.limits: dict[str, float] = {}
+        COPY.mkdir(parents=True, exist_ok=True)
+        tracked = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=ROOT,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        for name in filter(None, tracked.stdout.split("\0")):
+            if (ROOT / name).is_file():
+                self.write(name, (ROOT / name).read_bytes())
+        modules = Path(cython_cmake.__file__).with_name("cmake")
+        python = ["-DSKBUILD=2", f"-DPython_EXECUTABLE={sys.executable}", f"-DCMAKE_MODULE_PATH={modules}"]
+        for folder, options in (("core", []), ("package", python)):
+            flags = ["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O0 -w", "--log-level=WARNING"]
+            must(["cmake", "-S", ".", "-B", f"build/{folder}", "-G", "Ninja", *flags, *options])
+
+    def write(self, name: str, content: bytes) -> None:
+        # What does not change is not built again.
+        path = COPY / name
+        if not path.is_file() or path.read_bytes() != content:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
+    def fails(self, name: str, command: list[str], failures: tuple[int, ...] | None, **environment: str) -> bool:
+        """Tell whether a test fails; without a bug, how long that takes is measured."""
+        begin = time.monotonic()
+        status = run(command, self.limits.get(name, 1800), **environment)
+        self.limits.setdefault(name, 3 * (time.monotonic() - begin) + 10)
+        if status is not None and status > 0 and failures is not None and status not in failures:
+            raise SystemExit(f"{' '.join(command)}:\n{(COPY / 'log').read_text()[-4000:]}")
+        return status != 0
+
+    def pytest_fails(self, name: str, *arguments: str) -> bool:
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *arguments]
+        return self.fails(
+            name,
+            command,
+            (TESTS_FAILED,),
+            ANABRANCH_DEVICE="cpu",
+            ANABRANCH_CPU_DEVICES="3",
+            ANABRANCH_EXAMPLES=str(self.programs),
+            ANABRANCH_FIRST_SEED="0",
+            # The package that is installed for development must not be found, nor built.
+            SKBUILD_EDITABLE_SKIP=":".join(map(str, (ROOT / "build").glob("editable-*"))),
+            PYTHONPATH=str(COPY / "src"),
+        )
+
+    def noticed_by(self, only_random: bool) -> str:
+        """Build what changed, and return what noticed it first, or nothing."""
+        must(["cmake", "--build", "build/package"])
+        must(["cmake", "--install", "build/package", "--prefix", "src"])
+        if self.pytest_fails("random programs", *RANDOM_TESTS):
+            return "random programs"
+        if only_random:
+            return ""
+        must(["cmake", "--build", "build/core", "--target", *CORE_TESTS])
+        for name in CORE_TESTS:
+            if self.fails(name, [f"build/core/core/tests/{name}"], None):
+                return name
+        for name in OTHER_TESTS:
+            deselected = [part for test in RANDOM_TESTS for part in ("--deselect", test)]
+            if self.pytest_fails(name, name, *(OTHER_FILES if name == "tests/contract" else deselected)):
+                return name
+        return ""
+
+
+def mutate(copy: Copy, chosen: list[Mutation], only_random: bool) -> bool:
+    if wrong := copy.noticed_by(only_random):
+        raise SystemExit(f"without a bug {wrong} failed:\n{(COPY / 'log').read_text()[-4000:]}")
+    noticed: dict[str, list[Mutation]] = {}
+    for each in chosen:
+        begin = time.monotonic()
+        original = (ROOT / each.file).read_text()
+        copy.write(each.file, each.planted(original).encode())
+        try:
+            by = copy.noticed_by(only_random)
+        finally:
+            copy.write(each.file, original.encode())
+        noticed.setdefault(by, []).append(each)
+        print(f"{by or 'NOBODY':>25}  {each}  ({time.monotonic() - begin:.0f} s)", flush=True)
+    real = [each for each in chosen if not each.equivalent]
+    survivors = [each for each in noticed.get("", []) if not each.equivalent]
+    mistaken = [each for each in chosen if each.equivalent and each not in noticed.get("", [])]
+    by_programs = sum(each in real for each in noticed.get("random programs", []))
+    print(f"the random programs alone noticed {by_programs} of {len(real)}")
+    if not only_random:
+        print(f"noticed {len(real) - len(survivors)} of {len(real)}")
+    for each in survivors:
+        print(f"survived: {each}")
+    for each in mistaken:
+        print(f"noticed, though it is declared to change nothing: {each}")
+    return not survivors and not mistaken
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", nargs="?", default="", help="only those whose file or description contains this")
+    parser.add_argument("--only", choices=["random"], help="run the random programs alone")
+    parser.add_argument("--list", action="store_true", help="say which bugs there are, and run nothing")
+    parser.add_argument("--programs", type=int, default=2000, help="random programs of each kind")
+    options = parser.parse_args()
+    chosen = [each for each in read_mutations() if options.part in f"{each.file}: {each.breaks}"]
+    for each in chosen:
+        each.planted((ROOT / each.file).read_text())
+    if options.list:
+        for each in chosen:
+            print(each, f"(changes nothing: {each.equivalent})" if each.equivalent else "")
+        return 0
+    return 0 if mutate(Copy(options.programs), chosen, options.only == "random") else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
