@@ -91,7 +91,7 @@ export WORKERS=${WORKERS:-5}
 
 contract() { pytest tests/contract -m 'not memory'; }
 
-cuda() { pytest tests/cuda tests/hazards/test_waits.py -m 'not slow and not memory and not alone'; }
+cuda() { pytest tests/cuda -m 'not slow and not memory and not alone' && pytest tests/hazards -k cuda; }
 
 # What looks at how much memory of the GPU is free or at its times, and what may take all of it.
 alone() { WORKERS=0 pytest tests/contract tests/cuda -m 'memory or slow or alone' -k cuda; }

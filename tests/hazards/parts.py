@@ -32,18 +32,14 @@ def at_line(line, operation, *args, **kwargs):
     return names["result"]
 
 
-def device_groups():
-    """Return the devices of one kind, up to three.
-
-    GPUs do copies between strided views in several parts, on streams of the library's own, and functions read back on
-    such streams: there the library knows of more order than the model, and waits that the model does not count.
-    """
-    groups = [ab.devices("cpu")[:3]]
+def device_groups(kinds):
+    """Return the devices of each kind, up to three."""
+    groups = [ab.devices(kind)[:3] for kind in kinds]
     return [pytest.param(group, id=group[0].kind) for group in groups if group]
 
 
-def random_programs(examples):
-    """Run a test of `devices` and `rng` for random numbers, with all kinds of devices.
+def random_programs(examples, kinds=("cpu",)):
+    """Run a test of `devices` and `rng` for random numbers, with the devices of some kinds.
 
     Each time as a host task of its own: one that has seen earlier programs end would know of every lane, and so would
     all streams by it.
@@ -54,7 +50,7 @@ def random_programs(examples):
         def test(devices, rng):
             contextvars.Context().run(program, devices, rng)
 
-        each_kind = pytest.mark.parametrize("devices", device_groups())
+        each_kind = pytest.mark.parametrize("devices", device_groups(kinds))
         if not MANY:
             quick = settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
             return each_kind(quick(given(rng=st.randoms(use_true_random=False))(test)))

@@ -27,6 +27,10 @@ class Program:
         # races are looked for, streams stay, or no device is synchronized.
         self.streams_go = self.has_contents or rng.randrange(2)
         self.host_memory = devices[0].kind == "cpu"
+        # GPUs do copies between strided views in several parts, on streams of the library's own, and functions read back
+        # on such streams: there the library knows of more order than the model, and adds waits that the model does not
+        # know of.
+        self.counts_waits = self.host_memory
         self.order = Order()
         self.numbers = iter(range(2**30))
         self.accesses, self.gates, self.futures, self.log, self.kept = [], {}, [], [], []
@@ -120,8 +124,8 @@ class Program:
                 before = added_waits()
                 result = call()
                 missing = {first.node for first, _ in races}
-                assert added_waits() - before <= len(self.order.newest(missing))
-                assert added_waits() - before >= self.is_held(missing)
+                assert not self.counts_waits or added_waits() - before <= len(self.order.newest(missing))
+                assert not self.counts_waits or added_waits() - before >= self.is_held(missing)
                 return result, missing
             try:
                 result = call()
