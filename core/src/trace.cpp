@@ -179,8 +179,7 @@ void trace_instant(Backend& backend, TracedOperation operation) {
   complete(backend, std::move(operation));
 }
 
-Point enqueue_wait(Stream& stream, Stream& target, Point point, Marker* marker, bool added) {
-  if (!tracing()) return stream.backend().wait(stream, target, point, marker);
+Point trace_wait(Stream& stream, Stream& target, Point point, Marker* marker, bool added) {
   open_operation(stream);
   const Point waited = stream.backend().wait(stream, target, point, marker);
   close_operation(stream, {.kind = OperationKind::wait,

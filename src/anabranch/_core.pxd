@@ -236,7 +236,6 @@ cdef extern from "anabranch/trace.hpp" namespace "anabranch" nogil:
     void open_operation(CStream&) except +translate
     void close_operation(CStream&, TracedOperation) except +translate
     void trace_instant(CBackend&, TracedOperation) except +translate
-    Point enqueue_wait(CStream&, CStream&, Point, Marker*, cbool) except +translate
 
 cdef extern from "anabranch/hazard.hpp" namespace "anabranch" nogil:
     cpdef enum class HazardMode "anabranch::HazardMode":

@@ -156,4 +156,11 @@ class Backend {
   LegacyLanes legacy_lanes_;
 };
 
+// `Backend::wait`, traced if anything is; `added` by hazards.
+inline Point enqueue_wait(Stream& stream, Stream& target, Point point, Marker* marker, bool added) {
+  if (tracing()) [[unlikely]]
+    return trace_wait(stream, target, point, marker, added);
+  return stream.backend().wait(stream, target, point, marker);
+}
+
 }  // namespace anabranch

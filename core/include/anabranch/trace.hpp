@@ -82,7 +82,7 @@ void close_operation(Stream& stream, TracedOperation operation);
 // Without a stream's time: something that the host does, now.
 void trace_instant(Backend& backend, TracedOperation operation);
 
-// `Backend::wait`, traced.
-Point enqueue_wait(Stream& stream, Stream& target, Point point, Marker* marker, bool added);
+// `Backend::wait`, while `tracing`.
+Point trace_wait(Stream& stream, Stream& target, Point point, Marker* marker, bool added);
 
 }  // namespace anabranch
