@@ -91,6 +91,14 @@ def test_streams_come_after_what_the_host_did_in_this_task(device):
         stream.synchronize()
 
 
+@pytest.mark.parametrize("writes", [False, True])
+def test_views_of_one_task_within_each_other_do_not_race(device, writes):
+    array = host_array(device)
+    with array.host(write=True) as outer, array[2:4].host(writes) as inner:
+        outer[:] = 1
+        assert inner.tolist() == [1, 1]
+
+
 @pytest.mark.parametrize("mode", ["auto", "off"])
 def test_in_the_other_modes_a_view_waits(device, mode, in_thread):
     stream, array = ab.Stream(device), host_array(device)
