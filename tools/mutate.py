@@ -3,7 +3,7 @@
 Works in a copy of the repository below build/, of which each bug builds again what it changes. The random programs run
 first; what they miss the engine's other tests may notice. A test that hangs or crashes has noticed, too.
 
-    make install && .venv/bin/python tools/mutate.py [--only random] [--list] [PART OF A FILE'S NAME OR DESCRIPTION]
+    make install && .venv/bin/python tools/mutate.py [--only random] [--list] [PART OF A FILE'S NAME OR DESCRIPTION]...
 
 The bugs are in mutations.txt. The exit status is 0 if each was noticed, or is declared there to change nothing.
 """
@@ -204,12 +204,13 @@ def mutate(copy: Copy, chosen: list[Mutation], only_random: bool) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", nargs="?", default="", help="only those whose file or description contains this")
+    parser.add_argument("parts", nargs="*", help="only those whose file or description contains one of these")
     parser.add_argument("--only", choices=["random"], help="run the random programs alone")
     parser.add_argument("--list", action="store_true", help="say which bugs there are, and run nothing")
-    parser.add_argument("--programs", type=int, default=2000, help="random programs of each kind")
+    parser.add_argument("--programs", type=int, default=8000, help="random programs of each kind")
     options = parser.parse_args()
-    chosen = [each for each in read_mutations() if options.part in f"{each.file}: {each.breaks}"]
+    parts = options.parts or [""]
+    chosen = [each for each in read_mutations() if any(part in f"{each.file}: {each.breaks}" for part in parts)]
     for each in chosen:
         each.planted((ROOT / each.file).read_text())
     if options.list:

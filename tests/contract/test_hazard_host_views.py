@@ -1,5 +1,7 @@
 """Accesses that the host makes itself: views of memory that it reaches, and `numpy()`."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -91,6 +93,14 @@ def test_streams_come_after_what_the_host_did_in_this_task(device):
         stream.synchronize()
 
 
+@pytest.mark.parametrize("writes", [False, True])
+def test_views_of_one_task_within_each_other_do_not_race(device, writes):
+    array = host_array(device)
+    with array.host(write=True) as outer, array[2:4].host(writes) as inner:
+        outer[:] = 1
+        assert inner.tolist() == [1, 1]
+
+
 @pytest.mark.parametrize("mode", ["auto", "off"])
 def test_in_the_other_modes_a_view_waits(device, mode, in_thread):
     stream, array = ab.Stream(device), host_array(device)
@@ -111,6 +121,21 @@ def test_numpy_waits_for_writers_and_is_no_race(device):
     write(array, a)
     np.testing.assert_array_equal(array.numpy(), np.ones(8))
     write(array, b)
+
+
+def test_a_stream_races_with_numpy_in_a_thread_that_it_does_not_come_after(device, in_thread):
+    array, through = ready(device), threading.Event()
+
+    def overwrite():
+        assert through.wait(TIMEOUT)
+        with ab.hazards("check"), pytest.raises(ab.RaceError) as caught:
+            ab.fill(array, 1, stream=ab.Stream(device))
+        return caught.value.kind
+
+    kind = in_thread(overwrite)
+    array.numpy()
+    through.set()
+    assert kind.result(TIMEOUT) == "HOST"
 
 
 def test_numpy_does_not_wait_for_readers(device):
