@@ -114,7 +114,7 @@ sanitizer() {
     -k cuda -m "$marks" 2>&1 | tee "$report"
   local outcome
   outcome=$(grep -E '^[0-9]+ (passed|failed)' "$report")
-  ! grep -q 'ERROR SUMMARY: [1-9]' "$report" && [[ $outcome == *passed* && $outcome != *failed* && $outcome != *error* ]]
+  ! grep -q 'ERROR SUMMARY: [1-9]' "$report" && [[ $outcome =~ ^[0-9]+\ passed && ! $outcome =~ [0-9]\ (failed|error) ]]
 }
 export -f sanitizer
 

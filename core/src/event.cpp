@@ -53,7 +53,9 @@ void Event::record(Stream& stream, const Lane* task) {
 
 void Event::wait(Stream& stream, const Lane* task) const {
   const Record record = last();
-  if (!record.stream) return;
+  // In the stream of the record nothing is enqueued for it, so no order comes of it either: the legacy stream's least
+  // of all.
+  if (!record.stream || record.stream.get() == &stream) return;
   if (task) Ordering(stream, *task).begin();
   Ordering::wait(stream, record);
 }

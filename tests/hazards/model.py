@@ -30,6 +30,7 @@ class Order:
     """Streams go by any key that can be hashed; `role` is "legacy", "blocking" or "non-blocking"."""
 
     after: list = field(default_factory=list)
+    made_in: list = field(default_factory=list)  # of each operation, its stream
     last: dict = field(default_factory=dict)  # the newest operation of each stream that has one
     streams: dict = field(default_factory=dict)  # key: (device, role)
     host: set = field(default_factory=set)  # what the host has found to be over
@@ -54,6 +55,7 @@ class Order:
 
     def operation(self, key, also=()):
         self.after.append(self.ends(key) | set(also))
+        self.made_in.append(key)
         self.last[key] = len(self.after) - 1
         return self.last[key]
 
@@ -71,7 +73,8 @@ class Order:
             self.operation(key, {self.operation(other)})
 
     def wait_event(self, key, record):
-        if record is not None:
+        # For a record of its own a stream does nothing.
+        if record is not None and self.made_in[record] != key:
             self.operation(key, {record})
 
     def seen_by_host(self, key):

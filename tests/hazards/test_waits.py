@@ -336,6 +336,22 @@ def test_what_enqueues_nothing_in_the_legacy_stream_orders_no_two_blocking_ones(
         assert added() == 1
 
 
+@pytest.mark.parametrize("blocking", [False, True])
+@pytest.mark.parametrize("look", [ab.Stream.query, ab.Stream.synchronize])
+def test_a_wait_for_a_record_of_its_own_makes_no_order(legacy, array, added, blocking, look):
+    default, one, _ = legacy
+    held, waiting = (default, one) if blocking else (one, default)
+    event, stream = waiting.record_event(), ab.Stream(default.device)
+    waiting.synchronize()
+    with ab.testing.Gate(held):
+        write(array, held)
+        waiting.wait_event(event)
+        if blocking:
+            look(waiting)
+        write(array, stream)
+        assert added() == 1
+
+
 MARKS = {
     "record": ab.Stream.record_event,
     "wait": lambda default: default.wait_event(ab.Stream(default.device).record_event()),
