@@ -3,7 +3,7 @@
 Works in a copy of the repository below build/, of which each bug builds again what it changes. The random programs run
 first; what they miss the engine's other tests may notice. A test that hangs or crashes has noticed, too.
 
-    make install && .venv/bin/python tools/mutate.py [--only random] [--list] [PART OF A FILE'S NAME OR DESCRIPTION]...
+    make mutate, or .venv/bin/python tools/mutate.py [--only random] [--list] [PART OF A FILE'S NAME OR DESCRIPTION]...
 
 The bugs are in mutations.txt. The exit status is 0 if each was noticed, or is declared there to change nothing.
 """
@@ -80,7 +80,7 @@ def run(command: list[str], limit: float, **environment: str) -> int | None:
         process = subprocess.Popen(
             command,
             cwd=COPY,
-            env=os.environ | environment,
+            env=os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"} | environment,
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,

@@ -213,6 +213,14 @@ def test_a_future_tells_of_what_its_function_has_waited_for(device):
     write(array, c)
 
 
+def test_a_stream_comes_after_what_its_function_has_waited_for(device):
+    (a, b), array = streams(device), ready(device)
+    write(array, a)
+    b.submit(a.synchronize)
+    b.synchronize()
+    write(array, b)
+
+
 def test_a_future_does_not_tell_of_what_its_function_has_only_enqueued(device):
     (a, b, c), array = streams(device, 3), ready(device)
     a.submit(write, array, b).result(TIMEOUT)
