@@ -78,11 +78,15 @@ def test_a_blocking_stream_is_in_order_with_what_others_put_into_the_legacy_one(
     stream = ab.Stream(cuda, non_blocking=non_blocking)
     a, b = ab.zeros(SIZE, "uint8", stream=stream), ab.zeros(SIZE, "uint8", stream=stream)
     stream.synchronize()
-    delay(stream, 500)  # longer than the sanitizers take
+    began = time.monotonic()
+    delay(stream, 500)
     ab.fill(a, 3, stream=stream)
     foreign.copy(1, b, a)
     foreign.synchronize(1)
-    assert stream.query() != non_blocking
+    in_order = stream.query()
+    if time.monotonic() - began > 0.5 and non_blocking:
+        pytest.skip("the machine is too slow to tell")
+    assert in_order != non_blocking
     assert (b.numpy() == 3).all() != non_blocking
 
 
