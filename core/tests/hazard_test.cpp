@@ -348,6 +348,25 @@ TEST(of_two_threads_on_a_stream_the_newest_operation_is_remembered) {
   }
 }
 
+TEST(a_strided_view_and_its_range_are_not_the_same_access) {
+  const auto a = stream(device());
+  Layout layout;  // every other byte of [0, 3)
+  layout.ndim = 1;
+  layout.shape[0] = layout.strides[0] = 2;
+  for (const bool strided_first : {false, true}) {
+    const auto x = block();
+    Moment when;
+    for (const bool strided : {strided_first, !strided_first}) {
+      a->lane().advance(when);
+      const Touch touch{x.get(), 0, 3, strided ? &layout : nullptr, 0, Access::read};
+      x->note(touch, {*a, when.count, &when, {}, false});
+    }
+    CHECK_EQUAL(x->conflicts(Lane(), nullptr, Access::write, {1, 2}).size(), std::size_t{1});
+    const std::vector<Use> uses = x->uses(Access::write, {0, 1});
+    CHECK_EQUAL(uses.size(), strided_first ? std::size_t{1} : std::size_t{2});
+  }
+}
+
 TEST(a_stream_used_again_learns_what_its_first_use_had_waited_for) {
   Program program;
   const auto a = stream(device());
