@@ -40,6 +40,7 @@ class Mutation:
 
     file: str
     breaks: str
+    by: list[str] = field(default_factory=list)  # all sources that call what changes in a header; none: not known
     old: list[str] = field(default_factory=list)
     new: list[str] = field(default_factory=list)
     equivalent: str = ""  # why nobody can notice
@@ -56,15 +57,15 @@ class Mutation:
 
 def read_mutations() -> list[Mutation]:
     mutations: list[Mutation] = []
-    file = ""
+    file, by = "", list[str]()
     for number, line in enumerate(Path(__file__).with_name("mutations.txt").read_text().splitlines(), 1):
         indent, text = len(line) - len(line.lstrip()), line.strip()
         if not text or text.startswith("#"):
             continue
         if indent == 0:
-            file = text
+            file, *by = text.replace(" by ", " ").split()
         elif indent == 2:
-            mutations.append(Mutation(file, text))
+            mutations.append(Mutation(file, text, by))
         elif indent == 4 and text[0] in "-+":
             (mutations[-1].old if text[0] == "-" else mutations[-1].new).append(line[6:])
         elif indent == 4 and text[0] == "=":
@@ -131,6 +132,16 @@ class Copy:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
 
+    def replace(self, mutation: Mutation, text: str) -> None:
+        """Put a text in a mutation's file; what has to be built again is found by the times of files."""
+        path = COPY / mutation.file
+        before = path.stat()
+        path.write_text(text)
+        if mutation.by:
+            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+            for name in mutation.by:
+                (COPY / name).touch()
+
     def fails(self, name: str, command: list[str], failures: tuple[int, ...] | None, **environment: str) -> bool:
         """Tell whether a test fails; without a bug, how long that takes is measured."""
         begin = time.monotonic()
@@ -181,11 +192,11 @@ def mutate(copy: Copy, chosen: list[Mutation], only_random: bool) -> bool:
     for each in chosen:
         begin = time.monotonic()
         original = (ROOT / each.file).read_text()
-        copy.write(each.file, each.planted(original).encode())
+        copy.replace(each, each.planted(original))
         try:
             by = copy.noticed_by(only_random)
         finally:
-            copy.write(each.file, original.encode())
+            copy.replace(each, original)
         noticed.setdefault(by, []).append(each)
         print(f"{by or 'NOBODY':>25}  {each}  ({time.monotonic() - begin:.0f} s)", flush=True)
     real = [each for each in chosen if not each.equivalent]

@@ -332,6 +332,55 @@ TEST(what_one_stream_notes_in_place_is_what_it_notes_in_general) {
   }
 }
 
+TEST(of_two_threads_on_a_stream_the_newest_operation_is_remembered) {
+  const auto a = stream(device());
+  for (const std::size_t bytes : {std::size_t{32}, std::size_t{64}}) {
+    const auto x = block();
+    Moment when;
+    for (const Point point : {Point{2}, Point{1}}) {  // the later one noted first
+      a->lane().advance(when);
+      const Touch touch{x.get(), 0, point == 1 ? bytes : 32, nullptr, 0, Access::write};
+      x->note(touch, {*a, point, &when, {}, false});
+    }
+    const std::vector<Use> uses = x->uses(Access::read, {0, 64});
+    CHECK_EQUAL(uses.size(), std::size_t{1});
+    CHECK_EQUAL(uses[0].point, Point{2});
+  }
+}
+
+TEST(a_strided_view_and_its_range_are_not_the_same_access) {
+  const auto a = stream(device());
+  Layout layout;  // every other byte of [0, 3)
+  layout.ndim = 1;
+  layout.shape[0] = layout.strides[0] = 2;
+  for (const bool strided_first : {false, true}) {
+    const auto x = block();
+    Moment when;
+    for (const bool strided : {strided_first, !strided_first}) {
+      a->lane().advance(when);
+      const Touch touch{x.get(), 0, 3, strided ? &layout : nullptr, 0, Access::read};
+      x->note(touch, {*a, when.count, &when, {}, false});
+    }
+    CHECK_EQUAL(x->conflicts(Lane(), nullptr, Access::write, {1, 2}).size(), std::size_t{1});
+    const std::vector<Use> uses = x->uses(Access::write, {0, 1});
+    CHECK_EQUAL(uses.size(), strided_first ? std::size_t{1} : std::size_t{2});
+  }
+}
+
+TEST(a_stream_used_again_learns_what_its_first_use_had_waited_for) {
+  Program program;
+  const auto a = stream(device());
+  const auto b = stream(device());
+  const auto x = block();
+  const Gate gate(*a);
+  program.access(*a, x, Access::write);
+  for (int use = 0; use < 2; ++use) {
+    Ordering(*b, program.task->lane).wait(*a);
+    CHECK(program.access(*b, x, Access::read).empty());
+    device().legacy_lanes().leave(*b);
+  }
+}
+
 TEST(who_waits_again_learns_what_is_new) {
   Program program;
   const auto a = stream(device());

@@ -172,12 +172,17 @@ def test_work_hands_on_what_the_thread_that_enqueued_it_has_waited_for(device, i
     write(array, b)
 
 
-def test_a_wait_hands_on_what_the_thread_that_enqueued_it_has_waited_for(device, in_thread):
+@pytest.mark.parametrize("of", ["stream", "event"])
+def test_a_wait_hands_on_what_the_thread_that_enqueued_it_has_waited_for(device, in_thread, of):
     (a, b, c), array = streams(device, 3), ready(device)
+    event = c.record_event()
 
     def wait():
         a.synchronize()
-        b.wait_stream(c)
+        if of == "stream":
+            b.wait_stream(c)
+        else:
+            b.wait_event(event)
 
     write(array, a)
     in_thread(wait).result(TIMEOUT)

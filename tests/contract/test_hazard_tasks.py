@@ -36,6 +36,20 @@ def test_awaiting_orders_what_the_task_does_later(device, awaited):
     asyncio.run(main())
 
 
+@pytest.mark.parametrize(
+    "awaited", [lambda stream: stream, lambda stream: stream.record_event()], ids=["stream", "event"]
+)
+def test_what_a_task_awaits_first_orders_what_it_does_later(device, awaited):
+    (a, b), array = streams(device), ready(device)
+    write(array, a)
+
+    async def main():
+        await awaited(a)
+        write(array, b)
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize("wait", ["synchronize", "await"])
 def test_what_one_task_has_waited_for_is_not_known_to_another(device, wait):
     async def main():
