@@ -27,9 +27,8 @@ class Program:
         # races are looked for, streams stay, or no device is synchronized.
         self.streams_go = self.has_contents or rng.randrange(2)
         self.host_memory = devices[0].kind == "cpu"
-        # GPUs do copies between strided views in several parts, on streams of the library's own, and functions read back
-        # on such streams: there the library knows of more order than the model, and adds waits that the model does not
-        # know of.
+        # GPUs do copies between strided views in several parts, on streams of the library's own, and functions read
+        # back on such streams: there the library knows of more order than the model, and waits that the model has not.
         self.counts_waits = self.host_memory
         self.order = Order()
         self.numbers = iter(range(2**30))
