@@ -271,14 +271,15 @@ def test_memory_used_again_has_races_of_its_own(device):
 
 def test_memory_used_again_has_races_of_its_own_after_a_wait(device):
     """Of an access to all of it, which is not just how the stream got the memory, made again."""
-    owner, user = streams(device)
-    ab.full(SIZE, 1, "float32", stream=owner)
-    array, other = ab.empty(SIZE, stream=owner), ready(device, SIZE)
-    ab.fill(other, 1, stream=user)
-    owner.wait_stream(user)
-    ab.fill(array, 2, stream=owner)
-    with pytest.raises(ab.RaceError) as caught:
-        ab.fill(array, 3, stream=user)
+    (owner, user), other = streams(device), ready(device, SIZE)
+    with ab.testing.Gate(owner):
+        ab.full(SIZE, 1, "float32", stream=owner)
+        array = ab.empty(SIZE, stream=owner)
+        ab.fill(other, 1, stream=user)
+        owner.wait_stream(user)
+        ab.fill(array, 2, stream=owner)
+        with pytest.raises(ab.RaceError) as caught:
+            ab.fill(array, 3, stream=user)
     assert caught.value.kind == "WAW"
 
 
