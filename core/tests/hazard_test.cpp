@@ -138,14 +138,21 @@ TEST(a_blocking_stream_that_is_gone_still_came_first) {
   CHECK(legacy->lane().follows(moment));
 }
 
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr int operations_of_each = 100;
+#else
+constexpr int operations_of_each = 1000;
+#endif
+
 TEST(streams_that_come_and_go_leave_nothing) {
   Program program;
   const auto x = block();
   std::size_t most = 0;
   for (int i = 0; i < 10'000; ++i) {
     const auto a = i % 2 ? stream(device()) : blocking();
-    for (int k = 0; k < 100; ++k) program.access(*a, x, k % 3 ? Access::read : Access::write);
+    for (int k = 0; k < operations_of_each; ++k) program.access(*a, x, k % 3 ? Access::read : Access::write);
     most = std::max(most, a->lane().past().clock.size());
+    static_cast<null::NullBackend&>(device()).take_calls();  // which the null device keeps
   }
   CHECK(x->uses(Access::write, {0, 64}).size() <= 2);
   CHECK(most < 10);
