@@ -4,45 +4,14 @@
 #include <deque>
 #include <random>
 
-#include "anabranch/backend.hpp"
 #include "anabranch/event.hpp"
-#include "check.hpp"
 #include "gate.hpp"
-#include "null/backend.hpp"
+#include "program.hpp"
 
 namespace anabranch {
 namespace {
 
 using namespace check;
-
-Backend& device() {
-  static auto* const made = new null::NullBackend(0, std::size_t{1} << 40);
-  return *made;
-}
-
-Ref<Storage> block(std::size_t bytes = 64) { return Storage::allocate(device(), nullptr, bytes, MemoryKind::device); }
-
-// A host task that puts operations into streams.
-class Program {
- public:
-  const Ref<HostTask> task = make_ref<HostTask>();
-
-  // The races that an access would make; makes it.
-  std::vector<Race> access(Stream& stream, const Ref<Storage>& storage, Access access, ByteRange bytes = {0, 64}) {
-    const Touch touch{storage.get(), bytes.low, bytes.high, nullptr, 0, access};
-    Ordering ordering(stream, task->lane);
-    ordering.begin();
-    const bool clear = ordering.clear({&touch, 1});
-    std::vector<Race> missing = ordering.missing({&touch, 1});
-    CHECK(!clear || missing.empty());
-    ordering.add(missing, *task);
-    for (const Race& race : ordering.missing({&touch, 1})) CHECK(!race.first.when.lane);
-    Ordering::note(stream, call(stream, [] {}), {&touch, 1}, HazardMode::automatic, {});
-    return missing;
-  }
-};
-
-Ref<Stream> blocking() { return stream(device(), "blocking", false); }
 
 TEST(one_stream_needs_nothing) {
   Program program;
@@ -152,7 +121,7 @@ TEST(streams_that_come_and_go_leave_nothing) {
     const auto a = i % 2 ? stream(device()) : blocking();
     for (int k = 0; k < operations_of_each; ++k) program.access(*a, x, k % 3 ? Access::read : Access::write);
     most = std::max(most, a->lane().past().clock.size());
-    static_cast<null::NullBackend&>(device()).take_calls();  // which the null device keeps
+    null_device().take_calls();  // which the null device keeps
   }
   CHECK(x->uses(Access::write, {0, 64}).size() <= 2);
   CHECK(most < 10);
