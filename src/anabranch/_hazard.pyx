@@ -205,7 +205,7 @@ class hazards:  # noqa: N801
     mode : str
         ``"auto"``: what an operation touches is waited for, with one event wait for each stream that it has to come
         after and is not known to. ``"check"``: nothing is added; a missing order raises `RaceError` before the
-        operation is enqueued. ``"off"``: neither, and nothing is kept track of.
+        operation is enqueued. ``"off"``: neither; accesses are not kept track of, only order is.
 
     Raises
     ------

@@ -78,7 +78,7 @@ struct Touch {
 
 // An access to some bytes of a block, to be remembered.
 struct Use {
-  Ref<Stream> stream;  // null: the host's, or one that is through
+  Ref<Stream> stream;  // null: the host's
   Point point = 0;     // the operation's
   Access access = Access::read;
   bool allocates = false;  // it is how the memory came to the stream, which nobody is told of
