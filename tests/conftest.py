@@ -138,3 +138,16 @@ def run_python(tmp_path):
         return done.stdout
 
     return run
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Write a script; gives its path."""
+
+    def write(text, name="script.py"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(dedent(text))
+        return str(path)
+
+    return write

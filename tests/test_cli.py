@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import io
-import json
-import os
 import re
 import signal
-import subprocess
 import sys
 from importlib.metadata import entry_points, version
 from pathlib import Path
@@ -15,27 +12,9 @@ from textwrap import dedent
 
 import pytest
 
+from .command_line import anabranch, start
+
 pytest.importorskip("typer", reason="typer is not installed, and the command line needs it")
-
-OURS = (sys.executable, "-m", "anabranch")
-
-
-def start(*command, env=(), cwd=None):
-    """Run a command and give its result; variables of ours count only if they are in `env`."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("ANABRANCH_", "CUDA_"))}
-    return subprocess.run(
-        command,
-        env={**inherited, "PYTHON_COLORS": "0", "COLUMNS": "100", **dict(env)},
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-
-
-def anabranch(*arguments, **options):
-    return start(*OURS, *arguments, **options)
 
 
 def altered(preparation, *arguments):
@@ -44,17 +23,6 @@ def altered(preparation, *arguments):
         f"import sys\n{preparation}\nsys.argv = ['anabranch', *{arguments!r}]\nfrom anabranch.cli import main\nmain()"
     )
     return start(sys.executable, "-c", code)
-
-
-@pytest.fixture
-def script(tmp_path):
-    def write(text, name="script.py"):
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(dedent(text))
-        return str(path)
-
-    return write
 
 
 def rows(text):
@@ -207,75 +175,6 @@ def test_a_script_that_is_no_file_is_an_error(path, tmp_path):
     result = anabranch("run", path, cwd=tmp_path)
     assert result.returncode == 2
     assert f"there is no file '{path}'" in result.stderr
-
-
-# -- run --timeline --
-
-WORK = """
-    import anabranch as ab
-
-    s = ab.Stream("cpu", name="side")
-    a = ab.zeros(10, stream=s)
-    gate = ab.testing.Gate(s)
-    ab.fill(a, 1, stream=s)
-    ab.fill(a, 2, stream=ab.Stream("cpu"))
-    gate.open()
-    """
-
-
-def test_a_timeline_is_saved_when_the_script_has_ended(script, tmp_path):
-    path = tmp_path / "out.json"
-    result = anabranch("run", "--timeline", str(path), script(WORK))
-    assert (result.returncode, result.stdout) == (0, "")
-    assert result.stderr == f"<trace of 5 operations> saved to {path}\n"
-    events = json.loads(path.read_text())["traceEvents"]
-    waits = [event for event in events if event.get("cat") == "wait" and event["ph"] == "X"]
-    assert [(event["args"]["added"], event["args"]["line"]) for event in waits] == [(True, 8)]
-
-
-@pytest.mark.parametrize("path", ["out.png", "missing/out.html"])
-def test_a_timeline_that_cannot_be_saved_is_an_error_before_the_script_runs(script, tmp_path, path):
-    result = anabranch("run", "--timeline", path, script("print('ran')"), cwd=tmp_path)
-    assert (result.returncode, result.stdout) == (2, "")
-
-
-def test_a_timeline_is_saved_of_a_script_that_fails(script, tmp_path):
-    path = tmp_path / "out.json"
-    result = anabranch("run", "--hazards", "check", "--timeline", str(path), script(RACE))
-    assert result.returncode == 1
-    assert "RaceError: WAW" in result.stderr
-    assert path.exists()
-
-
-def test_a_timeline_does_not_wait_for_ever(script, tmp_path):
-    path = tmp_path / "out.json"
-    assert anabranch("run", "--timeline", str(path), script(WORK.replace("gate.open()", ""))).returncode == 0
-    assert len([event for event in json.loads(path.read_text())["traceEvents"] if event.get("cat") == "fill"]) == 3
-
-
-# -- run --hazards --
-
-RACE = """
-    import anabranch as ab
-
-    s, t = ab.Stream("cpu"), ab.Stream("cpu")
-    a = ab.zeros(10, stream=s)
-    ab.fill(a, 1, stream=t)
-    print(a.numpy()[0])
-    """
-
-
-@pytest.mark.parametrize("mode", ["auto", "check", "off"])
-def test_a_script_runs_with_the_mode_of_hazards_asked_for(script, mode):
-    result = anabranch("run", "--hazards", mode, script(RACE), env={"ANABRANCH_HAZARDS": "auto"})
-    assert ("RaceError: WAW" in result.stderr) == (mode == "check")
-    assert result.returncode == (1 if mode == "check" else 0)
-
-
-def test_a_mode_that_is_none_is_an_error(script):
-    assert anabranch("run", "--hazards", "maybe", script(RACE)).returncode == 2
-    result = anabranch("run", script(RACE), env={"ANABRANCH_HAZARDS": "maybe"})
-    assert "ANABRANCH_HAZARDS is 'maybe'; it is one of auto, check, off" in result.stderr
 
 
 # -- run --stats --

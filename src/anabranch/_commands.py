@@ -153,6 +153,13 @@ def run(
     """Run a script, as python SCRIPT [ARGS] does."""
     if not os.path.isfile(script):
         raise typer.BadParameter(f"there is no file {script!r}")
+    given, arguments = _leading_options(arguments or [])
+    if "--hazards" in given:
+        if given["--hazards"] not in {mode.value for mode in HazardMode}:
+            raise typer.BadParameter(f"--hazards is auto, check or off, not {given['--hazards']!r}")
+        hazards = HazardMode(given["--hazards"])
+    if "--timeline" in given:
+        timeline = Path(given["--timeline"])
     if hazards is not None:
         os.environ["ANABRANCH_HAZARDS"] = hazards.value  # for processes that the script starts
         _hazard.default_mode(hazards.value).__enter__()
@@ -168,7 +175,18 @@ def run(
         _core.keep_activity(True)
         # Registered before the script can register anything, so that it runs after all of that.
         atexit.register(_report, os.getpid())
-    context.obj.append(Script(script, [script, *(arguments or [])]))
+    context.obj.append(Script(script, [script, *arguments]))
+
+
+def _leading_options(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    # These two may also follow the script at once; whatever comes after that is the script's.
+    given, rest = {}, list(arguments)
+    while rest and rest[0].partition("=")[0] in ("--hazards", "--timeline"):
+        name, equals, value = rest.pop(0).partition("=")
+        if not equals and not rest:
+            raise typer.BadParameter(f"{name} needs a value")
+        given[name] = value if equals else rest.pop(0)
+    return given, rest
 
 
 def _save(trace: ab.trace, path: Path, process: int) -> None:

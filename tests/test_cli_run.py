@@ -1,0 +1,93 @@
+"""The options of `anabranch run`. Each test in a process of its own."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from .command_line import anabranch
+
+pytest.importorskip("typer", reason="typer is not installed, and the command line needs it")
+
+# -- run --timeline --
+
+WORK = """
+    import anabranch as ab
+
+    s = ab.Stream("cpu", name="side")
+    a = ab.zeros(10, stream=s)
+    gate = ab.testing.Gate(s)
+    ab.fill(a, 1, stream=s)
+    ab.fill(a, 2, stream=ab.Stream("cpu"))
+    gate.open()
+    """
+
+
+def test_a_timeline_is_saved_when_the_script_has_ended(script, tmp_path):
+    path = tmp_path / "out.json"
+    result = anabranch("run", "--timeline", str(path), script(WORK))
+    assert (result.returncode, result.stdout) == (0, "")
+    assert result.stderr == f"<trace of 5 operations> saved to {path}\n"
+    events = json.loads(path.read_text())["traceEvents"]
+    waits = [event for event in events if event.get("cat") == "wait" and event["ph"] == "X"]
+    assert [(event["args"]["added"], event["args"]["line"]) for event in waits] == [(True, 8)]
+
+
+@pytest.mark.parametrize("options", [["--hazards", "check", "--timeline=out.svg"], ["--timeline", "out.svg"]])
+def test_what_follows_the_script_at_once_may_be_ours(script, tmp_path, options):
+    path = script("import sys; import anabranch as ab; print(sys.argv[1:]); ab.zeros(1)")
+    result = anabranch("run", path, *options, "x", "--hazards", "y", cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (0, "['x', '--hazards', 'y']\n")
+    assert (tmp_path / "out.svg").exists()
+
+
+@pytest.mark.parametrize("options", [["--hazards"], ["--hazards=maybe"], ["--timeline", "x.png"]])
+def test_options_after_the_script_are_checked(script, options):
+    result = anabranch("run", script("print('ran')"), *options)
+    assert (result.returncode, result.stdout) == (2, "")
+
+
+@pytest.mark.parametrize("path", ["out.png", "missing/out.html"])
+def test_a_timeline_that_cannot_be_saved_is_an_error_before_the_script_runs(script, tmp_path, path):
+    result = anabranch("run", "--timeline", path, script("print('ran')"), cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+
+
+def test_a_timeline_is_saved_of_a_script_that_fails(script, tmp_path):
+    path = tmp_path / "out.json"
+    result = anabranch("run", "--hazards", "check", "--timeline", str(path), script(RACE))
+    assert result.returncode == 1
+    assert "RaceError: WAW" in result.stderr
+    assert path.exists()
+
+
+def test_a_timeline_does_not_wait_for_ever(script, tmp_path):
+    path = tmp_path / "out.json"
+    assert anabranch("run", "--timeline", str(path), script(WORK.replace("gate.open()", ""))).returncode == 0
+    assert len([event for event in json.loads(path.read_text())["traceEvents"] if event.get("cat") == "fill"]) == 3
+
+
+# -- run --hazards --
+
+RACE = """
+    import anabranch as ab
+
+    s, t = ab.Stream("cpu"), ab.Stream("cpu")
+    a = ab.zeros(10, stream=s)
+    ab.fill(a, 1, stream=t)
+    print(a.numpy()[0])
+    """
+
+
+@pytest.mark.parametrize("mode", ["auto", "check", "off"])
+def test_a_script_runs_with_the_mode_of_hazards_asked_for(script, mode):
+    result = anabranch("run", "--hazards", mode, script(RACE), env={"ANABRANCH_HAZARDS": "auto"})
+    assert ("RaceError: WAW" in result.stderr) == (mode == "check")
+    assert result.returncode == (1 if mode == "check" else 0)
+
+
+def test_a_mode_that_is_none_is_an_error(script):
+    assert anabranch("run", "--hazards", "maybe", script(RACE)).returncode == 2
+    result = anabranch("run", script(RACE), env={"ANABRANCH_HAZARDS": "maybe"})
+    assert "ANABRANCH_HAZARDS is 'maybe'; it is one of auto, check, off" in result.stderr
