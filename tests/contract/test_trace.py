@@ -233,6 +233,18 @@ def test_a_wait_names_the_newest_operation_that_it_is_for(device):
     assert for_stream.source is second
 
 
+def test_operations_are_the_same_objects_each_time(device):
+    (a, b), array = streams(device), ready(device)
+    with ab.trace() as trace:
+        write(array, a)
+        assert len(trace.operations) == 1
+        b.wait_stream(a)
+    assert trace.operations == trace.operations
+    assert trace.operations[1].source is trace.operations[0]
+    trace.operations.clear()
+    assert len(trace.operations) == 2
+
+
 def test_a_wait_for_what_came_before_the_trace_names_nothing(device):
     (a, b), array = streams(device), ready(device)
     with ab.testing.Gate(a):

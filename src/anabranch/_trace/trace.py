@@ -37,17 +37,21 @@ class trace:  # noqa: N801
     ['alloc', 'fill', 'fill']
     """
 
-    __slots__ = ("_activities", "_recording")
+    __slots__ = ("_activities", "_on", "_operations", "_recording")
 
     def __init__(self) -> None:
         self._recording = Recording()
         self._activities: Activities | None = None
+        self._on = False
+        self._operations: list[Operation] | None = None  # all there will be
 
     def __enter__(self) -> Self:
         if devices("cuda"):
             self._activities = activities()
         if self._activities is not None:
             self._activities.start()
+        self._on = True
+        self._operations = None
         self._recording.start()
         return self
 
@@ -55,6 +59,7 @@ class trace:  # noqa: N801
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._recording.stop()
+        self._on = False
         if self._activities is not None:
             self._activities.stop()
 
@@ -62,9 +67,15 @@ class trace:  # noqa: N801
     def operations(self) -> list[Operation]:
         """The operations by now, in the order in which they were enqueued.
 
-        Blocks the host until they are over, as `save`, `overlap` and ``print`` do; work that failed is over, too.
+        Blocks the host until they are over, as `save`, `overlap` and ``print`` do; work that failed is over, too. After
+        the block they are the same objects each time.
         """
-        return self._so_far()
+        if self._operations is not None:
+            return list(self._operations)
+        operations = self._so_far()
+        if not self._on:
+            self._operations = operations
+        return list(operations)
 
     def _so_far(self, patience: float = float("inf")) -> list[Operation]:
         # Waits for so many seconds at most; what is not over by then is cut off there.
