@@ -144,6 +144,13 @@ void publish(TracedOperation operation) {
 
 namespace {
 
+// No more is measured by it.
+void end(const OpenOperation& open) {
+  if (!open.span) return;
+  if (const auto tell = correlate.load()) tell(0);
+  open.stream->backend().close_span(*open.stream, *open.span);
+}
+
 void complete(Backend& backend, TracedOperation operation) {
   const auto find = calling_site.load(std::memory_order_relaxed);
   operation.backend = &backend;
@@ -155,7 +162,7 @@ void complete(Backend& backend, TracedOperation operation) {
 
 void open_operation(Stream& stream) {
   OpenOperation& open = open_here();
-  if (open.span) open.stream->backend().close_span(*open.stream, *open.span);  // what it was for did not come about
+  end(open);  // of one that did not come about
   open.span = stream.backend().open_span(stream);
   open.span->number = numbers.fetch_add(1, std::memory_order_relaxed) + 1;
   open.stream = Ref<Stream>::share(&stream);
@@ -164,9 +171,8 @@ void open_operation(Stream& stream) {
 
 void close_operation(Stream& stream, TracedOperation operation) {
   OpenOperation open = std::exchange(open_here(), {});
+  end(open);
   if (open.stream.get() != &stream) return;  // the trace began in the middle of it
-  if (const auto tell = correlate.load()) tell(0);
-  stream.backend().close_span(stream, *open.span);
   operation.closed = stream.issued();
   operation.span = std::move(open.span);
   operation.stream = std::move(open.stream);
