@@ -25,7 +25,7 @@ void Event::record(Stream& stream, const Lane* task) {
   if (&stream.backend() != &backend_) refuse(stream);
   if (task) Ordering(stream, *task).begin();
   Record before;  // let go outside the lock, since that may recycle the stream
-  std::lock_guard guard(lock_);
+  std::unique_lock guard(lock_);
   // A marker that others hold stays theirs.
   if (last_.marker && !last_.marker->unique()) before.marker = std::move(last_.marker);
   try {
@@ -46,8 +46,10 @@ void Event::record(Stream& stream, const Lane* task) {
   }
   if (last_.stream.get() != &stream) before.stream = std::exchange(last_.stream, Ref<Stream>::share(&stream));
   if (tracing()) {
+    const Point point = last_.point;
+    guard.unlock();  // to tell where it was runs Python, and whoever waits for this lock may have the interpreter's
     open_operation(stream);
-    close_operation(stream, {.kind = OperationKind::record, .point = last_.point});
+    close_operation(stream, {.kind = OperationKind::record, .point = point});
   }
 }
 
