@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "anabranch/event.hpp"
+#include "anabranch/graph.hpp"
 #include "anabranch/host.hpp"
 #include "anabranch/kernel.hpp"
 #include "anabranch/layout.hpp"
@@ -46,6 +47,8 @@ class Backend {
   virtual ~Backend() = default;
   const Capabilities& capabilities() const noexcept { return capabilities_; }
   LegacyLanes& legacy_lanes() noexcept { return legacy_lanes_; }
+  // The device itself, of a backend that records for one.
+  virtual Backend& device() noexcept { return *this; }
 
   // -- streams --
   // Priorities are clamped to the device's range.
@@ -134,6 +137,14 @@ class Backend {
   // Loads compiled code: a cubin, a fat binary, or PTX ending in a zero byte. Throws Error(value) with the driver's log
   // if the device cannot run it. Not while a capture runs on this thread.
   virtual Ref<Library> load_library(std::span<const std::byte> image) = 0;
+
+  // -- graphs --
+  // The graph made ready to run here as a whole, its upload included; all of its nodes are of devices of this kind. Null
+  // if this device cannot do that; `make_unrolled` can then.
+  virtual Ref<Executable> instantiate(const Ref<Graph>& graph, const Ref<Works>& works) {
+    (void)graph, (void)works;
+    return nullptr;
+  }
 
   // -- other libraries --
   // Null where nobody looks.

@@ -1,0 +1,165 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "anabranch/event.hpp"
+#include "anabranch/history.hpp"
+#include "anabranch/host.hpp"
+#include "anabranch/kernel.hpp"
+#include "anabranch/layout.hpp"
+#include "anabranch/memory.hpp"
+#include "anabranch/ref.hpp"
+#include "anabranch/stream.hpp"
+
+namespace anabranch {
+
+class Backend;
+class Graph;
+struct Works;
+
+enum class NodeKind : std::uint8_t {
+  kernel,
+  copy,
+  fill,
+  alloc,   // memory of the graph's own comes into use; nothing runs
+  free,    // and goes out of it
+  host,    // a host function
+  branch,  // one of two graphs, by a flag
+  loop,    // a graph, for as long as a flag is not 0
+  graph,   // another graph
+};
+
+// What the nodes of these kinds run. Immutable: new arguments are new work.
+struct KernelWork {
+  Ref<Kernel> kernel;
+  std::variant<LaunchShape, LaunchGrid> grid;
+  std::vector<std::uint64_t> arguments;
+};
+struct CopyWork {
+  Elements dst;
+  Elements src;
+  std::int64_t count = 0;
+};
+struct FillWork {
+  Elements dst;
+  std::byte value[16] = {};
+  std::int64_t count = 0;
+};
+// A host function, which is called once in each replay.
+class HostWork : public RefCounted {
+ public:
+  // The operation of one replay. On any thread, a worker's too: runs no Python.
+  virtual Ref<Pending> make() = 0;
+};
+// Graphs within this one, with their works. Of a branch the second may be null, which does nothing.
+struct NestedWork {
+  const std::int32_t* flag = nullptr;  // on the node's device; null for a graph
+  Ref<Graph> body;
+  Ref<Works> works;
+  Ref<Graph> otherwise = nullptr;
+  Ref<Works> otherwise_works = nullptr;
+};
+
+struct Work final : RefCounted {
+  using What = std::variant<std::monostate, KernelWork, CopyWork, FillWork, Ref<HostWork>, NestedWork>;
+  explicit Work(What what) : what(std::move(what)) {}
+  const What what;
+};
+
+// What all nodes of a graph run, by their numbers. A replay keeps those that it was launched with; nobody changes them
+// while another holds them, and whoever does gives them a new version.
+struct Works final : RefCounted {
+  static std::uint64_t next_version() noexcept;
+  std::vector<Ref<Work>> of;
+  std::uint64_t version = next_version();  // of no others
+};
+
+struct GraphNode {
+  NodeKind kind = NodeKind::kernel;
+  std::string name;
+  Backend* device = nullptr;         // where it runs
+  std::vector<std::uint32_t> after;  // nodes that it comes right after, all of lower numbers
+  std::size_t bytes = 0;             // of memory: how much
+};
+
+// An access to memory that a node makes.
+struct NodeTouch {
+  std::uint32_t node = 0;
+  Ref<Storage> storage;  // kept with the graph
+  ByteRange bytes;
+  Access access = Access::read;
+};
+
+// Operations and their order, recorded once to run many times. Immutable. What it uses lives as long as it does.
+class Graph final : public RefCounted {
+ public:
+  ~Graph() override;
+
+  std::vector<GraphNode> nodes;  // each after those that it comes after
+  std::vector<NodeTouch> touches;
+  Backend* home = nullptr;  // the device that it is launched on, if nothing else is said
+
+  // Memory that only its nodes use.
+  struct Block {
+    Backend* device = nullptr;
+    std::byte* pointer = nullptr;
+    std::size_t bytes = 0;
+    MemoryKind kind = MemoryKind::device;
+  };
+  std::vector<Block> blocks;
+  std::vector<Ref<Storage>> memory;  // allocated by its nodes and not freed by them
+  bool owns_memory() const noexcept { return !blocks.empty() || !memory.empty(); }
+
+  // The replay that whatever uses the graph's memory next has to come after. With the lock.
+  mutable std::mutex mutex;
+  Record last;
+};
+
+// A graph made ready to run on a device, or on several.
+class Executable : public RefCounted {
+ public:
+  // Enqueues one replay, which keeps the works. The caller has seen to it that the one before comes before. Throws what
+  // a launch does, with nothing enqueued.
+  virtual Point launch(Stream& stream, const Ref<Works>& works) = 0;
+};
+
+// One that enqueues node after node into streams of its own: for graphs that no device runs as a whole.
+Ref<Executable> make_unrolled(const Ref<Graph>& graph);
+
+// A graph to be launched. Two replays of one never overlap: each comes after the one before. Any thread.
+class GraphInstance final : public RefCounted {
+ public:
+  // Makes it ready. Throws Error(value) for what the device cannot run.
+  GraphInstance(Ref<Graph> graph, Ref<Works> works);
+
+  const Ref<Graph>& graph() const noexcept { return graph_; }
+  Ref<Works> works() const;
+  // Enqueues a replay on a stream of any device.
+  Point launch(Stream& stream);
+  // From the next replay on these nodes run this.
+  void set(const std::vector<std::pair<std::uint32_t, Ref<Work>>>& changes);
+  // From the next replay on it is that graph. Whether it had to be made ready anew.
+  bool update(const Ref<Graph>& graph, const Ref<Works>& works);
+
+  std::uint64_t replays() const noexcept { return replays_.load(std::memory_order_relaxed); }
+  std::uint64_t instantiations() const noexcept { return instantiations_.load(std::memory_order_relaxed); }
+
+ private:
+  Ref<Executable> instantiate(const Ref<Graph>& graph, const Ref<Works>& works);
+
+  mutable std::mutex mutex_;
+  Ref<Graph> graph_;
+  Ref<Works> works_;
+  Ref<Executable> executable_;
+  Record last_;
+  std::atomic<std::uint64_t> replays_{0};
+  std::atomic<std::uint64_t> instantiations_{0};
+};
+
+}  // namespace anabranch
