@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "anabranch/backend.hpp"
+#include "anabranch/capture.hpp"
 #include "anabranch/hazard.hpp"
 
 namespace anabranch {
@@ -22,14 +23,14 @@ void Event::refuse(const Stream& stream) const {
 }
 
 void Event::record(Stream& stream, const Lane* task) {
-  if (&stream.backend() != &backend_) refuse(stream);
+  if (&stream.backend() != &backend_ && &stream.backend().device() != &backend_) refuse(stream);
   if (task) Ordering(stream, *task).begin();
   Record before;  // let go outside the lock, since that may recycle the stream
   std::unique_lock guard(lock_);
   // A marker that others hold stays theirs.
   if (last_.marker && !last_.marker->unique()) before.marker = std::move(last_.marker);
   try {
-    last_.point = backend_.record(stream, options_, last_.marker);
+    last_.point = stream.backend().record(stream, options_, last_.marker);
   } catch (...) {
     if (before.marker) {
       last_.marker = std::move(before.marker);
@@ -38,7 +39,7 @@ void Event::record(Stream& stream, const Lane* task) {
     }
     throw;
   }
-  if (task) backend_.legacy_lanes().note(stream);
+  if (task) stream.backend().legacy_lanes().note(stream);
   const Lane::Version version = task ? stream.lane().version() : 0;
   if (version != last_.version) {
     last_.past = task ? stream.lane().past() : Past{};
@@ -53,8 +54,9 @@ void Event::record(Stream& stream, const Lane* task) {
   }
 }
 
-void Event::wait(Stream& stream, const Lane* task) const {
+void Event::wait(Stream& waiting, const Lane* task) const {
   const Record record = last();
+  Stream& stream = record.stream ? Capture::follower(waiting, *record.stream) : waiting;
   // In the stream of the record nothing is enqueued for it, so no order comes of it either: the legacy stream's least
   // of all.
   if (!record.stream || record.stream.get() == &stream) return;
@@ -65,7 +67,7 @@ void Event::wait(Stream& stream, const Lane* task) const {
 bool Event::query(HostTask* task) const {
   std::lock_guard guard(lock_);
   if (!last_.stream) return true;
-  if (!backend_.query(*last_.stream, last_.point, last_.marker.get())) return false;
+  if (!last_.stream->backend().query(*last_.stream, last_.point, last_.marker.get())) return false;
   if (task) task->observe(last_.past, last_.version);
   return true;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "anabranch/backend.hpp"
+#include "anabranch/capture.hpp"
 
 namespace anabranch {
 namespace {
@@ -19,6 +20,7 @@ constexpr std::size_t most_exact_uses = 1024;
 
 // `failed`: the answer for work that failed, which touches nothing any more.
 bool is_over(const Use& use, bool failed) noexcept {
+  if (use.stream->capture()) return false;
   try {
     return use.stream->backend().query(*use.stream, use.point);
   } catch (const Error&) {
@@ -112,6 +114,8 @@ Ref<Storage> Storage::make(Backend& backend, MemoryKind kind, std::byte* pointer
 Ref<Storage> Storage::allocate(Backend& backend, Stream* stream, std::size_t bytes, MemoryKind kind) {
   const Allocation allocation = bytes == 0 ? Allocation{} : backend.allocate(stream, bytes, kind);
   Ref<Storage> storage = make(backend, kind, allocation.pointer, bytes);
+  if (backend.capture()) [[unlikely]]
+    backend.capture()->own(*storage);
   // What the stream did with the memory before comes before anything that others do with it now.
   if (allocation.ready != 0) {
     storage->history_.uses().push_back(

@@ -161,6 +161,7 @@ void complete(Backend& backend, TracedOperation operation) {
 }  // namespace
 
 void open_operation(Stream& stream) {
+  if (stream.capture()) return;  // it runs when the graph does
   OpenOperation& open = open_here();
   end(open);  // of one that did not come about
   open.span = stream.backend().open_span(stream);
@@ -170,6 +171,7 @@ void open_operation(Stream& stream) {
 }
 
 void close_operation(Stream& stream, TracedOperation operation) {
+  if (stream.capture()) return;
   OpenOperation open = std::exchange(open_here(), {});
   end(open);
   if (open.stream.get() != &stream) return;  // the trace began in the middle of it

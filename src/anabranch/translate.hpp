@@ -76,6 +76,9 @@ inline void translate() noexcept {
       case ErrorKind::event:
         set_error("EventError", error.what());
         break;
+      case ErrorKind::capture:
+        set_error("CaptureError", error.what());
+        break;
       case ErrorKind::kernel:
         set_error("KernelError", error.what());
         break;

@@ -49,6 +49,7 @@ class Backend {
   LegacyLanes& legacy_lanes() noexcept { return legacy_lanes_; }
   // The device itself, of a backend that records for one.
   virtual Backend& device() noexcept { return *this; }
+  virtual Capture* capture() noexcept { return nullptr; }
 
   // -- streams --
   // Priorities are clamped to the device's range.

@@ -8,7 +8,7 @@
 namespace anabranch {
 
 // What went wrong, by the class of exception that Python raises for it.
-enum class ErrorKind { value, memory, device, event, kernel, fork, driver };
+enum class ErrorKind { value, memory, device, event, capture, kernel, fork, driver };
 
 // An error found before anything was enqueued. Thrown on the caller's thread; the call that throws it has changed
 // nothing.

@@ -99,26 +99,10 @@ struct NodeTouch {
 // Operations and their order, recorded once to run many times. Immutable. What it uses lives as long as it does.
 class Graph final : public RefCounted {
  public:
-  ~Graph() override;
-
   std::vector<GraphNode> nodes;  // each after those that it comes after
   std::vector<NodeTouch> touches;
-  Backend* home = nullptr;  // the device that it is launched on, if nothing else is said
-
-  // Memory that only its nodes use.
-  struct Block {
-    Backend* device = nullptr;
-    std::byte* pointer = nullptr;
-    std::size_t bytes = 0;
-    MemoryKind kind = MemoryKind::device;
-  };
-  std::vector<Block> blocks;
-  std::vector<Ref<Storage>> memory;  // allocated by its nodes and not freed by them
-  bool owns_memory() const noexcept { return !blocks.empty() || !memory.empty(); }
-
-  // The replay that whatever uses the graph's memory next has to come after. With the lock.
-  mutable std::mutex mutex;
-  Record last;
+  std::vector<Ref<Storage>> memory;  // that its nodes allocate
+  Backend* home = nullptr;           // the device that it is launched on, if nothing else is said
 };
 
 // A graph made ready to run on a device, or on several.
@@ -138,7 +122,7 @@ class GraphInstance final : public RefCounted {
   // Makes it ready. Throws Error(value) for what the device cannot run.
   GraphInstance(Ref<Graph> graph, Ref<Works> works);
 
-  const Ref<Graph>& graph() const noexcept { return graph_; }
+  Ref<Graph> graph() const;
   Ref<Works> works() const;
   // Enqueues a replay on a stream of any device.
   Point launch(Stream& stream);
@@ -152,6 +136,7 @@ class GraphInstance final : public RefCounted {
 
  private:
   Ref<Executable> instantiate(const Ref<Graph>& graph, const Ref<Works>& works);
+  void wait_for_last(Stream& stream);
 
   mutable std::mutex mutex_;
   Ref<Graph> graph_;

@@ -85,6 +85,7 @@ class Storage final : public RefCounted {
   bool listed = false;
 
  private:
+  friend class Capture;
   class Spares;
   struct Adopted;
   static Spares& spares() noexcept;

@@ -13,6 +13,7 @@
 namespace anabranch {
 
 class Backend;
+class Capture;
 class Stream;
 
 enum class StreamRole : std::uint8_t {
@@ -56,6 +57,12 @@ class Stream : public RefCounted {
   virtual std::uintptr_t handle() const noexcept = 0;
   virtual Activity activity() const noexcept = 0;
 
+  // What records the stream's work in its stead while it is captured, else null. Stays in memory until the stream is
+  // captured again.
+  Stream* recording() const noexcept { return recording_.load(std::memory_order_acquire); }
+  // Of which capture this is such a recorder; null for a stream of a device.
+  Capture* capture() const noexcept { return capture_; }
+
   // What the stream's operations come after. That of a record used again begins anew.
   Lane& lane() noexcept { return lane_; }
   const Lane& lane() const noexcept { return lane_; }
@@ -66,8 +73,12 @@ class Stream : public RefCounted {
   Backend& backend_;
   StreamOptions options_;
   std::atomic<Point> issued_{0};
+  Capture* capture_ = nullptr;
+  // Of a record that is used again.
+  void forget_recorder() noexcept { recorder_.reset(); }
 
  private:
+  friend class Capture;
   friend class LegacyLanes;
   friend class Ordering;
   void forget_seen() noexcept {
@@ -76,6 +87,8 @@ class Stream : public RefCounted {
     }
   }
 
+  std::atomic<Stream*> recording_{nullptr};
+  Ref<Stream> recorder_;  // guarded by the capture that it is in
   Lane lane_;
   // What its lane has followed last: of a task that enqueued, of a stream or record that it waited for, of the legacy
   // stream.

@@ -32,6 +32,7 @@ CpuStream::CpuStream(CpuBackend& backend, Pool& pool, LegacyOrder& order)
     : Stream(backend, {}), Job(false), pool_(pool), order_(order) {}
 
 void CpuStream::open(StreamOptions options) noexcept {
+  forget_recorder();
   set_urgent(options.priority < 0);
   options_ = std::move(options);
 }

@@ -26,6 +26,7 @@ CudaStream::CudaStream(CudaBackend& backend, LegacyOrder& order, CUstream native
     : Stream(backend, {}), order_(order), origin_(origin), native_(native) {}
 
 void CudaStream::open(StreamOptions options) noexcept {
+  forget_recorder();
   options_ = std::move(options);
   owner_ = options_.role == StreamRole::per_thread ? thread_serial() : 0;
   opened_at_ = issued();

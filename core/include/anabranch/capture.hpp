@@ -1,0 +1,157 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "anabranch/backend.hpp"
+#include "anabranch/graph.hpp"
+
+namespace anabranch {
+
+class CaptureBackend;
+class CaptureStream;
+
+// How many captures there are.
+extern std::atomic<int> captures;
+inline bool capturing() noexcept { return captures.load(std::memory_order_relaxed) != 0; }
+
+// Records what is put into streams, instead of it, as a graph: a backend that wraps another. A stream that is captured
+// has a `CaptureStream` in its stead (`Stream::recording`), whose backend's verbs add nodes; nothing is asked of a
+// driver. So other threads are none of its business, and the other way round.
+//
+// Order within a capture is found out by the same lanes and histories as outside, which are apart from those: the
+// capture streams have lanes of their own, and memory is stood in for by storages of the capture (`shadow`).
+class Capture final : public RefCounted {
+ public:
+  // Of a stream, which may not take part in another capture. `outer`: the capture that the stream takes part in, for a
+  // graph within its graph; until that has ended, nothing may be put into the outer one, and nothing be allocated.
+  // Throws Error(capture).
+  static Ref<Capture> begin(Stream& origin, Ref<Capture> outer = nullptr);
+  ~Capture() override;
+
+  // Ends it. All streams are as they were. Throws Error(capture) with the reason if it has ended already.
+  Ref<Graph> end(Ref<Works>& works);
+  // Ends it without a graph, for a reason that who uses it later is told. Any thread; the first call counts.
+  void abandon(const std::string& reason) noexcept;
+  bool active() const noexcept { return active_.load(std::memory_order_acquire); }
+  std::string reason() const;
+
+  // Throws the error that something cannot be captured. On the thread that began the capture, that ends it.
+  [[noreturn]] void refuse(const std::string& what);
+
+  // The stream that records for `stream`, which takes part from now on if `target` does: what is waited for.
+  static Stream& follower(Stream& stream, Stream& target);
+
+  // Stands for the memory within the capture, which keeps it.
+  Storage& shadow(Storage& storage);
+  // Whether a host cannot have what is in the memory, since captured work writes it.
+  bool writes(Storage& storage) const;
+  // The operation that the stream got last makes that access, of the memory itself.
+  void note(const Stream& stream, const Touch& touch);
+  // The storage has memory that was allocated here.
+  void own(Storage& storage);
+  // A node of a kind that backends have no verb for.
+  Point add(Stream& stream, NodeKind kind, std::string name, Work::What what);
+  // The number of the node that the stream got last.
+  std::uint32_t newest(const Stream& stream) const;
+  std::size_t size() const;
+
+ private:
+  friend class CaptureBackend;
+  friend class CaptureStream;
+  static constexpr std::uint32_t none = UINT32_MAX;
+
+  explicit Capture(Ref<Capture> outer);
+  CaptureStream& join(Stream& real);
+  void detach() noexcept;
+  Error error() const;
+
+  // With the lock.
+  void check() const;
+  Point push(CaptureStream& stream, NodeKind kind, std::string name, std::size_t bytes, Work::What what);
+  std::uint32_t add_node(NodeKind kind, std::string name, Backend& device, std::size_t bytes,
+                         std::vector<std::uint32_t> after, Moment when, Work::What what);
+  void reduce(std::vector<std::uint32_t>& nodes) const;
+  CaptureBackend& backend_of(Backend& real);
+
+  // For the backends.
+  Allocation allocate(CaptureStream& stream, std::size_t bytes, MemoryKind kind);
+  void free(std::byte* pointer) noexcept;
+  std::vector<Ref<Storage>> settle();
+  void release_blocks() noexcept;
+
+  mutable std::mutex mutex_;
+  std::atomic<bool> active_{true};
+  bool suspended_ = false;  // while a graph within is recorded
+  std::string reason_;
+  const std::uint64_t thread_;
+  const Ref<Capture> outer_;
+  Backend* home_ = nullptr;
+
+  std::vector<GraphNode> nodes_;
+  std::vector<Moment> moments_;  // of the nodes
+  std::vector<Ref<Work>> works_;
+  std::vector<std::unique_ptr<CaptureBackend>> backends_;
+  std::vector<Ref<CaptureStream>> streams_;
+  std::vector<Ref<CaptureStream>> retired_;  // of graphs within, which other threads may still look at
+
+  // Memory by where it is.
+  using Place = std::pair<const Backend*, const std::byte*>;
+  struct Operand {
+    std::vector<Ref<Storage>> kept;  // empty for memory of the capture's, of which it is to be known when it goes
+    Ref<Storage> shadow;
+    bool written = false;
+    std::uint32_t own = none;
+  };
+  Operand& operand(Storage& storage);
+  std::map<Place, Operand> operands_;
+
+  // Memory of the capture's: in use, or free for what comes after some nodes.
+  struct Own {
+    Backend* device = nullptr;
+    std::byte* pointer = nullptr;
+    std::size_t bytes = 0;
+    MemoryKind kind = MemoryKind::device;
+    bool used = true;
+    std::uint32_t node = none;         // that allocated or freed it
+    std::vector<std::uint32_t> users;  // those that no other one comes after
+    Storage* storage = nullptr;
+  };
+  std::vector<Own> own_;
+
+  struct Access_ {
+    std::uint32_t node;
+    std::uint32_t own;  // or `none`
+    Storage* storage;
+    ByteRange bytes;
+    Access access;
+  };
+  std::vector<Access_> accesses_;
+};
+
+// The capture's recorder for a stream of a device. Its points count what it got, waits included.
+class CaptureStream final : public Stream {
+ public:
+  CaptureStream(CaptureBackend& backend, Capture& capture, Stream& real);
+  std::uintptr_t handle() const noexcept override { return handle_; }
+  Activity activity() const noexcept override { return {}; }
+
+ private:
+  friend class Capture;
+  friend class CaptureBackend;
+
+  Ref<Capture> keeps_;
+  Ref<Stream> real_;  // until the capture ends
+  Stream* before_ = nullptr;  // the recorder of the outer capture
+  const std::uintptr_t handle_;
+  // What the next node comes after, as of each point.
+  std::vector<std::vector<std::uint32_t>> tips_{{}};
+};
+
+}  // namespace anabranch

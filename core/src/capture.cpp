@@ -1,0 +1,217 @@
+#include "anabranch/capture.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "anabranch/runtime.hpp"
+#include "capture_backend.hpp"
+
+namespace anabranch {
+
+std::atomic<int> captures{0};
+
+CaptureStream::CaptureStream(CaptureBackend& backend, Capture& capture, Stream& real)
+    : Stream(backend, {.priority = real.priority(), .name = real.name()}),
+      keeps_(Ref<Capture>::share(&capture)),
+      real_(Ref<Stream>::share(&real)),
+      handle_(real.handle()) {
+  capture_ = &capture;
+}
+
+// -- beginning and end --
+
+Capture::Capture(Ref<Capture> outer) : thread_(thread_serial()), outer_(std::move(outer)) { captures.fetch_add(1); }
+
+Capture::~Capture() = default;
+
+Ref<Capture> Capture::begin(Stream& origin, Ref<Capture> outer) {
+  if (origin.role() == StreamRole::legacy)
+    throw Error(ErrorKind::capture, "the legacy stream cannot be captured: every blocking stream is in order with it");
+  auto capture = Ref<Capture>::take(new Capture(outer));
+  capture->home_ = &origin.backend();
+  if (outer) {
+    const std::lock_guard lock(outer->mutex_);
+    outer->check();
+    outer->suspended_ = true;
+  }
+  try {
+    capture->join(origin);
+  } catch (const Error&) {
+    capture->abandon("it never began");
+    throw;
+  }
+  return capture;
+}
+
+CaptureBackend& Capture::backend_of(Backend& real) {
+  for (const auto& backend : backends_) {
+    if (&backend->device() == &real) return *backend;
+  }
+  backends_.push_back(std::make_unique<CaptureBackend>(*this, real));
+  return *backends_.back();
+}
+
+CaptureStream& Capture::join(Stream& real) {
+  if (real.role() == StreamRole::legacy) {
+    refuse("the legacy stream cannot take part in a capture; give the work a stream that waits for a captured one");
+  }
+  const std::lock_guard lock(mutex_);
+  check();
+  Stream* const before = real.recording();
+  if (before && before->capture() == this) return static_cast<CaptureStream&>(*before);
+  if (before && before->capture() != outer_.get())
+    throw Error(ErrorKind::capture, "the stream takes part in another capture already");
+  auto stream = make_ref<CaptureStream>(backend_of(real.backend()), *this, real);
+  stream->before_ = before;
+  streams_.push_back(stream);
+  // Of an outer capture's recorder that capture itself takes care.
+  if (!before) real.recorder_ = Ref<Stream>::share(stream.get());
+  real.recording_.store(stream.get(), std::memory_order_release);
+  return *stream;
+}
+
+Stream& Capture::follower(Stream& stream, Stream& target) {
+  Capture* const capture = target.capture();
+  if (!capture || stream.capture() == capture || (stream.capture() && !capture->active())) return stream;
+  if (stream.capture()) {
+    // Within the body of a branch or loop the outer capture's streams take part as others do.
+    auto& recorder = static_cast<CaptureStream&>(stream);
+    return recorder.real_ && recorder.capture() == capture->outer_.get() ? capture->join(*recorder.real_) : stream;
+  }
+  return capture->join(stream);
+}
+
+// No stream takes part any more. What they had is kept by those who still hold a recorder.
+void Capture::detach() noexcept {
+  std::vector<Ref<CaptureStream>> streams;
+  std::map<Place, Operand> operands;
+  std::vector<Access_> accesses;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!active_.exchange(false)) return;
+    streams.swap(streams_);
+    operands.swap(operands_);
+    accesses.swap(accesses_);
+    for (const Ref<CaptureStream>& stream : streams) {
+      stream->real_->recording_.store(stream->before_ && outer_->active() ? stream->before_ : nullptr);
+    }
+  }
+  captures.fetch_sub(1);
+  for (const Ref<CaptureStream>& stream : streams) stream->real_.reset();
+  if (!outer_) return;
+  const std::lock_guard lock(outer_->mutex_);
+  outer_->suspended_ = false;
+  outer_->retired_.insert(outer_->retired_.end(), streams.begin(), streams.end());
+}
+
+void Capture::abandon(const std::string& reason) noexcept {
+  std::vector<Ref<Storage>> living;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!active()) return;
+    reason_ = reason;
+    living = settle();
+  }
+  detach();
+  release_blocks();
+}
+
+std::string Capture::reason() const {
+  const std::lock_guard lock(mutex_);
+  return reason_;
+}
+
+Error Capture::error() const {
+  return {ErrorKind::capture, "the capture has ended" + (reason_.empty() ? std::string() : ": " + reason_)};
+}
+
+void Capture::check() const {
+  if (!active()) throw error();
+  if (suspended_) {
+    throw Error(ErrorKind::capture,
+                "a stream of the capture is used in the body of a branch or loop without waiting for the body's stream");
+  }
+}
+
+void Capture::refuse(const std::string& what) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!active()) throw error();
+  }
+  if (thread_serial() == thread_) {
+    for (Capture* capture = this; capture; capture = capture->outer_.get()) capture->abandon(what);
+  }
+  throw Error(ErrorKind::capture, what);
+}
+
+Ref<Graph> Capture::end(Ref<Works>& works) {
+  auto graph = make_ref<Graph>();
+  works = make_ref<Works>();
+  {
+    const std::lock_guard lock(mutex_);
+    check();
+    graph->home = home_;
+    graph->memory = settle();
+    graph->nodes = std::move(nodes_);
+    works->of = std::move(works_);
+    // What no array has any more is used by replays alone, of whatever graphs this one becomes a part of.
+    for (Own& own : own_) {
+      if (own.used) continue;
+      graph->memory.push_back(Storage::make(*own.device, own.kind, own.pointer, own.bytes));
+      graph->touches.push_back({own.node, graph->memory.back(), {0, own.bytes}, Access::write});
+    }
+    for (const Access_& access : accesses_) {
+      if (access.own == none || own_[access.own].used)
+        graph->touches.push_back({access.node, Ref<Storage>::share(access.storage), access.bytes, access.access});
+    }
+    own_.clear();
+  }
+  detach();
+  return graph;
+}
+
+// -- nodes --
+
+void Capture::reduce(std::vector<std::uint32_t>& nodes) const {
+  if (nodes.size() < 2) return;
+  std::erase_if(nodes, [&](std::uint32_t node) {
+    return std::any_of(nodes.begin(), nodes.end(), [&](std::uint32_t other) {
+      return other != node && moments_[other].follows(moments_[node]);
+    });
+  });
+}
+
+std::uint32_t Capture::add_node(NodeKind kind, std::string name, Backend& device, std::size_t bytes,
+                                std::vector<std::uint32_t> after, Moment when, Work::What what) {
+  reduce(after);
+  const auto node = static_cast<std::uint32_t>(nodes_.size());
+  nodes_.push_back({kind, std::move(name), &device, std::move(after), bytes});
+  moments_.push_back(std::move(when));
+  works_.push_back(make_ref<Work>(std::move(what)));
+  return node;
+}
+
+Point Capture::push(CaptureStream& stream, NodeKind kind, std::string name, std::size_t bytes, Work::What what) {
+  check();
+  const std::uint32_t node = add_node(kind, std::move(name), stream.backend().device(), bytes, stream.tips_.back(),
+                                      stream.lane().advance(), std::move(what));
+  stream.tips_.push_back({node});
+  return stream.issued_.fetch_add(1) + 1;
+}
+
+Point Capture::add(Stream& stream, NodeKind kind, std::string name, Work::What what) {
+  const std::lock_guard lock(mutex_);
+  return push(static_cast<CaptureStream&>(stream), kind, std::move(name), 0, std::move(what));
+}
+
+std::uint32_t Capture::newest(const Stream& stream) const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<const CaptureStream&>(stream).tips_.back().front();
+}
+
+std::size_t Capture::size() const {
+  const std::lock_guard lock(mutex_);
+  return nodes_.size();
+}
+
+}  // namespace anabranch

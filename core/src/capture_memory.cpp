@@ -1,0 +1,158 @@
+// The memory of a capture: what it uses, and what it allocates.
+#include <algorithm>
+#include <utility>
+
+#include "anabranch/capture.hpp"
+#include "capture_backend.hpp"
+
+namespace anabranch {
+
+// With the lock.
+Capture::Operand& Capture::operand(Storage& storage) {
+  Operand& operand = operands_[{&storage.backend().device(), storage.pointer()}];
+  if (!operand.shadow) {
+    operand.shadow =
+        Storage::adopt(backend_of(storage.backend().device()), storage.pointer(), storage.bytes(), false, this, nullptr);
+    operand.shadow->site = storage.site;
+    if (storage.backend().capture() == this) {
+      for (std::uint32_t i = 0; i < own_.size(); ++i) {
+        if (own_[i].used && own_[i].pointer == storage.pointer()) operand.own = i;
+      }
+    }
+  }
+  // Memory of an outer capture's own is kept by that.
+  if (!storage.backend().capture() && std::none_of(operand.kept.begin(), operand.kept.end(),
+                          [&storage](const Ref<Storage>& kept) { return kept.get() == &storage; })) {
+    operand.kept.push_back(Ref<Storage>::share(&storage));
+  }
+  return operand;
+}
+
+Storage& Capture::shadow(Storage& storage) {
+  const std::lock_guard lock(mutex_);
+  check();
+  return *operand(storage).shadow;
+}
+
+bool Capture::writes(Storage& storage) const {
+  const std::lock_guard lock(mutex_);
+  if (!active()) return false;
+  if (storage.backend().capture()) return true;
+  const auto known = operands_.find({&storage.backend().device(), storage.pointer()});
+  return known != operands_.end() && known->second.written;
+}
+
+void Capture::note(const Stream& stream, const Touch& touch) {
+  const std::lock_guard lock(mutex_);
+  if (!active()) return;
+  Operand& used = operand(*touch.storage);
+  const std::uint32_t node = static_cast<const CaptureStream&>(stream).tips_.back().front();
+  if (anabranch::writes(touch.access)) used.written = true;
+  accesses_.push_back({node, used.own, touch.storage, {touch.low, touch.high}, touch.access});
+  if (used.own == none) return;
+  std::vector<std::uint32_t>& users = own_[used.own].users;
+  std::erase_if(users, [&](std::uint32_t user) { return user == node || moments_[node].follows(moments_[user]); });
+  users.push_back(node);
+}
+
+// Memory that was freed here is used again where all that used it comes before; of the same size, so that whoever has
+// it in the end gives all of it back.
+Allocation Capture::allocate(CaptureStream& stream, std::size_t bytes, MemoryKind kind) {
+  Backend& real = stream.backend().device();
+  {
+    const std::lock_guard lock(mutex_);
+    check();
+    if (outer_) {
+      throw Error(ErrorKind::capture,
+                  "the body of a branch or loop cannot allocate: it is a graph that runs any number of times; allocate "
+                  "before the branch or loop, and let the body write to that");
+    }
+    for (std::uint32_t i = 0; i < own_.size(); ++i) {
+      Own& own = own_[i];
+      if (own.used || own.device != &real || own.bytes != bytes || own.kind != kind) continue;
+      if (!stream.lane().follows(moments_[own.node])) continue;
+      std::vector<std::uint32_t> tips = stream.tips_.back();
+      tips.push_back(own.node);
+      stream.tips_.push_back(std::move(tips));
+      stream.issued_.fetch_add(1);
+      push(stream, NodeKind::alloc, {}, bytes, std::monostate{});
+      own.used = true;
+      own.node = stream.tips_.back().front();
+      own.users = {own.node};
+      retain();
+      return {own.pointer, 0};
+    }
+  }
+  const Allocation made = real.allocate(nullptr, bytes, kind);
+  const std::lock_guard lock(mutex_);
+  try {
+    push(stream, NodeKind::alloc, {}, bytes, std::monostate{});
+  } catch (...) {
+    std::vector<Use> none_yet;
+    real.free(made.pointer, bytes, kind, none_yet);
+    throw;
+  }
+  const std::uint32_t node = stream.tips_.back().front();
+  own_.push_back({&real, made.pointer, bytes, kind, true, node, {node}, nullptr});
+  retain();  // the allocation's, which ends with `free`
+  return {made.pointer, 0};
+}
+
+// The last array with the memory is gone: in the capture that is a node, of no stream's, after all that used it. After
+// it the memory stays the graph's.
+void Capture::free(std::byte* pointer) noexcept {
+  Operand over;  // let go outside the lock
+  const std::lock_guard lock(mutex_);
+  const auto own = std::find_if(own_.begin(), own_.end(), [pointer](const Own& one) {
+    return one.used && one.pointer == pointer;
+  });
+  if (own == own_.end()) return;
+  own->used = false;
+  own->storage = nullptr;
+  const auto known = operands_.find({own->device, pointer});
+  if (known != operands_.end()) {
+    over = std::move(known->second);
+    operands_.erase(known);
+  }
+  if (!active()) return;
+  Lane lane;
+  for (const std::uint32_t user : own->users) lane.follow(moments_[user]);
+  own->node = add_node(NodeKind::free, {}, *own->device, own->bytes, own->users, lane.advance(), {});
+}
+
+void Capture::own(Storage& storage) {
+  const std::lock_guard lock(mutex_);
+  for (Own& own : own_) {
+    if (own.used && own.pointer == storage.pointer()) own.storage = &storage;
+  }
+}
+
+// With the lock. Memory that arrays still have is theirs from now on, as if they had got it outside.
+std::vector<Ref<Storage>> Capture::settle() {
+  std::vector<Ref<Storage>> living;
+  for (Own& own : own_) {
+    if (!own.used) continue;
+    if (!own.storage || !own.storage->try_retain()) {
+      own.used = false;  // its last array is going at this moment
+      continue;
+    }
+    own.storage->backend_ = own.device;
+    living.push_back(Ref<Storage>::take(own.storage));
+    release();  // the allocation's; the caller has one
+  }
+  return living;
+}
+
+void Capture::release_blocks() noexcept {
+  std::vector<Own> own;
+  {
+    const std::lock_guard lock(mutex_);
+    own.swap(own_);
+  }
+  std::vector<Use> none_yet;
+  for (const Own& one : own) {
+    if (!one.used) one.device->free(one.pointer, one.bytes, one.kind, none_yet);
+  }
+}
+
+}  // namespace anabranch

@@ -1,0 +1,93 @@
+#include "anabranch/graph.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "anabranch/backend.hpp"
+#include "anabranch/hazard.hpp"
+
+namespace anabranch {
+
+std::uint64_t Works::next_version() noexcept {
+  static std::atomic<std::uint64_t> newest{0};
+  return newest.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+namespace {
+
+// Whether the nodes are of the same kinds, on the same devices and in the same order, so that only what they run may
+// differ.
+bool alike(const Graph& one, const Works& works, const Graph& other, const Works& others) {
+  if (one.nodes.size() != other.nodes.size()) return false;
+  for (std::size_t i = 0; i < one.nodes.size(); ++i) {
+    const GraphNode& node = one.nodes[i];
+    const GraphNode& same = other.nodes[i];
+    if (node.kind != same.kind || node.device != same.device || node.after != same.after) return false;
+    const auto* nested = std::get_if<NestedWork>(&works.of[i]->what);
+    const auto* another = std::get_if<NestedWork>(&others.of[i]->what);
+    if (nested && (!another || nested->body != another->body || nested->otherwise != another->otherwise)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+GraphInstance::GraphInstance(Ref<Graph> graph, Ref<Works> works)
+    : graph_(std::move(graph)), works_(std::move(works)), executable_(instantiate(graph_, works_)) {}
+
+Ref<Executable> GraphInstance::instantiate(const Ref<Graph>& graph, const Ref<Works>& works) {
+  instantiations_.fetch_add(1, std::memory_order_relaxed);
+  if (Ref<Executable> made = graph->home->instantiate(graph, works)) return made;
+  return make_unrolled(graph);
+}
+
+Ref<Graph> GraphInstance::graph() const {
+  const std::lock_guard lock(mutex_);
+  return graph_;
+}
+
+Ref<Works> GraphInstance::works() const {
+  const std::lock_guard lock(mutex_);
+  return works_;
+}
+
+// With the lock. The replay before was put into another stream; its accesses make the order that others are told of.
+void GraphInstance::wait_for_last(Stream& stream) {
+  if (last_.stream->backend().known_over(*last_.stream, last_.point)) return;
+  enqueue_wait(stream, *last_.stream, last_.point, nullptr, true);
+}
+
+Point GraphInstance::launch(Stream& stream) {
+  const std::lock_guard lock(mutex_);
+  if (last_.stream && last_.stream.get() != &stream) wait_for_last(stream);
+  const Point point = executable_->launch(stream, works_);
+  if (last_.stream.get() != &stream) last_.stream = Ref<Stream>::share(&stream);
+  last_.point = point;
+  replays_.fetch_add(1, std::memory_order_relaxed);
+  return point;
+}
+
+void GraphInstance::set(const std::vector<std::pair<std::uint32_t, Ref<Work>>>& changes) {
+  const std::lock_guard lock(mutex_);
+  if (!works_->unique()) {
+    auto copy = make_ref<Works>();
+    copy->of = works_->of;
+    works_ = std::move(copy);
+  } else {
+    works_->version = Works::next_version();
+  }
+  for (const auto& [node, work] : changes) works_->of[node] = work;
+}
+
+bool GraphInstance::update(const Ref<Graph>& graph, const Ref<Works>& works) {
+  auto copy = make_ref<Works>();
+  copy->of = works->of;
+  const std::lock_guard lock(mutex_);
+  const bool same = alike(*graph_, *works_, *graph, *works);
+  if (!same) executable_ = instantiate(graph, copy);
+  graph_ = graph;
+  works_ = std::move(copy);
+  return !same;
+}
+
+}  // namespace anabranch
