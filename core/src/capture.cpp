@@ -24,7 +24,10 @@ Capture::Capture(Ref<Capture> outer) : thread_(thread_serial()), outer_(std::mov
 
 Capture::~Capture() = default;
 
-Ref<Capture> Capture::begin(Stream& origin, Ref<Capture> outer) {
+Ref<Capture> Capture::begin(Stream& first, Ref<Capture> outer) {
+  // Of one that the outer capture records for, the stream itself.
+  Stream& origin = first.capture() && first.capture() == outer.get() ? *static_cast<CaptureStream&>(first).real_ : first;
+  if (origin.capture()) throw Error(ErrorKind::capture, "the stream takes part in another capture already");
   if (origin.role() == StreamRole::legacy)
     throw Error(ErrorKind::capture, "the legacy stream cannot be captured: every blocking stream is in order with it");
   auto capture = Ref<Capture>::take(new Capture(outer));
@@ -202,6 +205,14 @@ Point Capture::push(CaptureStream& stream, NodeKind kind, std::string name, std:
 Point Capture::add(Stream& stream, NodeKind kind, std::string name, Work::What what) {
   const std::lock_guard lock(mutex_);
   return push(static_cast<CaptureStream&>(stream), kind, std::move(name), 0, std::move(what));
+}
+
+void Capture::tell(const Stream& stream, Ref<RefCounted> origin, std::string name) {
+  const std::lock_guard lock(mutex_);
+  if (!active()) return;
+  GraphNode& node = nodes_[static_cast<const CaptureStream&>(stream).tips_.back().front()];
+  node.origin = std::move(origin);
+  if (!name.empty()) node.name = std::move(name);
 }
 
 std::uint32_t Capture::newest(const Stream& stream) const {

@@ -10,12 +10,12 @@ CaptureStream& as_recorder(Stream& stream) noexcept { return static_cast<Capture
 
 }  // namespace
 
-std::vector<Record> CaptureBackend::frontier(Stream&) { capture_.refuse("the host cannot wait for captured work"); }
+std::vector<Record> CaptureBackend::frontier(Stream&) { capture_.refuse("the host cannot wait for captured work, which runs when the graph is launched"); }
 
-bool CaptureBackend::query(Stream&, Point, Marker*) { capture_.refuse("captured work cannot be asked for"); }
+bool CaptureBackend::query(Stream&, Point, Marker*) { capture_.refuse("captured work cannot be queried: it runs when the graph is launched"); }
 
 bool CaptureBackend::synchronize(Stream&, Point, std::chrono::nanoseconds, Marker*) {
-  capture_.refuse("the host cannot wait for captured work");
+  capture_.refuse("the host cannot wait for captured work, which runs when the graph is launched");
 }
 
 bool CaptureBackend::settle(Stream&, Point, std::chrono::nanoseconds) {
@@ -23,7 +23,7 @@ bool CaptureBackend::settle(Stream&, Point, std::chrono::nanoseconds) {
 }
 
 bool CaptureBackend::notify(Stream&, Point, Waiter&, Marker*) {
-  capture_.refuse("captured work cannot be awaited");
+  capture_.refuse("captured work cannot be awaited: it runs when the graph is launched");
 }
 
 double CaptureBackend::elapsed(const Record&, const Record&) {

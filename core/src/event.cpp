@@ -65,9 +65,14 @@ void Event::wait(Stream& waiting, const Lane* task) const {
 }
 
 bool Event::query(HostTask* task) const {
-  std::lock_guard guard(lock_);
+  std::unique_lock guard(lock_);
   if (!last_.stream) return true;
-  if (!last_.stream->backend().query(*last_.stream, last_.point, last_.marker.get())) return false;
+  if (last_.stream->capture()) {
+    const Record record = last_;
+    guard.unlock();  // that ends the capture, which lets go of much
+    return record.stream->backend().query(*record.stream, record.point);
+  }
+  if (!backend_.query(*last_.stream, last_.point, last_.marker.get())) return false;
   if (task) task->observe(last_.past, last_.version);
   return true;
 }

@@ -51,20 +51,33 @@ Ref<Works> GraphInstance::works() const {
   return works_;
 }
 
-// With the lock. The replay before was put into another stream; its accesses make the order that others are told of.
-void GraphInstance::wait_for_last(Stream& stream) {
-  if (last_.stream->backend().known_over(*last_.stream, last_.point)) return;
-  enqueue_wait(stream, *last_.stream, last_.point, nullptr, true);
+Point GraphInstance::begin(Stream& stream) {
+  const std::lock_guard lock(mutex_);
+  return wait_for_last(stream);
 }
 
-Point GraphInstance::launch(Stream& stream) {
+// With the lock.
+Point GraphInstance::wait_for_last(Stream& stream) {
+  if (!last_.stream || last_.stream.get() == &stream) return last_.point;
+  Ordering::wait(stream, last_);
+  return last_.point;
+}
+
+Point GraphInstance::launch(Stream& stream, Point begun) {
   const std::lock_guard lock(mutex_);
-  if (last_.stream && last_.stream.get() != &stream) wait_for_last(stream);
+  if (last_.point != begun) wait_for_last(stream);
   const Point point = executable_->launch(stream, works_);
   if (last_.stream.get() != &stream) last_.stream = Ref<Stream>::share(&stream);
   last_.point = point;
+  last_.version = 0;
   replays_.fetch_add(1, std::memory_order_relaxed);
   return point;
+}
+
+// Asked for when another stream is next, which for most graphs is never.
+void GraphInstance::note(Stream& stream) {
+  const std::lock_guard lock(mutex_);
+  if (last_.stream.get() == &stream) last_.past = stream.lane().past();
 }
 
 void GraphInstance::set(const std::vector<std::pair<std::uint32_t, Ref<Work>>>& changes) {

@@ -2,6 +2,7 @@
 
 from anabranch import testing
 from anabranch._array import Array
+from anabranch._condition import run_if, run_while
 from anabranch._copy import copy, fill
 from anabranch._create import array, empty, full, ones, zeros
 from anabranch._current import ScopedStream, current_stream, default_stream, legacy_stream, per_thread_stream
@@ -21,6 +22,7 @@ from anabranch._errors import (
 )
 from anabranch._event import Event
 from anabranch._fork import fork
+from anabranch._graph import Graph, capture
 from anabranch._hazard import collect_races, hazards
 from anabranch._launch import launch
 from anabranch._launch_config import LaunchConfig
@@ -69,6 +71,11 @@ __all__ = [
     "atomic_min",
     "kernel",
     "launch",
+    # Graphs
+    "Graph",
+    "capture",
+    "run_if",
+    "run_while",
     # Hazards
     "collect_races",
     "hazards",

@@ -15,7 +15,7 @@ from anabranch._core cimport (
     host_function_stream, row_major,
 )
 from anabranch._hazard cimport (
-    follow_use, note, note_host_access, open_access, order, order_host, order_return, uses_before)
+    follow_use, note, note_host_access, open_access, order, order_host, order_return, refuse_captured, uses_before)
 from anabranch._staging cimport download
 
 from anabranch._errors import ClosedError
@@ -55,6 +55,7 @@ cdef class Array:
         cdef Ref[CStream] stream = backend.create_stream(StreamOptions())
         cdef TaskState state = current_state()
         cdef Touch touch = self.touch(MemoryAccess.read)
+        refuse_captured(state, touch.storage)
         cdef vector[Use] uses = uses_before(deref(state.task.core.get()), touch)
         cdef Use use
         for use in uses:

@@ -1,6 +1,6 @@
 from libc.stdint cimport uint64_t
 
-from anabranch._core cimport HostTask, Moment, Past, Ref
+from anabranch._core cimport CCapture, HostTask, Moment, Past, Ref
 
 
 cdef class Task:
@@ -15,6 +15,7 @@ cdef class TaskState:
     cdef Task task
     cdef int mode               # a HazardMode
     cdef object races           # the list that collects them instead of an error, or None
+    cdef Ref[CCapture] capture  # the graph capture that the task is in, maybe over; or none
     cdef int device
     # The current stream of one device (ordinal -1: of none) and the state that tells those of the others. None, and no
     # state that tells: the default stream.
@@ -47,5 +48,9 @@ cdef int use_stream(int device, object stream) except -1
 cdef int use_mode(int mode, object races) except -1
 cdef int first_mode() except -1
 cdef int set_first_mode(int mode) except -1
+# The capture that the task is in, with no scope. Null: none.
+cdef int use_capture(Ref[CCapture] capture) except -1
+# The one that the task is in and that has not ended, or null.
+cdef CCapture* current_capture() except? NULL
 # Begins the task of a host function, in a context of its own: the operation that it is, and what it comes after.
 cdef Task begin_call(const Past& past, const Moment& call)

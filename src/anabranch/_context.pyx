@@ -16,7 +16,7 @@ from cpython.object cimport PyObject
 
 from libc.stdint cimport uint64_t
 
-from anabranch._core cimport HazardMode, HostTask, Moment, Past, Ref, begin_checks, first_device
+from anabranch._core cimport CCapture, HazardMode, HostTask, Moment, Past, Ref, begin_checks, first_device
 
 cdef extern from *:
     """
@@ -146,6 +146,7 @@ cdef TaskState _new_state(TaskState like, int device, int ordinal, object stream
     state.task = like.task
     state.mode = like.mode
     state.races = like.races
+    state.capture = like.capture
     state.device = device
     state.ordinal = ordinal
     state.stream = stream
@@ -305,3 +306,17 @@ cdef int use_mode(int mode, object races) except -1:
     state.races = races
     PyContextVar_Set(_variable, state)
     return 0
+
+
+cdef int use_capture(Ref[CCapture] capture) except -1:
+    cdef TaskState before = current_state()
+    cdef TaskState state = _new_state(before, before.device, before.ordinal, before.stream, before.rest)
+    state.scope = _scope_of(before)
+    state.capture = capture
+    PyContextVar_Set(_variable, state)
+    return 0
+
+
+cdef CCapture* current_capture() except? NULL:
+    cdef CCapture* capture = current_state().capture.get()
+    return capture if capture != NULL and capture.active() else NULL

@@ -35,7 +35,7 @@ cdef int enqueue_fill(Array dst, const void* value, Stream stream) except -1:
         state = current_state()
         touch = dst.touch(MemoryAccess.write)
         order(state, target, &touch, 1)
-        point = stream.device.backend.fill(deref(target), dst.elements(0), value, count)
+        point = target.backend().fill(deref(target), dst.elements(0), value, count)
         if tracing():
             show(target, point, OperationKind.fill, None, count * dst.layout.itemsize)
         note(state, target, point, &touch, 1)
@@ -53,7 +53,7 @@ cdef int enqueue_copy(
         touches[0] = _touch(src, MemoryAccess.read, src_offset, count)
         touches[1] = _touch(dst, MemoryAccess.write, dst_offset, count)
         order(state, target, touches, 2)
-        point = stream.device.backend.copy(deref(target), dst.elements(dst_offset), src.elements(src_offset), count)
+        point = target.backend().copy(deref(target), dst.elements(dst_offset), src.elements(src_offset), count)
         if tracing():
             show(target, point, OperationKind.copy, None, count * dst.layout.itemsize)
         note(state, target, point, touches, 2)
@@ -279,6 +279,8 @@ cdef int _transfer_now(Array dst, int64_t to, Array src, int64_t start, int64_t 
     cdef CStream* queue = target.get()
     cdef TaskState state = current_state()
     cdef Touch[2] touches
+    if queue.capture() != NULL:
+        queue.capture().refuse(b"a copy between a GPU and memory that is not pinned cannot be captured: the host does it")
     touches[0] = _touch(src, MemoryAccess.read, start, count)
     touches[1] = _touch(dst, MemoryAccess.write, to, count)
     order(state, queue, touches, 2)

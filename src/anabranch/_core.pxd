@@ -1,6 +1,6 @@
 """The C++ core as the Cython modules see it. Contracts are in the headers."""
 
-from libc.stdint cimport int64_t, uint64_t, uintptr_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
 from libcpp cimport bool as cbool
 from libcpp.memory cimport unique_ptr
 from libcpp.string cimport string
@@ -89,6 +89,8 @@ cdef extern from "anabranch/stream.hpp" namespace "anabranch" nogil:
         uintptr_t handle() const
         Activity activity() const
         Lane& lane()
+        CStream* recording() const
+        CCapture* capture() const
     cdef cppclass Waiter:
         pass
     cdef cppclass StreamActivity:
@@ -308,7 +310,56 @@ cdef extern from "anabranch/backend.hpp" namespace "anabranch" nogil:
         Point fill(CStream&, const Elements&, const void*, int64_t) except +translate
         Point launch(CStream&, CKernel&, const LaunchShape&, Slots) except +translate
         Point suspend(CStream&, Ref[Pending]) except +translate
+        CBackend& device()
         unique_ptr[Activation] activate() except +translate
+
+cdef extern from "anabranch/graph.hpp" namespace "anabranch" nogil:
+    cpdef enum class NodeKind "anabranch::NodeKind":
+        kernel
+        copy
+        fill
+        alloc
+        free
+        host
+        branch
+        loop
+        graph
+    cdef cppclass HostWork:
+        pass
+    cdef cppclass GraphNode:
+        NodeKind kind
+        string name
+        CBackend* device
+        vector[uint32_t] after
+        size_t bytes
+    cdef cppclass Works:
+        pass
+    cdef cppclass CGraph "anabranch::Graph":
+        vector[GraphNode] nodes
+        CBackend* home
+    cdef cppclass GraphInstance:
+        Ref[CGraph] graph() const
+        Ref[Works] works() const
+        Point begin(CStream&) except +translate
+        Point launch(CStream&, Point) except +translate
+        void note(CStream&) except +translate
+        cbool update(const Ref[CGraph]&, const Ref[Works]&) except +translate
+        uint64_t replays() const
+        uint64_t instantiations() const
+
+cdef extern from "anabranch/capture.hpp" namespace "anabranch" nogil:
+    cdef cppclass CCapture "anabranch::Capture":
+        @staticmethod
+        Ref[CCapture] begin(CStream&, Ref[CCapture]) except +translate
+        Ref[CGraph] end(Ref[Works]&) except +translate
+        void abandon(const string&)
+        cbool active() const
+        string reason() const
+        void refuse(const string&) except +translate
+        cbool writes(Storage&) const
+        uint32_t newest(const CStream&) const
+        size_t size() const
+    cbool capturing()
 
 cdef extern from "anabranch/runtime.hpp" namespace "anabranch" nogil:
     cdef cppclass RuntimeOptions:
@@ -331,6 +382,7 @@ cdef extern from "errand.hpp" namespace "anabranch::python" nogil:
         call
         notice
         discard
+        replay
     cdef cppclass PythonErrand:
         ErrandKind kind
         void* object
@@ -340,6 +392,9 @@ cdef extern from "errand.hpp" namespace "anabranch::python" nogil:
         void release()
     cdef cppclass Notice(Waiter, PythonErrand):
         Notice(object)
+    cdef cppclass ReplayedCall(Pending, PythonErrand):
+        void release()
+    Ref[HostWork] make_graph_call(object)
     void discard_reference "anabranch::python::discard"(void*) noexcept
     Ref[CKernel] make_kernel(void* code, const string& name, object keep) except +translate
     Ref[Pending] make_gate() except +translate

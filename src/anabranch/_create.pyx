@@ -136,6 +136,8 @@ def array(data, dtype=None, *, device=None, stream=None, bint pinned=False):
     cdef int64_t count
     cdef uintptr_t address
     cdef Ref[CStream] worker
+    if not (isinstance(data, Array) and (<Array>data).pinned) and target.get().capture() != NULL:
+        target.get().capture().refuse(b"array() from memory that is not pinned cannot be captured: the host copies it")
     if isinstance(data, Array) and (dtype is None or as_dtype(dtype) == (<Array>data)._dtype):
         source = data
         source.check()

@@ -5,8 +5,9 @@ from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from anabranch cimport _core
-from anabranch._context cimport current_state, current_task, enter_device, leave_scope
-from anabranch._core cimport CBackend, CStream, Point, Ref, find_device, synchronize_point, translate
+from anabranch._context cimport current_capture, current_state, current_task, enter_device, leave_scope
+from anabranch._core cimport (
+    CBackend, CCapture, CStream, Point, Ref, capturing, find_device, synchronize_point, translate)
 from anabranch._hazard cimport Sight, look, observe
 
 cdef extern from *:
@@ -70,6 +71,9 @@ cdef class DeviceBase:
             If a living stream of the device has failed.
         """
         _core.check_fork()
+        cdef CCapture* capture = current_capture() if capturing() else NULL
+        if capture != NULL:
+            capture.refuse(b"the host cannot wait for a device in a capture")
         cdef vector[Ref[CStream]] streams = self.backend.streams()
         cdef vector[Point] points
         cdef vector[Sight] sights

@@ -46,7 +46,7 @@ cdef class Gate:
         self.stream = stream
         self.pending = make_gate()
         hand_on(deref(target), deref(current_task()))
-        stream.device.backend.suspend(deref(target), self.pending)
+        target.backend().suspend(deref(target), self.pending)
         note_operation(deref(target))
 
     @property
@@ -94,5 +94,5 @@ def fail(Stream stream not None, error=None):
     cdef Ref[Pending] pending = make_gate()
     pending.get().complete(make_failure(message, raised))
     hand_on(deref(target), deref(current_task()))
-    stream.device.backend.suspend(deref(target), pending)
+    target.backend().suspend(deref(target), pending)
     note_operation(deref(target))

@@ -47,6 +47,9 @@ cdef extern from *:
     vector[ParameterPlace] places_of(CKernel&) except +translate
     int resident_blocks_of "resident_blocks"(CKernel&, int, size_t) except +translate
 
+cdef extern from "graphs.hpp" namespace "anabranch::python" nogil:
+    void tell_origin(CStream&, object, const string& name) except +translate
+
 cdef enum ParameterKind:
     bits_kind       # of the given size; a pointer, if that is what an address takes and an array is given
     pointer_kind
@@ -324,7 +327,9 @@ cdef int launch_grid(GridKernel kernel, LaunchConfig config, tuple args, object 
     cdef CStream* queue = target.get()
     order(state, queue, touches, arrays)
     cdef Point point = enqueue_grid(
-        deref(where.backend), deref(queue), deref(compiled), config.shape, slots, kernel.slot_count)
-    if tracing():
+        queue.backend(), deref(queue), deref(compiled), config.shape, slots, kernel.slot_count)
+    if queue.capture() != NULL:
+        tell_origin(deref(queue), (kernel, config, None), kernel.name.encode())
+    elif tracing():
         show(queue, point, OperationKind.kernel, kernel.name, 0)
     return note(state, queue, point, touches, arrays)

@@ -17,6 +17,7 @@ cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
     void follow_moment(HostTask&, const Moment&) except +
     void hand_on(CStream&, const HostTask&) except +
     Past past_of(CStream&) except +
+    void note_captured(CStream&, Point, const Touch*, size_t, int mode, Site) except +translate
     Past past_within(CStream&) except +
     void note_operation(CStream&) except +
     cdef cppclass Sight:
@@ -37,6 +38,8 @@ cdef inline Access access_of(int code) noexcept:
 
 # What an operation touches is in order before the operation is enqueued, which is then traced. Raises RaceError.
 cdef inline int order(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1:
+    if stream.capture() != NULL:
+        return order_captured(state, stream, touches, count)
     if state.mode == <int>HazardMode.automatic:
         if not is_ordered(stream[0], state.task.core.get()[0], touches, count):
             add_missing(state, stream, touches, count)
@@ -46,6 +49,8 @@ cdef inline int order(TaskState state, CStream* stream, const Touch* touches, si
         open_operation(stream[0])
     return 0
 
+# The same for what is put into a stream that is captured.
+cdef int order_captured(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1
 cdef int check(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1
 cdef int add_missing(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1
 
@@ -55,7 +60,10 @@ cdef inline int note(TaskState state, CStream* stream, Point point, const Touch*
     cdef Site site
     if state.mode == <int>HazardMode.check:
         site = current_site()
-    note_touches(stream[0], point, touches, count, state.mode, site)
+    if stream.capture() != NULL:
+        note_captured(stream[0], point, touches, count, state.mode, site)
+    else:
+        note_touches(stream[0], point, touches, count, state.mode, site)
     return 0
 
 # Of an operation that already has its moment; none where it is not kept track of.
@@ -68,8 +76,10 @@ cdef inline int note_at(
     note_touches_at(stream[0], point, touches, count, state.mode, site, when)
     return 0
 
+# Raises CaptureError if it is what captured work of the task writes.
+cdef int refuse_captured(TaskState state, Storage* storage) except -1
 # The host is about to make an access, and blocks until it may; what that has to come after it then knows. Raises
-# RaceError, with `checked`.
+# RaceError, with `checked`, and CaptureError for what captured work writes.
 cdef int order_host(TaskState state, Touch touch, bint checked) except -1
 # Another library's memory is about to go back to its owner. Raises RaceError for what is not known to be over with it.
 cdef int order_return(Storage* storage) except -1

@@ -6,7 +6,7 @@ from libcpp.vector cimport vector
 
 from anabranch._context cimport TaskState, current_state, first_mode, set_first_mode, use_mode
 from anabranch._core cimport (
-    Access, CStream, HazardMode, HostAccess, HostTask, MemoryKind, Past, Race, Ref, Site, Storage, Touch, Use,
+    Access, CCapture, CStream, HazardMode, HostAccess, HostTask, MemoryKind, Past, Race, Ref, Site, Storage, Touch, Use,
     checks_begun, synchronize_uses,
 )
 from anabranch._core cimport added_waits as c_added_waits
@@ -18,6 +18,7 @@ cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
     vector[Race] missing_order(CStream&, const HostTask&, const Touch*, size_t) except +
     Past lane_of(CStream&) except +
     void take_back(CStream&, const Past&) except +
+    vector[Touch] shadows_of(CCapture&, const Touch*, size_t) except +translate
     void add_order(CStream&, const HostTask&, const vector[Race]&) except +
     vector[Use] host_conflicts(const HostTask&, const Touch&) except +
     void note_host(HostTask&, const Touch&, Site) except +
@@ -47,6 +48,21 @@ cdef int add_missing(TaskState state, CStream* stream, const Touch* touches, siz
     add_order(
         deref(stream), deref(state.task.core.get()),
         missing_order(deref(stream), deref(state.task.core.get()), touches, count))
+    return 0
+
+
+cdef int order_captured(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1:
+    cdef vector[Touch] shadows = shadows_of(deref(stream.capture()), touches, count)
+    cdef HostTask* task = state.task.core.get()
+    if state.mode == <int>HazardMode.automatic:
+        if not is_ordered(deref(stream), deref(task), shadows.data(), count):
+            add_missing(state, stream, shadows.data(), count)
+    elif state.mode == <int>HazardMode.check:
+        try:
+            check(state, stream, shadows.data(), count)
+        except BaseException as error:
+            stream.capture().abandon(f"{type(error).__name__}: {error}".encode())
+            raise
     return 0
 
 
@@ -88,10 +104,18 @@ cdef int _report(TaskState state, list found) except -1:
     return 0
 
 
+cdef int refuse_captured(TaskState state, Storage* storage) except -1:
+    cdef CCapture* capture = state.capture.get()
+    if capture != NULL and capture.active() and capture.writes(deref(storage)):
+        capture.refuse(b"the host cannot have what captured work writes; launch the graph first")
+    return 0
+
+
 cdef int order_host(TaskState state, Touch touch, bint checked) except -1:
     cdef vector[Use] uses
     cdef Ref[CStream] host
     cdef size_t i
+    refuse_captured(state, touch.storage)
     if checked and state.mode == <int>HazardMode.check:
         uses = host_conflicts(deref(state.task.core.get()), touch)
         if not uses.empty():

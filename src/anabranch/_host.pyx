@@ -16,11 +16,12 @@ from anabranch._core import finalizing
 from anabranch._context cimport Task, TaskState, begin_call, current_state
 from anabranch._core cimport (
     CStream, ErrandKind, Failure, HazardMode, HostCall, Moment, Notice, OperationKind, Past, Pending, Point,
-    PythonErrand, Record, Ref, as_pending, host_inbox, open_operation, throw_failure, tracing,
+    PythonErrand, Record, Ref, ReplayedCall, as_pending, host_inbox, open_operation, throw_failure, tracing,
 )
 from anabranch._hazard cimport (
     PastOf, Touches, follow_moment, hand_on, note_at, note_operation, observe_record, order, past_of,
 )
+from anabranch._replayed cimport ReplayedFunction, submit_captured
 from anabranch._traced cimport show
 
 cdef extern from *:
@@ -36,6 +37,9 @@ cdef extern from *:
     static anabranch::python::HostCall* as_call(anabranch::python::PythonErrand* errand) {
       return static_cast<anabranch::python::HostCall*>(errand);
     }
+    static anabranch::python::ReplayedCall* as_replayed(anabranch::python::PythonErrand* errand) {
+      return static_cast<anabranch::python::ReplayedCall*>(errand);
+    }
     static void delete_errand(anabranch::python::PythonErrand* errand) {
       if (errand->kind == anabranch::python::ErrandKind::notice) {
         delete static_cast<anabranch::python::Notice*>(errand);
@@ -49,6 +53,7 @@ cdef extern from *:
     Notice* make_notice(object) nogil
     PythonErrand* take_errand() nogil
     HostCall* as_call(PythonErrand*) nogil
+    ReplayedCall* as_replayed(PythonErrand*) nogil
     void delete_errand(PythonErrand*) nogil
 
 # Threads that wait beyond this many go home.
@@ -104,9 +109,12 @@ cdef int _do(PythonErrand* errand) except -1:
     cdef ErrandKind kind = errand.kind
     cdef object target = <object>errand.object
     cdef object error = _error_of(errand.error) if errand.error.get() != NULL else None
-    Py_DECREF(target)
+    if kind != ErrandKind.replay:
+        Py_DECREF(target)
     if kind == ErrandKind.call:
         (<Call>target).run(as_call(errand), error)
+    elif kind == ErrandKind.replay:
+        (<ReplayedFunction>target).run(as_replayed(errand), error)
     else:
         delete_errand(errand)
         if kind == ErrandKind.notice:
@@ -177,6 +185,8 @@ cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs,
     if _future is None:
         from anabranch import _future
     ensure_host_thread()
+    if stream.get().capture() != NULL:
+        return submit_captured(state, stream.get(), fn, args, kwargs, touches)
     cdef Call call = Call.__new__(Call)
     call.stream = stream
     call.future = _future.StreamFuture()

@@ -6,12 +6,13 @@ from cpython.float cimport PyFloat_AS_DOUBLE
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
+from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from anabranch._array cimport Array
 from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport (
-    CKernel, CStream, LaunchShape, OperationKind, Point, Ref, Slots, Touch, make_kernel, max_dimensions, tracing)
+    CKernel, CStream, LaunchShape, OperationKind, Point, Ref, Slots, Touch, make_kernel, max_dimensions, tracing, translate)
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._dtype cimport dtype_code
 from anabranch._grid cimport GridKernel, architecture_of, launch_grid, load_kernel
@@ -46,6 +47,9 @@ cdef extern from *:
     """
     void set_block(LaunchShape&, int) nogil
     int64_t in_elements(int64_t, int64_t) nogil
+
+cdef extern from "graphs.hpp" namespace "anabranch::python" nogil:
+    void tell_origin(CStream&, object, const string& name) except +translate
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object value, int* overflow) except? -1
@@ -366,9 +370,11 @@ cdef int _launch_indices(
     if shape.size() == 0:
         return 0
     order(state, queue, touches, touched)
-    cdef Point point = target.device.backend.launch(
+    cdef Point point = queue.backend().launch(
         deref(queue), deref(compiled), shape, Slots(packed.slots, packed.slot_count))
-    if tracing():
+    if queue.capture() != NULL:
+        tell_origin(deref(queue), (kernel, dim, block), kernel.name.encode())
+    elif tracing():
         show(queue, point, OperationKind.kernel, kernel.name, 0)
     return note(state, queue, point, touches, touched)
 

@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t
 from anabranch._array cimport Array
 from anabranch._context cimport current_state
 from anabranch._core cimport (
-    CStream, HazardMode, Layout, MemoryKind, Storage, checks_begun, discard_reference, max_dimensions, row_major,
+    CBackend, CStream, HazardMode, Layout, MemoryKind, Storage, checks_begun, discard_reference, max_dimensions, row_major,
     tracing)
 from anabranch._device cimport DeviceBase
 from anabranch._dtype cimport ElementType, dtype_code
@@ -46,13 +46,15 @@ cdef Layout layout_of(object shape, int64_t itemsize) except *:
 cdef Array new_array(DeviceBase device, const Layout& layout, ElementType dtype, Stream stream, MemoryKind kind):
     cdef Array array = Array.__new__(Array)
     cdef CStream* target = NULL
+    cdef CBackend* backend = device.backend
     if stream is not None:
         target = stream.get()
-    array.storage = Storage.allocate(deref(device.backend), target, layout.size() * layout.itemsize, kind)
+        backend = &target.backend()
+    array.storage = Storage.allocate(deref(backend), target, layout.size() * layout.itemsize, kind)
     array.storage.get().listed = True
     if checks_begun() and current_state().mode == <int>HazardMode.check:
         array.storage.get().site = current_site()
-    if tracing():
+    if tracing() and (target == NULL or target.capture() == NULL):
         show_memory(deref(device.backend), target, array.storage.get().bytes())
     array._device = device
     array.layout = layout

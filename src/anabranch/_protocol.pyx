@@ -273,7 +273,7 @@ cdef Array _adopt(
         # What the producer does to the memory comes before this point, and so before whoever waits for it.
         stream = reader.get()
         touch = array.touch(MemoryAccess.write)
-        note(current_state(), stream, device.backend.record(deref(stream)), &touch, 1)
+        note(current_state(), stream, stream.backend().record(deref(stream)), &touch, 1)
     return array
 
 
@@ -311,7 +311,7 @@ cdef Array _from_cuda_interface(object obj, dict interface):
     if handle is not None:
         producer = gpu.backend.find_stream(handle)
         if producer.get() != stream:
-            device.backend.wait(deref(stream), deref(producer.get()), gpu.backend.record(deref(producer.get())))
+            stream.backend().wait(deref(stream), deref(producer.get()), gpu.backend.record(deref(producer.get())))
     dtype = as_dtype(interface["typestr"])
     cdef Layout layout = layout_of(tuple(interface["shape"]), dtype.itemsize)
     strides = interface.get("strides")

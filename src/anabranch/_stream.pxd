@@ -1,7 +1,7 @@
 from cython.operator cimport dereference as deref
 from libc.stdint cimport uintptr_t
 
-from anabranch._core cimport CStream, Point, Ref, forked
+from anabranch._core cimport CStream, Point, Ref, capturing, forked
 from anabranch._device cimport DeviceBase
 
 
@@ -18,12 +18,20 @@ cdef class Stream:
     cdef object __weakref__
 
     cdef void _release(self) noexcept
-    # The core's stream for this thread. Raises ClosedError, ForkError.
+    # The core's stream for this thread; what records for it, while it is captured. Raises ClosedError, ForkError,
+    # and CaptureError for the legacy stream in a capture.
     cdef inline CStream* get(self) except NULL:
-        return self.special() if self._closed or self.per_thread or forked() else self.record.get()
+        if self._closed or self.per_thread or forked() or capturing():
+            return self.special()
+        return self.record.get()
 
-    # A per-thread stream's, or what is wrong.
+    # Raises ClosedError, ForkError.
+    cdef inline int check(self) except -1:
+        return self.refuse() if self._closed or forked() else 0
+
+    cdef int refuse(self) except -1
+    # A per-thread stream's, or a recorder, or what is wrong.
     cdef CStream* special(self) except NULL
     # A point that covers everything put into the stream by now.
     cdef inline Point now(self, CStream* stream) except? 0:
-        return self.device.backend.record(deref(stream))
+        return stream.backend().record(deref(stream))

@@ -7,9 +7,9 @@ from libcpp.vector cimport vector
 from anabranch import _await
 
 from anabranch cimport _core
-from anabranch._context cimport current_task, enter_stream, leave_scope, use_stream
+from anabranch._context cimport current_capture, current_task, enter_stream, leave_scope, use_stream
 from anabranch._core cimport (
-    CBackend, CStream, Past, Record, Ref, StreamOptions, StreamRole, forked, synchronize_point,
+    CBackend, CCapture, CStream, Past, Record, Ref, StreamOptions, StreamRole, capturing, forked, synchronize_point,
 )
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._event cimport Event
@@ -130,22 +130,38 @@ cdef class Stream:
     def __dealloc__(self):
         self._release()
 
-    cdef CStream* special(self) except NULL:
+    cdef int refuse(self) except -1:
         if self._closed:
             raise ClosedError(f"{self!r} is closed")
         _core.check_fork()
-        # The thread keeps the queue alive, for longer than this call.
-        return self.device.backend.default_stream(StreamRole.per_thread).get()
+        return 0
+
+    cdef CStream* special(self) except NULL:
+        self.refuse()
+        cdef CStream* stream = self.record.get()
+        cdef CCapture* capture
+        if self.per_thread:
+            # The thread keeps the queue alive, for longer than this call.
+            stream = self.device.backend.default_stream(StreamRole.per_thread).get()
+        if not capturing():
+            return stream
+        if stream.role() == StreamRole.legacy:
+            capture = current_capture()
+            if capture != NULL:
+                capture.refuse(b"the legacy stream cannot be used in a capture; give the work a captured stream")
+        return stream.recording() if stream.recording() != NULL else stream
 
     @property
     def priority(self):
         """The priority in force."""
-        return self.get().priority()
+        self.check()
+        return self.record.get().priority()
 
     @property
     def non_blocking(self):
         """Whether the stream has no order with the legacy default stream."""
-        return self.get().non_blocking()
+        self.check()
+        return self.record.get().non_blocking()
 
     @property
     def name(self):
@@ -158,14 +174,14 @@ cdef class Stream:
 
         Means nothing across devices.
         """
-        self.get()
+        self.check()
         return self.key
 
     @property
     def is_capturing(self):
         """Whether a graph capture records what is put into the stream."""
-        self.get()
-        return False
+        self.check()
+        return capturing() and self.get().capture() != NULL
 
     @property
     def closed(self):
@@ -176,7 +192,14 @@ cdef class Stream:
         """Return ``(0, handle)``, as the protocol of the CUDA libraries asks.
 
         A CPU stream's handle means something to this library alone.
+
+        Raises
+        ------
+        CaptureError
+            While the stream is captured: what another library puts into it would run at once.
         """
+        if self.is_capturing:
+            self.get().capture().refuse(b"another library's work cannot be captured")
         return 0, self.handle
 
     def close(self):
@@ -208,10 +231,10 @@ cdef class Stream:
         cdef vector[Record] records
         cdef size_t i
         if stream.role() != StreamRole.legacy:
-            if not self.device.backend.query(deref(stream), self.device.backend.newest(deref(stream))):
+            if not stream.backend().query(deref(stream), stream.backend().newest(deref(stream))):
                 return False
         else:
-            records = self.device.backend.frontier(deref(stream))
+            records = stream.backend().frontier(deref(stream))
             for i in range(records.size()):
                 if not records[i].stream.get().backend().query(deref(records[i].stream.get()), records[i].point):
                     return False
@@ -229,12 +252,12 @@ cdef class Stream:
             If the work failed.
         """
         cdef CStream* stream = self.get()
-        cdef CBackend* backend = self.device.backend
+        cdef CBackend* backend = &stream.backend()
         cdef Sight sight = look(deref(stream), deref(current_task()))
         cdef vector[Record] records
         cdef size_t i
-        if stream.role() == StreamRole.legacy or not backend.query(deref(stream), backend.newest(deref(stream))):
-            records = self.device.backend.frontier(deref(stream))
+        if stream.capture() != NULL or stream.role() == StreamRole.legacy or not backend.query(deref(stream), backend.newest(deref(stream))):
+            records = backend.frontier(deref(stream))
             for i in range(records.size()):
                 synchronize_point(records[i].stream.get(), records[i].point)
         observe(sight)
@@ -243,7 +266,7 @@ cdef class Stream:
         """Wait, without blocking the event loop, until everything enqueued by now is complete."""
         cdef CStream* stream = self.get()
         cdef Past past = past_within(deref(stream))
-        cdef vector[Record] records = self.device.backend.frontier(deref(stream))
+        cdef vector[Record] records = stream.backend().frontier(deref(stream))
         cdef size_t i
         for i in range(records.size()):
             records[i].past = past
@@ -323,11 +346,11 @@ cdef class Stream:
 
     def use(self):
         """Make this the current stream of its device, and its device the current one, for this task from now on."""
-        self.get()
+        self.check()
         use_stream(self.device.ordinal, self)
 
     def __enter__(self):
-        self.get()
+        self.check()
         enter_stream(self, self.device.ordinal, self)
         return self
 

@@ -2,14 +2,15 @@
 
 #include <Python.h>
 
+#include "anabranch/graph.hpp"
 #include "anabranch/host.hpp"
 #include "anabranch/runtime.hpp"
 
 namespace anabranch::python {
 
-enum class ErrandKind { call, notice, discard };
+enum class ErrandKind { call, notice, discard, replay };
 
-// Something for a host thread to do with a Python object, of which it owns a reference.
+// Something for a host thread to do with a Python object, of which it owns a reference; but for a `replay`.
 struct PythonErrand : Errand {
   PythonErrand(ErrandKind kind, PyObject* object) : kind(kind), object(object) {}
   const ErrandKind kind;
@@ -48,6 +49,35 @@ inline void discard(void* object) noexcept {
     host_inbox().post(new PythonErrand(ErrandKind::discard, static_cast<PyObject*>(object)));
   }
 }
+
+// A host function of a graph, and one call of it in a replay, which keeps the function.
+class GraphCall final : public HostWork {
+ public:
+  explicit GraphCall(PyObject* object) : object_(object) { Py_INCREF(object); }
+  ~GraphCall() override { discard(object_); }
+  PyObject* object() const noexcept { return object_; }
+  Ref<Pending> make() override;
+
+ private:
+  PyObject* object_;
+};
+
+struct ReplayedCall final : Pending, PythonErrand {
+  explicit ReplayedCall(GraphCall& call)
+      : PythonErrand(ErrandKind::replay, call.object()), call(Ref<GraphCall>::share(&call)) {}
+  void start() noexcept override {
+    retain();
+    host_inbox().post(this);
+  }
+  void skip(const Ref<Failure>& reason) noexcept override {
+    error = reason;
+    start();
+  }
+  const Ref<GraphCall> call;
+};
+
+inline Ref<Pending> GraphCall::make() { return make_ref<ReplayedCall>(*this); }
+inline Ref<HostWork> make_graph_call(PyObject* object) { return make_ref<GraphCall>(object); }
 
 inline Ref<Failure> make_failure(const std::string& message, PyObject* payload) {
   Py_XINCREF(payload);

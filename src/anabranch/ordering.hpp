@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "anabranch/backend.hpp"
+#include "anabranch/capture.hpp"
 #include "anabranch/hazard.hpp"
 
 // The core's hazards as the Cython modules call them.
@@ -36,6 +37,18 @@ inline void note_touches_at(Stream& stream, Point point, const Touch* touches, s
   const bool tracked = static_cast<bool>(when.lane);
   Ordering::note(stream, point, {touches, count}, tracked ? static_cast<HazardMode>(mode) : HazardMode::off, site,
                  tracked ? &when : nullptr);
+}
+
+// Within a capture, what stands for the memory.
+inline std::vector<Touch> shadows_of(Capture& capture, const Touch* touches, std::size_t count) {
+  std::vector<Touch> shadows(touches, touches + count);
+  for (Touch& touch : shadows) touch.storage = &capture.shadow(*touch.storage);
+  return shadows;
+}
+inline void note_captured(Stream& stream, Point point, const Touch* touches, std::size_t count, int mode, Site site) {
+  const std::vector<Touch> shadows = shadows_of(*stream.capture(), touches, count);
+  for (std::size_t i = 0; i < count; ++i) stream.capture()->note(stream, touches[i]);
+  Ordering::note(stream, point, shadows, static_cast<HazardMode>(mode), site);
 }
 
 // What has to be over before the host makes an access, and what of that `task` does not know to be.
@@ -81,7 +94,7 @@ inline Sight look(Stream& stream, const HostTask& task) {
 // An operation that touches nothing was put into the stream.
 inline void note_operation(Stream& stream) { stream.backend().legacy_lanes().note(stream); }
 inline void wait_for_stream(Stream& stream, Stream& target, const HostTask& task) {
-  Ordering(stream, task.lane).wait(target);
+  Ordering(Capture::follower(stream, target), task.lane).wait(target);
 }
 // What the task knows is known to what the stream does from now on.
 inline void hand_on(Stream& stream, const HostTask& task) { Ordering(stream, task.lane).begin(); }

@@ -58,6 +58,8 @@ class Capture final : public RefCounted {
   void own(Storage& storage);
   // A node of a kind that backends have no verb for.
   Point add(Stream& stream, NodeKind kind, std::string name, Work::What what);
+  // What the node that the stream got last was made from, and is called if that is not empty.
+  void tell(const Stream& stream, Ref<RefCounted> origin, std::string name);
   // The number of the node that the stream got last.
   std::uint32_t newest(const Stream& stream) const;
   std::size_t size() const;

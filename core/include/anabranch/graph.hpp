@@ -86,6 +86,7 @@ struct GraphNode {
   Backend* device = nullptr;         // where it runs
   std::vector<std::uint32_t> after;  // nodes that it comes right after, all of lower numbers
   std::size_t bytes = 0;             // of memory: how much
+  Ref<RefCounted> origin = nullptr;  // what the layer above made it from
 };
 
 // An access to memory that a node makes.
@@ -124,8 +125,12 @@ class GraphInstance final : public RefCounted {
 
   Ref<Graph> graph() const;
   Ref<Works> works() const;
-  // Enqueues a replay on a stream of any device.
-  Point launch(Stream& stream);
+  // Lets the stream wait for the last replay, which its lane then knows of; its point, or 0.
+  Point begin(Stream& stream);
+  // Enqueues a replay, on a stream of a device that the graph uses. `begun`: what `begin` returned.
+  Point launch(Stream& stream, Point begun);
+  // The replay has been noted in the stream's lane.
+  void note(Stream& stream);
   // From the next replay on these nodes run this.
   void set(const std::vector<std::pair<std::uint32_t, Ref<Work>>>& changes);
   // From the next replay on it is that graph. Whether it had to be made ready anew.
@@ -136,8 +141,7 @@ class GraphInstance final : public RefCounted {
 
  private:
   Ref<Executable> instantiate(const Ref<Graph>& graph, const Ref<Works>& works);
-  void wait_for_last(Stream& stream);
-
+  Point wait_for_last(Stream& stream);
   mutable std::mutex mutex_;
   Ref<Graph> graph_;
   Ref<Works> works_;

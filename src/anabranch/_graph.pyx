@@ -1,0 +1,436 @@
+"""Graphs: operations recorded once, to be replayed at the price of one launch."""
+
+cimport cython
+from cython.operator cimport dereference as deref
+from libc.stdint cimport uint32_t
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+from anabranch._context cimport (
+    TaskState, current_capture, current_state, enter_stream, leave_scope, use_capture)
+from anabranch._core cimport (
+    CCapture, CGraph, CStream, GraphInstance, HazardMode, NodeKind, OperationKind, Point, Ref, Works, check_fork,
+    tracing)
+from anabranch._current cimport as_stream, current_stream_of
+from anabranch._device cimport as_device, device_of
+from anabranch._hazard cimport note, order
+from anabranch._replayed cimport ReplayedFunction, expect_call, forget_call
+from anabranch._stream cimport Stream
+from anabranch._traced cimport show
+
+from anabranch._errors import CaptureError, ClosedError, DeviceError
+from anabranch._launch import launch as launch_kernel
+
+cdef tuple _kinds = ("kernel", "copy", "fill", "alloc", "free", "host", "if", "while", "graph")
+
+
+@cython.final
+cdef class Node:
+    """An operation of a graph.
+
+    Attributes
+    ----------
+    kind : str
+        ``"kernel"``, ``"copy"``, ``"fill"``, ``"alloc"``, ``"free"``, ``"host"``, ``"if"``, ``"while"`` or ``"graph"``.
+    name : str
+        Of the kernel or function; the kind for others.
+    index : int
+        Its place in `Graph.nodes`.
+    device : Device
+        Where it runs.
+    """
+
+    def __init__(self):
+        raise TypeError("a Node is made by a capture")
+
+    def __repr__(self):
+        name = "" if self.name == self.kind else f" {self.name!r}"
+        return f"<Node {self.index}: {self.kind}{name} on {self.device.alias}>"
+
+
+cdef list _nodes_of(const CGraph& graph):
+    cdef Node node
+    cdef size_t i
+    nodes = []
+    for i in range(graph.nodes.size()):
+        node = Node.__new__(Node)
+        node.kind = _kinds[<int>graph.nodes[i].kind]
+        node.name = graph.nodes[i].name.decode() or node.kind
+        node.index = i
+        node.device = device_of(graph.nodes[i].device)
+        node.origin = origin_of(graph.nodes[i])
+        nodes.append(node)
+    return nodes
+
+
+cdef list _edges_of(const CGraph& graph, list nodes):
+    cdef uint32_t before
+    cdef size_t i
+    edges = []
+    for i in range(graph.nodes.size()):
+        for before in graph.nodes[i].after:
+            edges.append((nodes[before], nodes[i]))
+    return edges
+
+
+@cython.final
+cdef class Graph:
+    """Operations and their order, recorded by `capture`, to be launched as one operation.
+
+    A launch, a *replay*, runs all of it in the order of a stream. It reads and writes the same arrays as the captured
+    operations did, which the graph keeps alive, and hazards know it as one operation that does. Replays of one graph
+    never overlap, whichever streams and threads launch them; those of an `instance` of it may. Safe to use from any
+    thread.
+
+    Attributes
+    ----------
+    device : Device
+        That of the stream that was captured.
+    """
+
+    def __init__(self):
+        raise TypeError("a Graph is made by anabranch.capture")
+
+    cdef GraphInstance* get(self) except NULL:
+        check_fork()
+        if self.state is not None:
+            if self.state == "closed":
+                raise ClosedError(f"{self!r} is closed")
+            raise CaptureError(f"the graph {self.state}")
+        return self.core.get()
+
+    cdef int fill(self, const Ref[CGraph]& graph, const Ref[Works]& works, const vector[NodeTouch]& accesses) except -1:
+        self.core = instantiate(graph, works)
+        self.accesses = accesses
+        self.touches = merged(accesses)
+        self.state = None
+        return self.describe()
+
+    cdef int describe(self) except -1:
+        cdef Node node
+        cdef Ref[CGraph] graph = self.core.get().graph()
+        self._edges = None
+        self._nodes = _nodes_of(deref(graph.get()))
+        self.devices = {self.device}
+        self.functions = []
+        for node in self._nodes:
+            self.devices.add(node.device)
+            if isinstance(node.origin, ReplayedFunction):
+                self.functions.append(node.origin)
+            elif isinstance(node.origin, Graph):
+                self.functions += (<Graph>node.origin).functions
+            elif isinstance(node.origin, list):
+                self.functions += node.origin
+        return 0
+
+    cdef int enqueue(self, CStream* queue) except -1:
+        cdef TaskState state = current_state()
+        cdef GraphInstance* core = self.core.get()
+        cdef Point begun = core.begin(deref(queue))
+        cdef Point point
+        order(state, queue, self.touches.data(), self.touches.size())
+        if self.functions:
+            expected = [expect_call(function, queue, state.mode) for function in self.functions]
+            try:
+                point = core.launch(deref(queue), begun)
+            except BaseException:
+                for call in expected:
+                    forget_call(call)
+                raise
+        else:
+            point = core.launch(deref(queue), begun)
+        if tracing():
+            show(queue, point, OperationKind.graph, None, 0)
+        note(state, queue, point, self.touches.data(), self.touches.size())
+        core.note(deref(queue))
+        return 0
+
+    def launch(self, stream=None):
+        """Run the graph once, as one operation of a stream. Returns at once.
+
+        In a capture it becomes a node of the graph that is captured, with the arguments that it has now.
+
+        Parameters
+        ----------
+        stream : Stream, optional
+            Of a device that the graph uses. None: the current stream of the graph's device.
+
+        Raises
+        ------
+        DeviceError
+            If the stream is of another device.
+        CaptureError
+            If the capture has not ended, or ended without a graph.
+        RaceError
+            Under ``hazards("check")``, if what the graph accesses is not in order with another access.
+        """
+        self.get()
+        cdef Stream target = as_stream(stream, self.device)
+        cdef CStream* queue = target.get()
+        if target.device not in self.devices:
+            names = ", ".join(sorted(device.alias for device in self.devices))
+            raise DeviceError(f"a graph of {names} cannot be launched on {target!r}")
+        if queue.capture() != NULL:
+            return add_graph(current_state(), queue, self)
+        self.enqueue(queue)
+
+    @property
+    def nodes(self):
+        """The operations, a list of `Node`, each after those that it depends on."""
+        self.get()
+        return list(self._nodes)
+
+    @property
+    def edges(self):
+        """The order, a list of pairs of nodes: the second comes right after the first. Only what others do not imply."""
+        cdef Ref[CGraph] graph = self.get().graph()
+        if self._edges is None:
+            self._edges = _edges_of(deref(graph.get()), self._nodes)
+        return list(self._edges)
+
+    @property
+    def replays(self):
+        """How many times it was launched."""
+        return self.get().replays()
+
+    @property
+    def instantiations(self):
+        """How many times it was made ready to run: once, and again for each update that could not be made in place."""
+        return self.get().instantiations()
+
+    @property
+    def closed(self):
+        """Whether `close` was called."""
+        return self.state == "closed"
+
+    def to_dot(self):
+        """Return the graph in the language of Graphviz."""
+        names = [
+            f'  n{node.index} [label="{_quoted(node.name)}", shape={_shapes[node.kind]}];' for node in self.nodes]
+        arrows = [f"  n{first.index} -> n{second.index};" for first, second in self.edges]
+        return "\n".join(["digraph anabranch {", *names, *arrows, "}", ""])
+
+    def instance(self):
+        """Return another graph of the same operations, whose replays may overlap with those of this one.
+
+        Under ``hazards("auto")`` they do not where both use the same memory.
+        """
+        cdef GraphInstance* core = self.get()
+        cdef Graph other = Graph.__new__(Graph)
+        other.device = self.device
+        other.fill(core.graph(), core.works(), self.accesses)
+        return other
+
+    def set_args(self, node, *args):
+        """Give a launch other arguments, from the next replay on. Replays that were launched keep theirs.
+
+        Parameters
+        ----------
+        node : Node
+            Of this graph, and the kind ``"kernel"``.
+        *args
+            As of the launch, without ``dim``. The order within the graph stays as it is.
+
+        Raises
+        ------
+        TypeError, DeviceError, ValueError
+            As `launch`, for arguments that the kernel does not take; ValueError for a node that is not a launch of
+            this graph, and for arrays that another node accesses with no order between the two. Nothing has changed
+            then.
+        """
+        cdef GraphInstance* core = self.get()
+        cdef Ref[CGraph] graph = core.graph()
+        cdef Ref[CGraph] one
+        cdef Ref[Works] works
+        cdef vector[NodeTouch] accesses
+        cdef vector[uint32_t] racing
+        if not isinstance(node, Node) or (<Node>node).index >= len(self._nodes) or self._nodes[node.index] is not node:
+            raise ValueError(f"{node!r} is no node of {self!r}")
+        if node.kind != "kernel":
+            raise ValueError(f"{node!r} is no launch of a kernel")
+        kernel, dim, block = (<Node>node).origin
+        # The launch itself checks and packs, into a capture of one node.
+        cdef Stream stream = Stream(node.device)
+        cdef Ref[CCapture] scratch = begin_capture(deref(stream.get()))
+        try:
+            launch_kernel(kernel, dim, *args, stream=stream, block=block)
+            one = scratch.get().end(works)
+        except BaseException:
+            scratch.get().abandon(b"the arguments are wrong")
+            raise
+        accesses = with_touches(self.accesses, node.index, take_touches(deref(one.get())))
+        if current_state().mode != <int>HazardMode.off:
+            racing = unordered(deref(graph.get()), accesses, node.index)
+            if not racing.empty():
+                raise ValueError(
+                    f"with these arguments {node!r} and {self._nodes[racing[0]]!r} access the same memory, and the "
+                    "graph has no order between them; capture it anew")
+        set_work(deref(core), node.index, works)
+        self.accesses = accesses
+        self.touches = merged(accesses)
+
+    def update(self, other):
+        """Become another graph, from the next replay on. Replays that were launched stay what they are.
+
+        Costs little where only arguments differ; else the graph is instantiated anew, which `instantiations` counts.
+
+        Parameters
+        ----------
+        other : Graph
+            Of the same device; left as it is.
+
+        Raises
+        ------
+        DeviceError
+            If it is of another device.
+        """
+        cdef GraphInstance* core = self.get()
+        if not isinstance(other, Graph):
+            raise TypeError(f"other is a Graph, not {type(other).__name__}")
+        cdef Graph source = other
+        cdef GraphInstance* new = source.get()
+        if source.device is not self.device:
+            raise DeviceError(f"{self!r} cannot become {other!r}, a graph of another device")
+        core.update(new.graph(), new.works())
+        self.accesses = source.accesses
+        self.touches = source.touches
+        self.describe()
+
+    def close(self):
+        """Let go of the graph: replays that were launched complete. Closing again does nothing."""
+        if self.state is None:
+            self.state = "closed"
+            self.accesses.clear()
+            self.touches.clear()
+            self._nodes = self._edges = self.functions = None
+
+    def __repr__(self):
+        if self.state is not None:
+            return f"<Graph on {self.device.alias}, {self.state}>"
+        nodes = len(self._nodes)
+        replays = self.core.get().replays()
+        return (f"<Graph of {nodes} node{'' if nodes == 1 else 's'} on {self.device.alias}, {replays} "
+                f"replay{'' if replays == 1 else 's'}>")
+
+
+cdef dict _shapes = {
+    "kernel": "box", "copy": "cds", "fill": "cds", "alloc": "house", "free": "invhouse", "host": "component",
+    "if": "diamond", "while": "diamond", "graph": "box3d"}
+
+
+def _quoted(text):
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+cdef object add_graph(TaskState state, CStream* queue, Graph graph):
+    cdef GraphInstance* core = graph.core.get()
+    cdef Ref[CGraph] nothing
+    cdef Ref[Works] none
+    cdef string empty
+    order(state, queue, graph.touches.data(), graph.touches.size())
+    cdef Point point = add_nested(
+        deref(queue), NodeKind.graph, empty, NULL, core.graph(), core.works(), nothing, none)
+    tell_origin(deref(queue), graph, empty)
+    note(state, queue, point, graph.touches.data(), graph.touches.size())
+
+
+class capture:  # noqa: N801
+    """Record what is put into a stream as a graph, for the length of a ``with`` block. Nothing of it runs.
+
+    The stream is current in the block. Other streams take part once they wait for captured work, and until the end;
+    what goes to any other stream runs at once. Order is that of streams and events, and hazards add or report what
+    is missing, as they do outside. At the end of the block the graph is made ready to launch.
+
+    Parameters
+    ----------
+    stream : Stream, optional
+        None: the current stream; if that is the legacy stream, a stream of the capture's own.
+    device : Device or str, optional
+        Captures a stream of the capture's own on that device.
+
+    Yields
+    ------
+    Graph
+
+    Raises
+    ------
+    CaptureError
+        At the line of what cannot be captured: a wait of the host for captured work, a query, an await, an export, or
+        a host's look at what captured work writes; the host's own copies (``array`` of data that is not pinned); the
+        legacy stream; a wait for work from outside; a capture in a capture of the same task. The capture then has
+        ended, and every stream is usable. An exception of the block ends it, too, and is what the caller sees.
+
+    Notes
+    -----
+    Memory that is allocated in the block is the graph's own, used again by each replay; what the last one left in it
+    can be read afterwards.
+
+    Examples
+    --------
+    >>> import anabranch as ab
+    >>> a, s = ab.zeros(3), ab.Stream()
+    >>> with ab.capture(s) as graph:
+    ...     ab.fill(a, 7)
+    >>> graph
+    <Graph of 1 node on cpu:0, 0 replays>
+    >>> graph.launch(s)
+    >>> a.numpy()
+    array([7., 7., 7.], dtype=float32)
+    """
+
+    __slots__ = ("_device", "_open", "_stream")
+
+    def __init__(self, stream=None, device=None):
+        self._stream = None if stream is None else as_stream(stream, None)
+        self._device = None if device is None else as_device(device)
+        if stream is not None and device is not None and self._stream.device is not self._device:
+            raise ValueError(f"{stream!r} is not a stream of the device {self._device.alias}")
+        self._open = []
+
+    def __enter__(self):
+        if current_capture() != NULL:
+            raise CaptureError("a capture in a capture: a graph that is launched in one becomes a part of it")
+        cdef Stream stream = self._stream
+        if stream is None:
+            if self._device is None:
+                stream = current_stream_of(current_state(), -1)
+            if stream is None or (stream.is_default and not stream.per_thread):
+                stream = Stream(self._device if self._device is not None else stream.device, name="capture")
+        cdef Graph graph = Graph.__new__(Graph)
+        cdef Recording recording = Recording.__new__(Recording)
+        graph.device = stream.device
+        graph.state = "is being captured"
+        recording.core = begin_capture(deref(stream.get()))
+        recording.graph = graph
+        enter_stream(recording, stream.device.ordinal, stream)
+        use_capture(recording.core)
+        recording.stream = stream
+        self._open.append(recording)
+        return graph
+
+    def __exit__(self, kind, value, traceback):
+        cdef Recording recording = self._open.pop()
+        recording.end(value)
+
+    def __repr__(self):
+        return f"capture({self._stream or self._device or ''})"
+
+
+@cython.final
+cdef class Recording:
+    cdef Ref[CCapture] core
+    cdef Graph graph
+    cdef Stream stream
+
+    cdef int end(self, object error) except -1:
+        cdef Ref[CCapture] none
+        cdef Ref[Works] works
+        cdef Ref[CGraph] graph
+        use_capture(none)
+        leave_scope(self)
+        self.graph.state = "was not captured"
+        if error is not None:
+            self.core.get().abandon(f"{type(error).__name__}: {error}".encode())
+            return 0
+        graph = self.core.get().end(works)
+        return self.graph.fill(graph, works, take_touches(deref(graph.get())))

@@ -1,0 +1,135 @@
+"""Host functions of graphs, which every replay calls."""
+
+from collections import deque
+from contextvars import Context
+
+cimport cython
+from cython.operator cimport dereference as deref
+from libcpp.string cimport string
+
+from anabranch import _future
+from anabranch._context cimport Task, TaskState, begin_call
+from anabranch._core cimport (
+    CStream, HazardMode, HostWork, Moment, Past, Pending, Point, Ref, make_failure, make_graph_call, translate)
+from anabranch._hazard cimport PastOf, follow_moment, note, order, past_of
+
+from anabranch._errors import KernelError
+
+cdef extern from "graphs.hpp" namespace "anabranch::python" nogil:
+    void tell_origin(CStream&, object, const string& name) except +translate
+    Point add_host(CStream&, const string& name, Ref[HostWork]) except +translate
+
+cdef extern from *:
+    """
+    static void set_function_stream(const anabranch::Stream* stream) { anabranch::host_function_stream() = stream; }
+    """
+    void set_function_stream(const CStream*) nogil
+
+
+@cython.final
+cdef class ExpectedCall:
+    cdef ReplayedFunction function
+    cdef Ref[CStream] stream
+    cdef Past before        # what the replay comes after
+    cdef Moment moment      # the replay; none where order is not kept track of
+
+    def call(self):
+        """Call the function as a task that knows what comes before the replay."""
+        cdef ReplayedFunction function = self.function
+        cdef Task task
+        cdef PastOf past
+        if self.moment.lane.get() == NULL:
+            return function.fn(*function.args, **function.kwargs)
+        task = begin_call(self.before, self.moment)
+        try:
+            return function.fn(*function.args, **function.kwargs)
+        finally:
+            follow_moment(deref(task.core.get()), self.moment)
+            past = PastOf.__new__(PastOf)
+            past.past = task.core.get().lane.past()
+            if function.future is not None:
+                function.future._past = past
+            self.stream.get().lane().follow(past.past)
+
+
+@cython.final
+cdef class ReplayedFunction:
+    cdef int run(self, ReplayedCall* call, object error) except -1:
+        # `call` is this method's until it is released.
+        cdef Pending* pending = call
+        cdef ExpectedCall expected = self.expected.popleft()
+        cdef string message
+        future = self.future
+        if future is not None and not future.set_running_or_notify_cancel():
+            future = None
+        if error is not None:
+            outcome = _future.failed(error)
+        else:
+            set_function_stream(expected.stream.get())
+            try:
+                outcome = True, Context().run(expected.call)
+            except BaseException as raised:
+                outcome = _future.failed(raised)
+                error = KernelError(
+                    f"the host function {self.name()!r} of a graph raised {type(raised).__name__}: {raised}")
+                message = str(error).encode()
+            set_function_stream(NULL)
+        self.future = None
+        if future is None:
+            self.complete(pending, message, error)
+        else:
+            # As of any host function: nobody sees the future done and the stream not, or the other way round.
+            with future._condition:
+                self.complete(pending, message, error)
+                future.settle(outcome)
+            future.announce()
+        call.release()
+        return 0
+
+    cdef int complete(self, Pending* pending, const string& message, object error) except -1:
+        # An error that comes from the stream is the stream's already.
+        if message.empty():
+            pending.complete()
+        else:
+            pending.complete(make_failure(message, error))
+        return 0
+
+    def name(self):
+        """Return what the function is called."""
+        return getattr(self.fn, "__qualname__", type(self.fn).__name__)
+
+
+cdef object submit_captured(
+        TaskState state, CStream* stream, object fn, tuple args, dict kwargs, Touches touches):
+    cdef ReplayedFunction function = ReplayedFunction.__new__(ReplayedFunction)
+    cdef string name
+    cdef Point point
+    function.fn = fn
+    function.args = args
+    function.kwargs = kwargs
+    function.future = _future.StreamFuture()
+    function.expected = deque()
+    name = function.name().encode()
+    if touches is not None:
+        order(state, stream, touches.all.data(), touches.all.size())
+    point = add_host(deref(stream), name, make_graph_call(function))
+    tell_origin(deref(stream), function, name)
+    if touches is not None:
+        note(state, stream, point, touches.all.data(), touches.all.size())
+    return function.future
+
+
+cdef object expect_call(ReplayedFunction function, CStream* stream, int mode):
+    cdef ExpectedCall call = ExpectedCall.__new__(ExpectedCall)
+    call.function = function
+    call.stream = Ref[CStream].share(stream)
+    if mode != <int>HazardMode.off:
+        call.before = past_of(deref(stream))
+        call.moment = stream.lane().advance()
+    function.expected.append(call)
+    return call
+
+
+cdef int forget_call(object call) except -1:
+    (<ExpectedCall>call).function.expected.remove(call)
+    return 0

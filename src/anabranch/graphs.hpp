@@ -1,0 +1,133 @@
+#pragma once
+
+#include <Python.h>
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "anabranch/capture.hpp"
+#include "anabranch/graph.hpp"
+#include "errand.hpp"
+
+// Graphs as the Cython modules use them.
+namespace anabranch::python {
+
+// What a node was made from.
+class Origin final : public RefCounted {
+ public:
+  explicit Origin(PyObject* object) : object_(object) { Py_INCREF(object); }
+  ~Origin() override { discard(object_); }
+  PyObject* object() const noexcept { return object_; }
+
+ private:
+  PyObject* object_;
+};
+
+inline void tell_origin(Stream& stream, PyObject* object, const std::string& name) {
+  stream.capture()->tell(stream, make_ref<Origin>(object), name);
+}
+inline PyObject* origin_of(const GraphNode& node) {
+  PyObject* object = node.origin ? static_cast<Origin&>(*node.origin).object() : Py_None;
+  Py_INCREF(object);
+  return object;
+}
+
+inline Ref<Capture> begin_capture(Stream& stream) { return Capture::begin(stream); }
+// Of what is put into the stream within the capture that it takes part in.
+inline Ref<Capture> begin_body(Stream& stream) { return Capture::begin(stream, Ref<Capture>::share(stream.capture())); }
+inline Ref<GraphInstance> instantiate(const Ref<Graph>& graph, const Ref<Works>& works) {
+  return make_ref<GraphInstance>(graph, works);
+}
+
+inline Point add_nested(Stream& stream, NodeKind kind, const std::string& name, const void* flag, Ref<Graph> body,
+                        Ref<Works> works, Ref<Graph> otherwise, Ref<Works> otherwise_works) {
+  return stream.capture()->add(stream, kind, name,
+                               NestedWork{static_cast<const std::int32_t*>(flag), std::move(body), std::move(works),
+                                          std::move(otherwise), std::move(otherwise_works)});
+}
+inline Point add_host(Stream& stream, const std::string& name, Ref<HostWork> work) {
+  return stream.capture()->add(stream, NodeKind::host, name, std::move(work));
+}
+
+// The accesses of a graph as those of one operation: per block of memory as few stretches as there are.
+inline std::vector<Touch> merged(const std::vector<NodeTouch>& touches) {
+  std::map<Storage*, std::vector<std::pair<ByteRange, Access>>> by_storage;
+  for (const NodeTouch& touch : touches) {
+    if (touch.bytes.low == touch.bytes.high) continue;
+    auto& stretches = by_storage[touch.storage.get()];
+    ByteRange bytes = touch.bytes;
+    Access access = touch.access;
+    // Stretches that overlap become one, unless reads of what only lies beside a write would count as writes.
+    for (auto it = stretches.begin(); it != stretches.end();) {
+      const bool same = it->second == access || it->first == bytes;
+      if (!(same ? it->first.low <= bytes.high && bytes.low <= it->first.high : it->first.overlaps(bytes))) {
+        ++it;
+        continue;
+      }
+      bytes = {std::min(it->first.low, bytes.low), std::max(it->first.high, bytes.high)};
+      if (it->second != access) access = Access::read_write;
+      stretches.erase(it);
+      it = stretches.begin();
+    }
+    stretches.emplace_back(bytes, access);
+  }
+  std::vector<Touch> found;
+  for (const auto& [storage, stretches] : by_storage) {
+    for (const auto& [bytes, access] : stretches) found.push_back({storage, bytes.low, bytes.high, nullptr, 0, access});
+  }
+  return found;
+}
+
+// Nodes that the accesses of `node` conflict with and that neither come before nor after it.
+inline std::vector<std::uint32_t> unordered(const Graph& graph, const std::vector<NodeTouch>& touches,
+                                            std::uint32_t node) {
+  std::vector<bool> ordered(graph.nodes.size());
+  ordered[node] = true;
+  for (std::uint32_t later = node + 1; later < graph.nodes.size(); ++later) {
+    const auto& after = graph.nodes[later].after;
+    ordered[later] = std::any_of(after.begin(), after.end(), [&](std::uint32_t one) { return ordered[one]; });
+  }
+  std::vector<bool> before(node + 1);
+  before[node] = true;
+  for (std::uint32_t earlier = node + 1; earlier-- > 0;) {
+    if (!before[earlier]) continue;
+    ordered[earlier] = true;
+    for (const std::uint32_t one : graph.nodes[earlier].after) before[one] = true;
+  }
+  std::vector<std::uint32_t> found;
+  for (const NodeTouch& own : touches) {
+    if (own.node != node) continue;
+    for (const NodeTouch& other : touches) {
+      if (ordered[other.node] || other.storage != own.storage || !other.bytes.overlaps(own.bytes)) continue;
+      if (writes(own.access) || writes(other.access)) found.push_back(other.node);
+    }
+  }
+  return found;
+}
+
+inline std::vector<NodeTouch> take_touches(Graph& graph) { return std::exchange(graph.touches, {}); }
+
+// The work of the only node of a graph becomes that of a node of an instance.
+inline void set_work(GraphInstance& instance, std::uint32_t node, const Ref<Works>& works) {
+  instance.set({{node, works->of.front()}});
+}
+
+// The accesses of `node` become those of the only node of another graph.
+inline std::vector<NodeTouch> with_touches(const std::vector<NodeTouch>& touches, std::uint32_t node,
+                                           const std::vector<NodeTouch>& fresh) {
+  std::vector<NodeTouch> result;
+  for (const NodeTouch& touch : touches) {
+    if (touch.node != node) result.push_back(touch);
+  }
+  for (NodeTouch touch : fresh) {
+    touch.node = node;
+    result.push_back(std::move(touch));
+  }
+  return result;
+}
+
+}  // namespace anabranch::python
