@@ -37,6 +37,7 @@ Storage& Capture::shadow(Storage& storage) {
 bool Capture::writes(Storage& storage) const {
   const std::lock_guard lock(mutex_);
   if (!active()) return false;
+  if (exclusive()) return true;
   if (storage.backend().capture()) return true;
   const auto known = operands_.find({&storage.backend().device(), storage.pointer()});
   return known != operands_.end() && known->second.written;

@@ -56,15 +56,13 @@ Point GraphInstance::begin(Stream& stream) {
   return wait_for_last(stream);
 }
 
-// With the lock.
 Point GraphInstance::wait_for_last(Stream& stream) {
   if (!last_.stream || last_.stream.get() == &stream) return last_.point;
   Ordering::wait(stream, last_);
   return last_.point;
 }
 
-Point GraphInstance::launch(Stream& stream, Point begun) {
-  const std::lock_guard lock(mutex_);
+Point GraphInstance::enqueue(Stream& stream, Point begun) {
   if (last_.point != begun) wait_for_last(stream);
   const Point point = executable_->launch(stream, works_);
   if (last_.stream.get() != &stream) last_.stream = Ref<Stream>::share(&stream);
@@ -80,8 +78,12 @@ void GraphInstance::note(Stream& stream) {
   if (last_.stream.get() == &stream) last_.past = stream.lane().past();
 }
 
-void GraphInstance::set(const std::vector<std::pair<std::uint32_t, Ref<Work>>>& changes) {
+void GraphInstance::set(const Changes& changes) {
   const std::lock_guard lock(mutex_);
+  apply(changes);
+}
+
+void GraphInstance::apply(const Changes& changes) {
   if (!works_->unique()) {
     auto copy = make_ref<Works>();
     copy->of = works_->of;

@@ -169,6 +169,13 @@ Ref<Storage> Storage::adopt(Backend& backend, void* pointer, std::size_t bytes, 
   return storage;
 }
 
+Ref<Storage> Storage::alias(Ref<Storage> of) {
+  Ref<Storage> storage = make(of->backend(), of->kind(), of->pointer(), of->bytes());
+  storage->read_only_ = of->read_only();
+  storage->original_ = std::move(of);
+  return storage;
+}
+
 bool Storage::note_own(const Touch& touch, const Noted& operation) {
   const std::lock_guard guard(lock_, std::adopt_lock);
   if (touch.layout || !only(operation.stream)) return false;
@@ -291,6 +298,13 @@ std::vector<Use> Storage::conflicts(const Lane& lane, const Stream* stream, Acce
 }
 
 void Storage::dispose() noexcept {
+  if (original_) {
+    original_.reset();
+    history_.uses().clear();
+    sole_.store(nullptr, std::memory_order_relaxed);
+    if (!spares().put(*this)) delete this;
+    return;
+  }
   if (kind_ == MemoryKind::foreign) {
     Adopted& adopted = Adopted::instance();
     std::lock_guard lock(adopted.mutex);

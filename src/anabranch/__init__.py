@@ -23,6 +23,7 @@ from anabranch._errors import (
 from anabranch._event import Event
 from anabranch._fork import fork
 from anabranch._graph import Graph, capture
+from anabranch._graphed import graphed
 from anabranch._hazard import collect_races, hazards
 from anabranch._launch import launch
 from anabranch._launch_config import LaunchConfig
@@ -74,6 +75,7 @@ __all__ = [
     # Graphs
     "Graph",
     "capture",
+    "graphed",
     "run_if",
     "run_while",
     # Hazards

@@ -1,5 +1,6 @@
 """Branches and loops by a flag in the memory of a device."""
 
+cimport cython
 from cython.operator cimport dereference as deref
 from libcpp.string cimport string
 from libcpp.vector cimport vector
@@ -7,7 +8,7 @@ from libcpp.vector cimport vector
 from anabranch._array cimport Array, as_array
 from anabranch._context cimport TaskState, current_state, use_capture
 from anabranch._core cimport Access as MemoryAccess
-from anabranch._core cimport CCapture, CGraph, CStream, NodeKind, Point, Ref, Touch, Works
+from anabranch._core cimport CCapture, CStream, NodeKind, Point, Ref, Touch
 from anabranch._current cimport current_stream_of
 from anabranch._graph cimport NodeTouch, add_nested, begin_body, merged, origin_of, take_touches, tell_origin
 from anabranch._hazard cimport note, order
@@ -15,17 +16,14 @@ from anabranch._replayed cimport ReplayedFunction
 from anabranch._stream cimport Stream
 
 
-cdef class _Body:
-    """What a function enqueues, as a graph."""
-    cdef Ref[CGraph] graph
-    cdef Ref[Works] works
-    cdef list functions
+@cython.final
+cdef class Body:
+    pass
 
     cdef int record(self, TaskState state, CStream* queue, object fn, vector[NodeTouch]* touches) except -1:
         cdef Ref[CCapture] outer = Ref[CCapture].share(queue.capture())
         cdef Ref[CCapture] before = state.capture
         cdef Ref[CCapture] inner = begin_body(deref(queue))
-        cdef vector[NodeTouch] found
         cdef size_t i
         use_capture(inner)
         try:
@@ -37,16 +35,28 @@ cdef class _Body:
         finally:
             use_capture(before)
         self.functions = []
+        self.accesses = take_touches(deref(self.graph.get()))
         for i in range(self.graph.get().nodes.size()):
             origin = origin_of(self.graph.get().nodes[i])
             if isinstance(origin, ReplayedFunction):
                 self.functions.append(origin)
-            elif isinstance(origin, list):
-                self.functions += origin
+            elif isinstance(origin, Bodies):
+                self.functions += (<Bodies>origin).functions()
         # The outer capture keeps what is used, so that it learns when memory of its own is freed.
-        found = take_touches(deref(self.graph.get()))
-        touches.insert(touches.end(), found.begin(), found.end())
+        touches.insert(touches.end(), self.accesses.begin(), self.accesses.end())
+        if not queue.capture().exclusive():
+            self.accesses.clear()
         return 0
+
+
+@cython.final
+cdef class Bodies:
+    def host_functions(self):
+        """Return the host functions that replays may call."""
+        return self.functions()
+
+    cdef list functions(self):
+        return self.then.functions + (self.otherwise.functions if self.otherwise is not None else [])
 
 
 cdef Array _flag(object flag):
@@ -73,8 +83,9 @@ cdef int _add(CStream* queue, NodeKind kind, Array flag, object then, object oth
     cdef TaskState state = current_state()
     cdef vector[NodeTouch] accesses
     cdef vector[Touch] touches
-    cdef _Body body = _Body.__new__(_Body)
-    cdef _Body other = _Body.__new__(_Body)
+    cdef Bodies bodies = Bodies.__new__(Bodies)
+    cdef Body body = Body.__new__(Body)
+    cdef Body other = Body.__new__(Body)
     cdef string empty
     cdef Point point
     body.record(state, queue, then, &accesses)
@@ -85,7 +96,10 @@ cdef int _add(CStream* queue, NodeKind kind, Array flag, object then, object oth
     order(state, queue, touches.data(), touches.size())
     point = add_nested(
         deref(queue), kind, empty, flag.data, body.graph, body.works, other.graph, other.works)
-    tell_origin(deref(queue), body.functions + (other.functions or []), empty)
+    bodies.then = body
+    bodies.otherwise = other if otherwise is not None else None
+    bodies.flag = flag if queue.capture().exclusive() else None
+    tell_origin(deref(queue), bodies, empty)
     return note(state, queue, point, touches.data(), touches.size())
 
 

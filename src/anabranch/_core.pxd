@@ -187,6 +187,9 @@ cdef extern from "anabranch/memory.hpp" namespace "anabranch" nogil:
         Site site
         cbool listed
         cbool unique() const
+        @staticmethod
+        Ref[Storage] alias(Ref[Storage])
+        const Ref[Storage]& original() const
         void note(CStream&, Point, Access, const ByteRange&) except +translate
         void note(CStream&, Point, Access, const ByteRange&, const Moment*, Site, cbool exact) except +translate
         void forget(const CStream&)
@@ -353,6 +356,8 @@ cdef extern from "anabranch/capture.hpp" namespace "anabranch" nogil:
         Ref[CCapture] begin(CStream&, Ref[CCapture]) except +translate
         Ref[CGraph] end(Ref[Works]&) except +translate
         void abandon(const string&)
+        void make_exclusive()
+        cbool exclusive() const
         cbool active() const
         string reason() const
         void refuse(const string&) except +translate

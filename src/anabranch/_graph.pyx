@@ -119,8 +119,8 @@ cdef class Graph:
                 self.functions.append(node.origin)
             elif isinstance(node.origin, Graph):
                 self.functions += (<Graph>node.origin).functions
-            elif isinstance(node.origin, list):
-                self.functions += node.origin
+            elif node.kind in ("if", "while"):
+                self.functions += node.origin.host_functions()
         return 0
 
     cdef int enqueue(self, CStream* queue) except -1:
@@ -248,7 +248,7 @@ cdef class Graph:
             raise ValueError(f"{node!r} is no node of {self!r}")
         if node.kind != "kernel":
             raise ValueError(f"{node!r} is no launch of a kernel")
-        kernel, dim, block = (<Node>node).origin
+        kernel, dim, block, _ = (<Node>node).origin
         # The launch itself checks and packs, into a capture of one node.
         cdef Stream stream = Stream(node.device)
         cdef Ref[CCapture] scratch = begin_capture(deref(stream.get()))

@@ -1,4 +1,4 @@
-from libc.stdint cimport uint8_t, uint16_t, uint32_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
@@ -58,5 +58,7 @@ cdef class GridKernel:
 
 # The kernel of a symbol in code for one device; `slots` as Library.find.
 cdef Ref[CKernel] load_kernel(DeviceBase device, bytes image, str symbol, str name, tuple slots) except *
+# Puts a number into the slots of a parameter. Raises TypeError, ValueError.
+cdef int put_number(GridKernel kernel, Py_ssize_t i, object value, uint64_t* slots) except -1
 # Enqueues a checked launch.
 cdef int launch_grid(GridKernel kernel, LaunchConfig config, tuple args, object stream, object device) except -1

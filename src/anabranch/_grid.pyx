@@ -14,6 +14,7 @@ from anabranch._current cimport as_stream, current_stream_of
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._hazard cimport access_of, note, order
 from anabranch._launch_config cimport LaunchConfig, LaunchGrid
+from anabranch._scalar cimport Scalar, marks_of
 from anabranch._stream cimport Stream
 from anabranch._traced cimport show
 
@@ -173,7 +174,7 @@ cdef int _put_array(GridKernel kernel, Py_ssize_t i, Array array, uint8_t access
     return 0
 
 
-cdef int _put_number(GridKernel kernel, Py_ssize_t i, object value, uint64_t* slots) except -1:
+cdef int put_number(GridKernel kernel, Py_ssize_t i, object value, uint64_t* slots) except -1:
     cdef ParameterRule* rule = &kernel.rules[i]
     cdef double number
     cdef float narrow
@@ -298,7 +299,7 @@ cdef int launch_grid(GridKernel kernel, LaunchConfig config, tuple args, object 
     for i in range(count):
         arg = args[i]
         if type(arg) is not Array:
-            _put_number(kernel, i, arg, slots)
+            put_number(kernel, i, (<Scalar>arg).value if type(arg) is Scalar else arg, slots)
             continue
         array = <Array>arg
         array.check()
@@ -329,7 +330,9 @@ cdef int launch_grid(GridKernel kernel, LaunchConfig config, tuple args, object 
     cdef Point point = enqueue_grid(
         queue.backend(), deref(queue), deref(compiled), config.shape, slots, kernel.slot_count)
     if queue.capture() != NULL:
-        tell_origin(deref(queue), (kernel, config, None), kernel.name.encode())
+        tell_origin(
+            deref(queue), (kernel, config, None, marks_of(args) if queue.capture().exclusive() else None),
+            kernel.name.encode())
     elif tracing():
         show(queue, point, OperationKind.kernel, kernel.name, 0)
     return note(state, queue, point, touches, arrays)

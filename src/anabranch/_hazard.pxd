@@ -40,6 +40,8 @@ cdef inline Access access_of(int code) noexcept:
 cdef inline int order(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1:
     if stream.capture() != NULL:
         return order_captured(state, stream, touches, count)
+    if state.capture.get() != NULL:
+        refuse_outside(state)
     if state.mode == <int>HazardMode.automatic:
         if not is_ordered(stream[0], state.task.core.get()[0], touches, count):
             add_missing(state, stream, touches, count)
@@ -49,6 +51,8 @@ cdef inline int order(TaskState state, CStream* stream, const Touch* touches, si
         open_operation(stream[0])
     return 0
 
+# Raises CaptureError in a capture that nothing else may go beside.
+cdef int refuse_outside(TaskState state) except -1
 # The same for what is put into a stream that is captured.
 cdef int order_captured(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1
 cdef int check(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1

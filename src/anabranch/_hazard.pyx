@@ -107,7 +107,18 @@ cdef int _report(TaskState state, list found) except -1:
 cdef int refuse_captured(TaskState state, Storage* storage) except -1:
     cdef CCapture* capture = state.capture.get()
     if capture != NULL and capture.active() and capture.writes(deref(storage)):
-        capture.refuse(b"the host cannot have what captured work writes; launch the graph first")
+        capture.refuse(
+            b"the host cannot look at memory in a function that is captured to be called again" if capture.exclusive()
+            else b"the host cannot have what captured work writes; launch the graph first")
+    return 0
+
+
+cdef int refuse_outside(TaskState state) except -1:
+    cdef CCapture* capture = state.capture.get()
+    if capture.active() and capture.exclusive():
+        capture.refuse(
+            b"work for a stream that takes no part would run in the first call alone; let the stream wait for the "
+            b"current one first")
     return 0
 
 

@@ -19,7 +19,7 @@ from anabranch._core cimport (
     PythonErrand, Record, Ref, ReplayedCall, as_pending, host_inbox, open_operation, throw_failure, tracing,
 )
 from anabranch._hazard cimport (
-    PastOf, Touches, follow_moment, hand_on, note_at, note_operation, observe_record, order, past_of,
+    PastOf, Touches, follow_moment, hand_on, note_at, note_operation, observe_record, order, past_of, refuse_outside,
 )
 from anabranch._replayed cimport ReplayedFunction, submit_captured
 from anabranch._traced cimport show
@@ -196,6 +196,8 @@ cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs,
     if touches is not None:
         order(state, stream.get(), touches.all.data(), touches.all.size())
     else:
+        if state.capture.get() != NULL:
+            refuse_outside(state)
         hand_on(deref(stream.get()), deref(state.task.core.get()))
     if tracing():
         open_operation(deref(stream.get()))

@@ -1,4 +1,4 @@
-from libc.stdint cimport uint8_t
+from libc.stdint cimport uint8_t, uint64_t
 from libcpp.vector cimport vector
 
 from anabranch._core cimport CKernel, Ref
@@ -15,3 +15,7 @@ cdef class KernelBase:
     cdef PlanTable plans
     cdef vector[int] access_codes   # per parameter: 0 in-out, 1 in, 2 out
     cdef object __weakref__
+
+
+# Puts a number into one or two slots, as arguments of Python kernels are. What tells the kinds of numbers apart.
+cdef int pack_number(object kernel, Py_ssize_t position, object value, uint64_t* slots) except -1

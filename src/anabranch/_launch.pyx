@@ -19,6 +19,7 @@ from anabranch._grid cimport GridKernel, architecture_of, launch_grid, load_kern
 from anabranch._hazard cimport access_of, note, order
 from anabranch._launch_config cimport LaunchConfig
 from anabranch._current cimport as_stream, current_stream_of
+from anabranch._scalar cimport Scalar, marks_of
 from anabranch._stream cimport Stream
 from anabranch._traced cimport show
 
@@ -175,6 +176,16 @@ cdef int _put_scalar(Packed* packed, object value, object kernel, Py_ssize_t pos
     return 0
 
 
+cdef int pack_number(object kernel, Py_ssize_t position, object value, uint64_t* slots) except -1:
+    cdef Packed packed
+    packed.slots = slots
+    packed.key_length = 0
+    packed.slot_count = 0
+    packed.capacity = 2
+    _put_scalar(&packed, value, kernel, position)
+    return packed.key[1]
+
+
 cdef int _put_integer(Packed* packed, object value, object kernel, Py_ssize_t position) except -1:
     cdef int64_t integer
     cdef uint64_t unsigned
@@ -190,6 +201,8 @@ cdef int _put_integer(Packed* packed, object value, object kernel, Py_ssize_t po
 
 
 cdef int _put_other(Packed* packed, object value, object kernel, Py_ssize_t position) except -1:
+    if type(value) is Scalar:
+        return _put_scalar(packed, (<Scalar>value).value, kernel, position)
     # Subclasses of Python's numbers, enumerations among them, count as what they derive from.
     for kind in (int, float, complex):
         if isinstance(value, kind):
@@ -373,7 +386,9 @@ cdef int _launch_indices(
     cdef Point point = queue.backend().launch(
         deref(queue), deref(compiled), shape, Slots(packed.slots, packed.slot_count))
     if queue.capture() != NULL:
-        tell_origin(deref(queue), (kernel, dim, block), kernel.name.encode())
+        tell_origin(
+            deref(queue), (kernel, dim, block, marks_of(args) if queue.capture().exclusive() else None),
+            kernel.name.encode())
     elif tracing():
         show(queue, point, OperationKind.kernel, kernel.name, 0)
     return note(state, queue, point, touches, touched)

@@ -39,6 +39,10 @@ class Capture final : public RefCounted {
   Ref<Graph> end(Ref<Works>& works);
   // Ends it without a graph, for a reason that who uses it later is told. Any thread; the first call counts.
   void abandon(const std::string& reason) noexcept;
+  // From now on nothing but captured work may be enqueued by the task, nor a host look at memory: for work whose every
+  // replay has to stand for a call.
+  void make_exclusive() noexcept { exclusive_.store(true, std::memory_order_relaxed); }
+  bool exclusive() const noexcept { return exclusive_.load(std::memory_order_relaxed); }
   bool active() const noexcept { return active_.load(std::memory_order_acquire); }
   std::string reason() const;
 
@@ -90,6 +94,7 @@ class Capture final : public RefCounted {
 
   mutable std::mutex mutex_;
   std::atomic<bool> active_{true};
+  std::atomic<bool> exclusive_{false};
   bool suspended_ = false;  // while a graph within is recorded
   std::string reason_;
   const std::uint64_t thread_;

@@ -127,12 +127,20 @@ class GraphInstance final : public RefCounted {
   Ref<Works> works() const;
   // Lets the stream wait for the last replay, which its lane then knows of; its point, or 0.
   Point begin(Stream& stream);
+  // What a replay is given that is about to be enqueued: new works for some nodes, by what those run now.
+  using Changes = std::vector<std::pair<std::uint32_t, Ref<Work>>>;
   // Enqueues a replay, on a stream of a device that the graph uses. `begun`: what `begin` returned.
-  Point launch(Stream& stream, Point begun);
+  Point launch(Stream& stream, Point begun) { return launch(stream, begun, [](const Works&) { return Changes(); }); }
+  template <class Change>
+  Point launch(Stream& stream, Point begun, Change&& change) {
+    const std::lock_guard lock(mutex_);
+    if (Changes changes = change(*works_); !changes.empty()) apply(changes);
+    return enqueue(stream, begun);
+  }
   // The replay has been noted in the stream's lane.
   void note(Stream& stream);
   // From the next replay on these nodes run this.
-  void set(const std::vector<std::pair<std::uint32_t, Ref<Work>>>& changes);
+  void set(const Changes& changes);
   // From the next replay on it is that graph. Whether it had to be made ready anew.
   bool update(const Ref<Graph>& graph, const Ref<Works>& works);
 
@@ -141,7 +149,10 @@ class GraphInstance final : public RefCounted {
 
  private:
   Ref<Executable> instantiate(const Ref<Graph>& graph, const Ref<Works>& works);
+  // With the lock.
   Point wait_for_last(Stream& stream);
+  Point enqueue(Stream& stream, Point begun);
+  void apply(const Changes& changes);
   mutable std::mutex mutex_;
   Ref<Graph> graph_;
   Ref<Works> works_;

@@ -49,6 +49,11 @@ class Storage final : public RefCounted {
   static Ref<Storage> adopt(Backend& backend, void* pointer, std::size_t bytes, bool read_only, void* owner,
                             Release release);
 
+  // Another name for the same memory, which lives as long: accesses through it are known to be that. For captures.
+  static Ref<Storage> alias(Ref<Storage> of);
+
+  // What it is another name for, or null.
+  const Ref<Storage>& original() const noexcept { return original_; }
   Backend& backend() const noexcept { return *backend_; }
   std::byte* pointer() const noexcept { return pointer_; }
   std::size_t bytes() const noexcept { return bytes_; }
@@ -103,6 +108,7 @@ class Storage final : public RefCounted {
   bool read_only_ = false;
   void* owner_ = nullptr;
   Release release_ = nullptr;
+  Ref<Storage> original_;
   // Either begins with the lock and gives it back. Whether nobody else has made an access, and it is noted.
   void note_anew(const Touch& touch, const Noted& operation);
   bool note_own(const Touch& touch, const Noted& operation);

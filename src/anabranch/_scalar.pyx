@@ -1,0 +1,177 @@
+"""Numbers that stand for arguments while a function is captured to be called again.
+
+What is computed from them is computed again in each call. Where a program looks at the value, to branch by it or to
+take it for a size, what was captured is right for that value alone.
+"""
+
+import operator
+
+cimport cython
+
+from anabranch._array cimport Array
+
+
+@cython.final
+cdef class Scalar:
+    cdef object of(self, tuple args):
+        if self.fn is None:
+            return args[self.position]
+        return self.fn(*[(<Scalar>each).of(args) if type(each) is Scalar else each for each in self.operands])
+
+    def _look(self):
+        # All that it is computed from.
+        if self.fn is None:
+            self.looked.add(self.position)
+        else:
+            for each in self.operands:
+                if type(each) is Scalar:
+                    each._look()
+        return self.value
+
+    def __bool__(self):
+        return bool(self._look())
+
+    def __int__(self):
+        return int(self._look())
+
+    def __index__(self):
+        return operator.index(self._look())
+
+    def __float__(self):
+        return float(self._look())
+
+    def __complex__(self):
+        return complex(self._look())
+
+    def __hash__(self):
+        return hash(self._look())
+
+    def __repr__(self):
+        return repr(self._look())
+
+    def __format__(self, spec):
+        return format(self._look(), spec)
+
+    def __round__(self, digits=None):
+        return round(self._look()) if digits is None else round(self._look(), digits)
+
+    def __trunc__(self):
+        return int(self._look())
+
+    def __eq__(self, other):
+        return self._look() == _value(other)
+
+    def __ne__(self, other):
+        return self._look() != _value(other)
+
+    def __lt__(self, other):
+        return self._look() < _value(other)
+
+    def __le__(self, other):
+        return self._look() <= _value(other)
+
+    def __gt__(self, other):
+        return self._look() > _value(other)
+
+    def __ge__(self, other):
+        return self._look() >= _value(other)
+
+    def __neg__(self):
+        return _computed(operator.neg, self)
+
+    def __pos__(self):
+        return _computed(operator.pos, self)
+
+    def __abs__(self):
+        return _computed(operator.abs, self)
+
+    def __invert__(self):
+        return _computed(operator.invert, self)
+
+    def __add__(self, other):
+        return _computed(operator.add, self, other)
+
+    def __radd__(self, other):
+        return _computed(operator.add, other, self)
+
+    def __sub__(self, other):
+        return _computed(operator.sub, self, other)
+
+    def __rsub__(self, other):
+        return _computed(operator.sub, other, self)
+
+    def __mul__(self, other):
+        return _computed(operator.mul, self, other)
+
+    def __rmul__(self, other):
+        return _computed(operator.mul, other, self)
+
+    def __truediv__(self, other):
+        return _computed(operator.truediv, self, other)
+
+    def __rtruediv__(self, other):
+        return _computed(operator.truediv, other, self)
+
+    def __floordiv__(self, other):
+        return _computed(operator.floordiv, self, other)
+
+    def __rfloordiv__(self, other):
+        return _computed(operator.floordiv, other, self)
+
+    def __mod__(self, other):
+        return _computed(operator.mod, self, other)
+
+    def __rmod__(self, other):
+        return _computed(operator.mod, other, self)
+
+    def __pow__(self, other, modulus):
+        return _computed(pow, self, other) if modulus is None else pow(self._look(), _value(other), _value(modulus))
+
+    def __rpow__(self, other, modulus):
+        return _computed(pow, other, self)
+
+    def __getattr__(self, name):
+        # A method or attribute of the number, such as `real` or `dtype`.
+        return getattr(self._look(), name)
+
+
+cdef object _value(object other):
+    return (<Scalar>other)._look() if type(other) is Scalar else other
+
+
+cdef object _computed(object fn, object first, object second=None):
+    operands = (first,) if second is None else (first, second)
+    for each in operands:
+        if type(each) is not Scalar and type(each) not in (int, float, complex, bool):
+            # Arrays of NumPy and the like: the value is what they are given.
+            return fn(*[_value(each) for each in operands])
+    cdef Scalar made = Scalar.__new__(Scalar)
+    made.value = fn(*[(<Scalar>each).value if type(each) is Scalar else each for each in operands])
+    made.fn = fn
+    made.operands = operands
+    made.position = -1
+    return made
+
+
+cdef Scalar scalar_argument(object value, int position, set looked):
+    cdef Scalar made = Scalar.__new__(Scalar)
+    made.value = value
+    made.position = position
+    made.looked = looked
+    return made
+
+
+cdef tuple marks_of(tuple args):
+    marks = []
+    slot = 0
+    for position, each in enumerate(args):
+        if type(each) is Array:
+            if (<Array>each).storage.get().original().get() != NULL:
+                marks.append((position, slot, each))
+            slot += 1 + 2 * (<Array>each).layout.ndim
+            continue
+        if type(each) is Scalar:
+            marks.append((position, slot, each))
+            each = (<Scalar>each).value
+        slot += 2 if isinstance(each, complex) or getattr(getattr(each, "dtype", None), "kind", "") == "c" else 1
+    return tuple(marks)

@@ -1,0 +1,141 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "anabranch/graph.hpp"
+
+// A graph that stands for the calls of a function: what in it depends on the arguments of a call.
+namespace anabranch::python {
+
+// Memory of a call: that of an argument, from its first element on.
+struct Pointer {
+  std::uint32_t argument = 0;
+  std::int64_t offset = 0;
+  std::byte* of(const std::vector<std::byte*>& arguments) const { return arguments[argument] + offset; }
+};
+
+class Patches;
+
+// What of one node does.
+struct NodePatch {
+  struct Slot {
+    std::uint32_t slot = 0;
+    Pointer pointer = {};
+  };
+  struct Number {
+    std::uint32_t slot = 0;
+    std::uint32_t words = 1;
+    std::size_t first = 0;  // among the numbers of a call
+  };
+  std::uint32_t node = 0;
+  std::vector<Slot> slots = {};
+  std::vector<Number> numbers = {};
+  // Of copies and fills, and of a branch or loop its flag.
+  bool has_dst = false;
+  bool has_src = false;
+  Pointer dst = {};
+  Pointer src = {};
+  Ref<Patches> body = nullptr;
+  Ref<Patches> otherwise = nullptr;
+};
+
+class Patches final : public RefCounted {
+ public:
+  std::vector<NodePatch> nodes;
+
+  // What has to change in the works of a replay to be those of a call.
+  GraphInstance::Changes changes(const Works& works, const std::vector<std::byte*>& arguments,
+                                 const std::vector<std::uint64_t>& numbers) const {
+    GraphInstance::Changes found;
+    const Call call{arguments, numbers};
+    for (const NodePatch& patch : nodes) {
+      const Work& now = *works.of[patch.node];
+      Ref<Work> changed = std::visit([&](const auto& what) { return call.change(patch, what); }, now.what);
+      if (changed) found.emplace_back(patch.node, std::move(changed));
+    }
+    return found;
+  }
+
+ private:
+  struct Call {
+    const std::vector<std::byte*>& arguments;
+    const std::vector<std::uint64_t>& numbers;
+
+    std::uint64_t slot(const Pointer& pointer) const {
+      return reinterpret_cast<std::uintptr_t>(pointer.of(arguments));
+    }
+
+    Ref<Work> change(const NodePatch& patch, const KernelWork& kernel) const {
+      bool same = true;
+      for (const auto& one : patch.slots) same = same && kernel.arguments[one.slot] == slot(one.pointer);
+      for (const auto& one : patch.numbers) {
+        same = same && std::memcmp(&kernel.arguments[one.slot], &numbers[one.first], one.words * sizeof(numbers[0])) == 0;
+      }
+      if (same) return nullptr;
+      KernelWork changed = kernel;
+      for (const auto& one : patch.slots) changed.arguments[one.slot] = slot(one.pointer);
+      for (const auto& one : patch.numbers) {
+        std::memcpy(&changed.arguments[one.slot], &numbers[one.first], one.words * sizeof(numbers[0]));
+      }
+      return make_ref<Work>(std::move(changed));
+    }
+    Ref<Work> change(const NodePatch& patch, const CopyWork& copy) const {
+      CopyWork changed = copy;
+      if (patch.has_dst) changed.dst.pointer = patch.dst.of(arguments);
+      if (patch.has_src) changed.src.pointer = patch.src.of(arguments);
+      const bool same = changed.dst.pointer == copy.dst.pointer && changed.src.pointer == copy.src.pointer;
+      return same ? nullptr : make_ref<Work>(changed);
+    }
+    Ref<Work> change(const NodePatch& patch, const FillWork& fill) const {
+      FillWork changed = fill;
+      if (patch.has_dst) changed.dst.pointer = patch.dst.of(arguments);
+      return changed.dst.pointer == fill.dst.pointer ? nullptr : make_ref<Work>(changed);
+    }
+    Ref<Work> change(const NodePatch& patch, const NestedWork& nested) const {
+      NestedWork changed = nested;
+      if (patch.has_src) changed.flag = reinterpret_cast<const std::int32_t*>(patch.src.of(arguments));
+      bool same = changed.flag == nested.flag;
+      same = !within(patch.body, changed.works) && same;
+      same = !within(patch.otherwise, changed.otherwise_works) && same;
+      return same ? nullptr : make_ref<Work>(std::move(changed));
+    }
+    bool within(const Ref<Patches>& patches, Ref<Works>& works) const {
+      if (!patches) return false;
+      const GraphInstance::Changes changes = patches->changes(*works, arguments, numbers);
+      if (changes.empty()) return false;
+      auto changed = make_ref<Works>();
+      changed->of = works->of;
+      for (const auto& [node, work] : changes) changed->of[node] = work;
+      works = std::move(changed);
+      return true;
+    }
+    template <class What>
+    Ref<Work> change(const NodePatch&, const What&) const {
+      return nullptr;
+    }
+  };
+};
+
+inline Ref<Patches> make_patches() { return make_ref<Patches>(); }
+inline Point launch_call(GraphInstance& instance, Stream& stream, Point begun, const Patches& patches,
+                         const std::vector<std::byte*>& arguments, const std::vector<std::uint64_t>& numbers) {
+  return instance.launch(stream, begun,
+                         [&](const Works& works) { return patches.changes(works, arguments, numbers); });
+}
+
+// Where copies and fills have their elements; null for other work.
+inline std::byte* destination(const Works& works, std::uint32_t node) {
+  const Work& work = *works.of[node];
+  if (const auto* copy = std::get_if<CopyWork>(&work.what)) return copy->dst.pointer;
+  if (const auto* fill = std::get_if<FillWork>(&work.what)) return fill->dst.pointer;
+  return nullptr;
+}
+inline std::byte* source(const Works& works, std::uint32_t node) {
+  const auto* copy = std::get_if<CopyWork>(&works.of[node]->what);
+  return copy ? copy->src.pointer : nullptr;
+}
+
+}  // namespace anabranch::python
