@@ -2,6 +2,7 @@
 
 from anabranch import testing
 from anabranch._array import Array
+from anabranch._capture import capture
 from anabranch._condition import run_if, run_while
 from anabranch._copy import copy, fill
 from anabranch._create import array, empty, full, ones, zeros
@@ -22,7 +23,7 @@ from anabranch._errors import (
 )
 from anabranch._event import Event
 from anabranch._fork import fork
-from anabranch._graph import Graph, capture
+from anabranch._graph import Graph
 from anabranch._graphed import graphed
 from anabranch._hazard import collect_races, hazards
 from anabranch._launch import launch

@@ -2,8 +2,8 @@ from libcpp.vector cimport vector
 
 from anabranch._array cimport Array
 from anabranch._context cimport TaskState
-from anabranch._core cimport CGraph, CStream, Ref, Works
-from anabranch._graph cimport NodeTouch
+from anabranch._core cimport CStream, Ref
+from anabranch._core_graph cimport CGraph, NodeTouch, Works
 
 
 cdef class Body:

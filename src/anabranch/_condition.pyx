@@ -8,9 +8,10 @@ from libcpp.vector cimport vector
 from anabranch._array cimport Array, as_array
 from anabranch._context cimport TaskState, current_state, use_capture
 from anabranch._core cimport Access as MemoryAccess
-from anabranch._core cimport CCapture, CStream, NodeKind, Point, Ref, Touch
+from anabranch._core cimport CCapture, CStream, Point, Ref, Touch
+from anabranch._core_graph cimport (
+    NodeKind, NodeTouch, add_nested, begin_body, end_capture, merged, origin_of, take_touches, tell_origin)
 from anabranch._current cimport current_stream_of
-from anabranch._graph cimport NodeTouch, add_nested, begin_body, merged, origin_of, take_touches, tell_origin
 from anabranch._hazard cimport note, order
 from anabranch._replayed cimport ReplayedFunction
 from anabranch._stream cimport Stream
@@ -28,7 +29,7 @@ cdef class Body:
         use_capture(inner)
         try:
             fn()
-            self.graph = inner.get().end(self.works)
+            self.graph = end_capture(deref(inner.get()), self.works)
         except BaseException as error:
             inner.get().abandon(f"{type(error).__name__}: {error}".encode())
             raise

@@ -317,44 +317,13 @@ cdef extern from "anabranch/backend.hpp" namespace "anabranch" nogil:
         unique_ptr[Activation] activate() except +translate
 
 cdef extern from "anabranch/graph.hpp" namespace "anabranch" nogil:
-    cpdef enum class NodeKind "anabranch::NodeKind":
-        kernel
-        copy
-        fill
-        alloc
-        free
-        host
-        branch
-        loop
-        graph
     cdef cppclass HostWork:
         pass
-    cdef cppclass GraphNode:
-        NodeKind kind
-        string name
-        CBackend* device
-        vector[uint32_t] after
-        size_t bytes
-    cdef cppclass Works:
-        pass
-    cdef cppclass CGraph "anabranch::Graph":
-        vector[GraphNode] nodes
-        CBackend* home
-    cdef cppclass GraphInstance:
-        Ref[CGraph] graph() const
-        Ref[Works] works() const
-        Point begin(CStream&) except +translate
-        Point launch(CStream&, Point) except +translate
-        void note(CStream&) except +translate
-        cbool update(const Ref[CGraph]&, const Ref[Works]&) except +translate
-        uint64_t replays() const
-        uint64_t instantiations() const
 
 cdef extern from "anabranch/capture.hpp" namespace "anabranch" nogil:
     cdef cppclass CCapture "anabranch::Capture":
         @staticmethod
         Ref[CCapture] begin(CStream&, Ref[CCapture]) except +translate
-        Ref[CGraph] end(Ref[Works]&) except +translate
         void abandon(const string&)
         void make_exclusive()
         cbool exclusive() const
@@ -362,8 +331,6 @@ cdef extern from "anabranch/capture.hpp" namespace "anabranch" nogil:
         string reason() const
         void refuse(const string&) except +translate
         cbool writes(Storage&) const
-        uint32_t newest(const CStream&) const
-        size_t size() const
     cbool capturing()
 
 cdef extern from "anabranch/runtime.hpp" namespace "anabranch" nogil:

@@ -11,6 +11,7 @@ from anabranch._array cimport Array
 from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport CBackend, CKernel, CStream, OperationKind, Point, Ref, Touch, tracing
 from anabranch._current cimport as_stream, current_stream_of
+from anabranch._core_graph cimport tell_origin
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._hazard cimport access_of, note, order
 from anabranch._launch_config cimport LaunchConfig, LaunchGrid
@@ -47,9 +48,6 @@ cdef extern from *:
     KernelAttributes attributes_of(CKernel&) except +translate
     vector[ParameterPlace] places_of(CKernel&) except +translate
     int resident_blocks_of "resident_blocks"(CKernel&, int, size_t) except +translate
-
-cdef extern from "graphs.hpp" namespace "anabranch::python" nogil:
-    void tell_origin(CStream&, object, const string& name) except +translate
 
 cdef enum ParameterKind:
     bits_kind       # of the given size; a pointer, if that is what an address takes and an array is given

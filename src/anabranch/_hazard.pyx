@@ -106,10 +106,11 @@ cdef int _report(TaskState state, list found) except -1:
 
 cdef int refuse_captured(TaskState state, Storage* storage) except -1:
     cdef CCapture* capture = state.capture.get()
-    if capture != NULL and capture.active() and capture.writes(deref(storage)):
-        capture.refuse(
-            b"the host cannot look at memory in a function that is captured to be called again" if capture.exclusive()
-            else b"the host cannot have what captured work writes; launch the graph first")
+    if capture == NULL or not capture.active() or not capture.writes(deref(storage)):
+        return 0
+    if capture.exclusive():
+        capture.refuse(b"the host cannot look at memory in a function that is captured to be called again")
+    capture.refuse(b"the host cannot have what captured work writes; launch the graph first")
     return 0
 
 
@@ -117,8 +118,7 @@ cdef int refuse_outside(TaskState state) except -1:
     cdef CCapture* capture = state.capture.get()
     if capture.active() and capture.exclusive():
         capture.refuse(
-            b"work for a stream that takes no part would run in the first call alone; let the stream wait for the "
-            b"current one first")
+            b"work for a stream that takes no part would run in the first call alone; let it wait for the current one")
     return 0
 
 

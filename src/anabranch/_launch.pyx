@@ -6,18 +6,18 @@ from cpython.float cimport PyFloat_AS_DOUBLE
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
-from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from anabranch._array cimport Array
 from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport (
-    CKernel, CStream, LaunchShape, OperationKind, Point, Ref, Slots, Touch, make_kernel, max_dimensions, tracing, translate)
+    CKernel, CStream, LaunchShape, OperationKind, Point, Ref, Slots, Touch, make_kernel, max_dimensions, tracing)
+from anabranch._core_graph cimport tell_origin
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._dtype cimport dtype_code
 from anabranch._grid cimport GridKernel, architecture_of, launch_grid, load_kernel
 from anabranch._hazard cimport access_of, note, order
-from anabranch._launch_config cimport LaunchConfig
+from anabranch._launch_config cimport LaunchConfig, most_indices, read_dimensions
 from anabranch._current cimport as_stream, current_stream_of
 from anabranch._scalar cimport Scalar, marks_of
 from anabranch._stream cimport Stream
@@ -49,14 +49,8 @@ cdef extern from *:
     void set_block(LaunchShape&, int) nogil
     int64_t in_elements(int64_t, int64_t) nogil
 
-cdef extern from "graphs.hpp" namespace "anabranch::python" nogil:
-    void tell_origin(CStream&, object, const string& name) except +translate
-
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object value, int* overflow) except? -1
-
-# A launch has fewer than this; a difference of two indices then fits 64 bits.
-cdef long long most_indices = 2**62
 
 cdef object _numpy_scalar = None
 
@@ -225,28 +219,7 @@ cdef inline int _read_shape(object dim, LaunchShape* shape) except -1:
             shape.ndim = 1
             shape.dims[0] = one
             return 0
-    return _read_dimensions(dim, shape)
-
-
-cdef int _read_dimensions(object dim, LaunchShape* shape) except -1:
-    cdef tuple sizes = dim if isinstance(dim, tuple) else (dim,)
-    cdef int d
-    if not 1 <= len(sizes) <= 4:
-        raise ValueError(f"a launch has 1 to 4 dimensions, not {len(sizes)}")
-    shape.ndim = len(sizes)
-    total = 1
-    for d, size in enumerate(sizes):
-        if type(size) is not int:
-            if not hasattr(type(size), "__index__") or isinstance(size, bool):
-                raise TypeError(f"dim is an int or a tuple of ints, not {dim!r}")
-            size = size.__index__()
-        if size < 0:
-            raise ValueError(f"dim is {dim!r}; sizes of a launch must not be negative")
-        total *= size
-        if total >= most_indices:
-            raise ValueError(f"dim {dim!r} is too large: a launch has fewer than 2**62 indices")
-        shape.dims[d] = size
-    return 0
+    return read_dimensions(dim, shape)
 
 
 cdef Ref[CKernel] _compile(KernelBase kernel, Packed* packed, DeviceBase device) except *:

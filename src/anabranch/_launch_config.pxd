@@ -1,5 +1,7 @@
 from libc.stdint cimport uint32_t
 
+from anabranch._core cimport LaunchShape
+
 cdef extern from "anabranch/kernel.hpp" namespace "anabranch" nogil:
     cdef cppclass LaunchGrid:
         LaunchGrid()
@@ -9,8 +11,19 @@ cdef extern from "anabranch/kernel.hpp" namespace "anabranch" nogil:
         uint32_t shared_memory
         bint cooperative
 
+cdef extern from *:
+    """
+    // A launch has fewer than this; a difference of two indices then fits 64 bits.
+    static const long long most_indices = 1LL << 62;
+    """
+    const long long most_indices
+
 
 cdef class LaunchConfig:
     """The blocks of a launch."""
     cdef LaunchGrid shape
     cdef int threads            # per block
+
+
+# The sizes of an index space, in any form that a launch takes. Raises TypeError, ValueError.
+cdef int read_dimensions(object dim, LaunchShape* shape) except -1

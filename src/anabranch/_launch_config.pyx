@@ -1,7 +1,9 @@
-"""The blocks of a launch."""
+"""What a launch runs over: blocks, or an index space."""
 
 from cpython.bool cimport PyBool_Check
 from cpython.long cimport PyLong_Check
+
+from anabranch._core cimport LaunchShape
 
 
 cdef class LaunchConfig:
@@ -120,3 +122,24 @@ cdef tuple _sizes(str name, object value, tuple most):
             raise ValueError(f"{name} is {value!r}; its sizes in 3 dimensions are from 1 to {most}")
         found.append(size)
     return tuple(found + [1] * (3 - len(found)))
+
+
+cdef int read_dimensions(object dim, LaunchShape* shape) except -1:
+    cdef tuple sizes = dim if isinstance(dim, tuple) else (dim,)
+    cdef int d
+    if not 1 <= len(sizes) <= 4:
+        raise ValueError(f"a launch has 1 to 4 dimensions, not {len(sizes)}")
+    shape.ndim = len(sizes)
+    total = 1
+    for d, size in enumerate(sizes):
+        if type(size) is not int:
+            if not hasattr(type(size), "__index__") or isinstance(size, bool):
+                raise TypeError(f"dim is an int or a tuple of ints, not {dim!r}")
+            size = size.__index__()
+        if size < 0:
+            raise ValueError(f"dim is {dim!r}; sizes of a launch must not be negative")
+        total *= size
+        if total >= most_indices:
+            raise ValueError(f"dim {dim!r} is too large: a launch has fewer than 2**62 indices")
+        shape.dims[d] = size
+    return 0

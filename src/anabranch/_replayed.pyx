@@ -10,14 +10,11 @@ from libcpp.string cimport string
 from anabranch import _future
 from anabranch._context cimport Task, TaskState, begin_call
 from anabranch._core cimport (
-    CStream, HazardMode, HostWork, Moment, Past, Pending, Point, Ref, make_failure, make_graph_call, translate)
+    CStream, HazardMode, Moment, Past, Pending, Point, Ref, make_failure, make_graph_call)
+from anabranch._core_graph cimport add_host, tell_origin
 from anabranch._hazard cimport PastOf, follow_moment, note, order, past_of
 
 from anabranch._errors import KernelError
-
-cdef extern from "graphs.hpp" namespace "anabranch::python" nogil:
-    void tell_origin(CStream&, object, const string& name) except +translate
-    Point add_host(CStream&, const string& name, Ref[HostWork]) except +translate
 
 cdef extern from *:
     """

@@ -13,10 +13,10 @@ from anabranch._core cimport (
 )
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._event cimport Event
+from anabranch._external cimport handle_of, owner_of_stream
 from anabranch._hazard cimport Sight, look, observe, past_within, wait_for_stream
 from anabranch._host cimport notification, submit_call
 
-from anabranch._device import devices
 from anabranch._errors import ClosedError
 
 
@@ -109,8 +109,8 @@ cdef class Stream:
             stream._name = (<Stream>obj)._name
             handle = (<Stream>obj).key
         else:
-            handle = _handle_of(obj)
-            owner = as_device(device) if device is not None else _owner_of(obj, handle)
+            handle = handle_of(obj)
+            owner = as_device(device) if device is not None else owner_of_stream(obj, handle)
             stream = Stream.__new__(Stream)
             stream.per_thread = handle == 2
             stream.record = owner.backend.find_stream(handle)
@@ -374,44 +374,3 @@ cdef class Stream:
         if not self._closed and self.record.get().priority() != 0:
             state = f", priority {self.record.get().priority()}"
         return f"<Stream {name}on {self.device.alias}{state}>"
-
-
-def _handle_of(obj):
-    if isinstance(obj, bool):
-        raise TypeError("a stream handle is an int, not bool")
-    if isinstance(obj, int):
-        handle = obj
-    else:
-        protocol = getattr(type(obj), "__cuda_stream__", None)
-        if protocol is None:
-            raise TypeError(
-                f"{type(obj).__name__} is no stream: it is neither an int handle nor has it __cuda_stream__")
-        try:
-            answer = obj.__cuda_stream__()
-        except Exception as error:
-            raise TypeError(f"{type(obj).__name__}.__cuda_stream__() failed: {error}") from error
-        if (not isinstance(answer, tuple) or len(answer) != 2
-                or not all(isinstance(part, int) and not isinstance(part, bool) for part in answer)):
-            raise TypeError(f"{type(obj).__name__}.__cuda_stream__() must return (version, handle), not {answer!r}")
-        version, handle = answer
-        if version != 0:
-            raise TypeError(
-                f"{type(obj).__name__} speaks version {version} of __cuda_stream__; this library knows version 0")
-    if not 0 <= handle < 2**64:
-        raise ValueError(f"{handle} is not a stream handle")
-    return handle or (0 if isinstance(obj, int) else 1)
-
-
-cdef DeviceBase _owner_of(object obj, object handle):
-    # The current device; for an object whose stream that has not, the GPU that has it.
-    cdef DeviceBase current = as_device(None)
-    cdef DeviceBase other
-    if isinstance(obj, int) or handle <= 2:
-        return current
-    for other in [current, *devices("cuda")]:
-        try:
-            other.backend.find_stream(handle)
-        except ValueError:
-            continue
-        return other
-    return current

@@ -39,6 +39,7 @@ inline PyObject* origin_of(const GraphNode& node) {
 inline Ref<Capture> begin_capture(Stream& stream) { return Capture::begin(stream); }
 // Of what is put into the stream within the capture that it takes part in.
 inline Ref<Capture> begin_body(Stream& stream) { return Capture::begin(stream, Ref<Capture>::share(stream.capture())); }
+inline Ref<Graph> end_capture(Capture& capture, Ref<Works>& works) { return capture.end(works); }
 inline Ref<GraphInstance> instantiate(const Ref<Graph>& graph, const Ref<Works>& works) {
   return make_ref<GraphInstance>(graph, works);
 }

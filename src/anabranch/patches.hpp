@@ -126,6 +126,9 @@ inline Point launch_call(GraphInstance& instance, Stream& stream, Point begun, c
                          [&](const Works& works) { return patches.changes(works, arguments, numbers); });
 }
 
+inline Storage* storage_of(const NodeTouch& touch) { return touch.storage.get(); }
+inline std::uint32_t node_of(const NodeTouch& touch) { return touch.node; }
+inline bool is_write(const NodeTouch& touch) { return writes(touch.access); }
 // Where copies and fills have their elements; null for other work.
 inline std::byte* destination(const Works& works, std::uint32_t node) {
   const Work& work = *works.of[node];

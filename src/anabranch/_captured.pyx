@@ -1,0 +1,337 @@
+"""Calls of a function as graphs: captured once, and launched with the arguments of other calls."""
+
+import functools
+
+cimport cython
+from cython.operator cimport dereference as deref
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libcpp.vector cimport vector
+
+from anabranch._array cimport Array
+from anabranch._condition cimport Bodies
+from anabranch._context cimport TaskState, enter_stream, leave_scope, use_capture
+from anabranch._core cimport CCapture, CStream, OperationKind, Point, Ref, Storage, Touch, byte_t, tracing
+from anabranch._core_graph cimport (
+    CGraph, GraphInstance, NodeTouch, Works, begin_capture, end_capture, instantiate, merged, origin_of, take_touches)
+from anabranch._current cimport current_stream_of
+from anabranch._device cimport as_device
+from anabranch._graph cimport Graph
+from anabranch._grid cimport GridKernel, put_number
+from anabranch._hazard cimport note, order
+from anabranch._launch cimport pack_number
+from anabranch._patches cimport (
+    NodePatch, Number, Patches, Slot, destination, is_write, launch_call, make_patches, node_of, source, storage_of)
+from anabranch._replayed cimport ReplayedFunction, expect_call, forget_call
+from anabranch._scalar cimport Scalar, scalar_argument
+from anabranch._stream cimport Stream
+from anabranch._traced cimport show
+
+cdef tuple _nothing = (True, None)
+
+
+@cython.final
+cdef class CapturedCall:
+    pass
+
+
+# -- the first call --
+
+cdef Array _stand_in(Array array, Ref[Storage] storage):
+    cdef Array made = Array.__new__(Array)
+    made.storage = storage
+    made._device = array._device
+    made.layout = array.layout
+    made.data = array.data
+    made._dtype = array._dtype
+    made.code = array.code
+    made.contiguous = array.contiguous
+    return made
+
+
+cdef CapturedCall capture_call(object fn, tuple args, tuple names, tuple numbers):
+    cdef CapturedCall call = CapturedCall.__new__(CapturedCall)
+    cdef vector[Ref[Storage]] aliases
+    cdef vector[char*] firsts
+    cdef Ref[CCapture] capture
+    cdef Ref[CCapture] none
+    cdef Ref[CGraph] graph
+    cdef Ref[Works] works
+    cdef vector[NodeTouch] accesses
+    cdef Array array
+    cdef size_t i
+    call.looked = set()
+    stand_ins = []
+    for position, each in enumerate(args):
+        if type(each) is not Array:
+            stand_ins.append(scalar_argument(each, position, call.looked) if position in numbers else each)
+            continue
+        array = <Array>each
+        if call.device is None:
+            call.device = array._device
+        i = 0
+        while i < aliases.size() and aliases[i].get().original().get() != array.storage.get():
+            i += 1
+        if i == aliases.size():
+            aliases.push_back(Storage.alias(array.storage))
+            call.arguments.push_back(position)
+            firsts.push_back(array.data)
+        stand_ins.append(_stand_in(array, aliases[i]))
+    if call.device is None:
+        call.device = as_device(None)
+    cdef Stream stream = Stream(call.device, name="graphed")
+    owner = object()
+    capture = begin_capture(deref(stream.get()))
+    capture.get().make_exclusive()
+    enter_stream(owner, call.device.ordinal, stream)
+    use_capture(capture)
+    count = len(args) - len(names)
+    try:
+        result = fn(*stand_ins[:count], **dict(zip(names, stand_ins[count:], strict=True)))
+        graph = end_capture(deref(capture.get()), works)
+    except BaseException as error:
+        capture.get().abandon(f"{type(error).__name__}: {error}".encode())
+        raise
+    finally:
+        use_capture(none)
+        leave_scope(owner)
+    accesses = take_touches(deref(graph.get()))
+    call.numbers = []
+    call.functions = []
+    call.patches = _patches(call, graph, works, accesses, aliases, firsts)
+    _list_accesses(call, accesses, aliases, firsts)
+    call.result = _result_of(result, args, stand_ins, aliases, firsts, call)
+    for each in stand_ins:
+        if type(each) is Array:
+            (<Array>each).storage.reset()
+    call.core = instantiate(graph, works)
+    return call
+
+
+cdef int _argument_of(Storage* storage, const vector[Ref[Storage]]& aliases) noexcept:
+    cdef size_t i
+    for i in range(aliases.size()):
+        if aliases[i].get() == storage:
+            return i
+    return -1
+
+
+cdef Ref[Patches] _patches(
+        CapturedCall call, Ref[CGraph] graph, Ref[Works] works, const vector[NodeTouch]& accesses,
+        const vector[Ref[Storage]]& aliases, const vector[char*]& firsts) except *:
+    cdef Ref[Patches] patches = make_patches()
+    cdef NodePatch patch
+    cdef NodePatch empty
+    cdef Bodies bodies
+    cdef size_t i, k
+    cdef int argument
+    for i in range(graph.get().nodes.size()):
+        patch = empty
+        patch.node = i
+        origin = origin_of(graph.get().nodes[i])
+        if isinstance(origin, tuple):
+            _patch_launch(call, &patch, origin[0], origin[3], aliases, firsts)
+        elif isinstance(origin, ReplayedFunction):
+            call.functions.append(origin)
+        elif isinstance(origin, Bodies):
+            bodies = origin
+            call.functions += bodies.functions()
+            argument = _argument_of(bodies.flag.storage.get(), aliases)
+            if argument >= 0:
+                patch.has_src = True
+                patch.src.argument = argument
+                patch.src.offset = bodies.flag.data - firsts[argument]
+            patch.body = _patches(call, bodies.then.graph, bodies.then.works, bodies.then.accesses, aliases, firsts)
+            if bodies.otherwise is not None:
+                patch.otherwise = _patches(
+                    call, bodies.otherwise.graph, bodies.otherwise.works, bodies.otherwise.accesses, aliases, firsts)
+        elif origin is None:
+            for k in range(accesses.size()):
+                if node_of(accesses[k]) != i:
+                    continue
+                argument = _argument_of(storage_of(accesses[k]), aliases)
+                if argument < 0:
+                    continue
+                if is_write(accesses[k]):
+                    patch.has_dst = True
+                    patch.dst.argument = argument
+                    patch.dst.offset = <char*>destination(deref(works.get()), i) - firsts[argument]
+                else:
+                    patch.has_src = True
+                    patch.src.argument = argument
+                    patch.src.offset = <char*>source(deref(works.get()), i) - firsts[argument]
+        elif isinstance(origin, Graph):
+            call.functions += (<Graph>origin).functions
+        if (patch.slots.size() or patch.numbers.size() or patch.has_dst or patch.has_src or
+                (patch.body.get() != NULL and patch.body.get().nodes.size()) or
+                (patch.otherwise.get() != NULL and patch.otherwise.get().nodes.size())):
+            patches.get().nodes.push_back(patch)
+    return patches
+
+
+cdef int _patch_launch(
+        CapturedCall call, NodePatch* patch, object kernel, tuple marks, const vector[Ref[Storage]]& aliases,
+        const vector[char*]& firsts) except -1:
+    cdef Slot slot
+    cdef Number number
+    cdef Scalar scalar
+    cdef uint64_t[2] packed
+    cdef bint grid = isinstance(kernel, GridKernel)
+    for position, at, mark in marks:
+        if grid:
+            at = (<GridKernel>kernel).rules[<size_t>position].slot
+        if type(mark) is Array:
+            slot.slot = at
+            slot.pointer.argument = _argument_of((<Array>mark).storage.get(), aliases)
+            slot.pointer.offset = (<Array>mark).data - firsts[slot.pointer.argument]
+            patch.slots.push_back(slot)
+            continue
+        scalar = mark
+        number.slot = at
+        number.first = call.words
+        if grid:
+            number.words = ((<GridKernel>kernel).rules[<size_t>position].size + 7) // 8
+            what = None
+        else:
+            what = pack_number(kernel, position, scalar.value, packed)
+            number.words = 2 if isinstance(scalar.value, complex) else 1
+        call.words += number.words
+        call.numbers.append((scalar, kernel, position, what))
+        patch.numbers.push_back(number)
+    return 0
+
+
+cdef int _list_accesses(
+        CapturedCall call, const vector[NodeTouch]& accesses, const vector[Ref[Storage]]& aliases,
+        const vector[char*]& firsts) except -1:
+    cdef vector[Touch] touches = merged(accesses)
+    cdef AccessOfCall access
+    cdef size_t i
+    cdef int64_t start
+    for i in range(touches.size()):
+        access.argument = _argument_of(touches[i].storage, aliases)
+        access.storage = touches[i].storage
+        access.access = touches[i].access
+        start = 0
+        if access.argument >= 0:
+            start = firsts[access.argument] - <char*>touches[i].storage.pointer()
+        else:
+            call.kept.push_back(Ref[Storage].share(touches[i].storage))
+        access.low = <int64_t>touches[i].low - start
+        access.high = <int64_t>touches[i].high - start
+        call.accesses.push_back(access)
+    return 0
+
+
+# -- what it returns --
+
+cdef object _result_of(
+        object result, tuple args, list stand_ins, const vector[Ref[Storage]]& aliases, const vector[char*]& firsts,
+        CapturedCall call):
+    # A function of a call's arguments that returns what the captured call did; None if that is None.
+    cdef int argument
+    if result is None:
+        return None
+    if type(result) is Scalar:
+        return functools.partial(_scalar_of, result)
+    if type(result) is tuple or type(result) is list:
+        parts = [_result_of(each, args, stand_ins, aliases, firsts, call) for each in result]
+        return lambda given, kind=type(result): kind([None if part is None else part(given) for part in parts])
+    if type(result) is dict:
+        named = {name: _result_of(each, args, stand_ins, aliases, firsts, call) for name, each in result.items()}
+        return lambda given: {name: None if part is None else part(given) for name, part in named.items()}
+    if type(result) is Array:
+        for i, each in enumerate(stand_ins):
+            if each is result:
+                return lambda given, i=i: given[i]
+        argument = _argument_of((<Array>result).storage.get(), aliases)
+        if argument >= 0:
+            view = _stand_in(<Array>result, aliases[argument])
+            (<Array>view).storage.reset()
+            return functools.partial(
+                _view_of, view, call.arguments[argument], (<Array>result).data - firsts[argument])
+    return lambda given: result
+
+
+def _scalar_of(Scalar scalar, args):
+    return scalar.of(args)
+
+
+def _view_of(Array like, position, offset, args):
+    cdef Array array = args[position]
+    cdef Array view = _stand_in(like, array.storage)
+    view.data = array.data + <int64_t>offset
+    return view
+
+
+# -- the calls after --
+
+cdef int _pack(CapturedCall call, tuple args, vector[uint64_t]* numbers) except -1:
+    cdef vector[uint64_t] slots
+    cdef uint64_t[2] packed
+    cdef Scalar scalar
+    cdef size_t word
+    cdef uint32_t size
+    for scalar, kernel, position, what in call.numbers:
+        value = scalar.of(args)
+        if what is None:
+            slots.resize((<GridKernel>kernel).slot_count)
+            put_number(<GridKernel>kernel, position, value, slots.data())
+            size = ((<GridKernel>kernel).rules[<size_t>position].size + 7) // 8
+            for word in range(size):
+                numbers.push_back(slots[(<GridKernel>kernel).rules[<size_t>position].slot + word])
+            continue
+        if pack_number(kernel, position, value, packed) != what:
+            return 1
+        numbers.push_back(packed[0])
+        if isinstance(value, complex):
+            numbers.push_back(packed[1])
+    return 0
+
+
+cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
+    cdef GraphInstance* core = call.core.get()
+    cdef Stream stream = current_stream_of(state, call.device.ordinal)
+    cdef CStream* queue = stream.get()
+    cdef vector[byte_t*] arguments
+    cdef vector[uint64_t] numbers
+    cdef vector[Touch] touches
+    cdef Touch touch
+    cdef Array array
+    cdef Point begun
+    cdef Point point
+    cdef int64_t start
+    cdef size_t i
+    arguments.reserve(call.arguments.size())
+    for i in range(call.arguments.size()):
+        arguments.push_back(<byte_t*>(<Array>args[call.arguments[i]]).data)
+    if _pack(call, args, &numbers):
+        return False, None
+    touches.reserve(call.accesses.size())
+    touch.layout = NULL
+    touch.first = 0
+    for i in range(call.accesses.size()):
+        start = 0
+        touch.storage = call.accesses[i].storage
+        if call.accesses[i].argument >= 0:
+            array = <Array>args[call.arguments[call.accesses[i].argument]]
+            touch.storage = array.storage.get()
+            start = array.data - <char*>touch.storage.pointer()
+        touch.low = start + call.accesses[i].low
+        touch.high = start + call.accesses[i].high
+        touch.access = call.accesses[i].access
+        touches.push_back(touch)
+    begun = core.begin(deref(queue))
+    order(state, queue, touches.data(), touches.size())
+    expected = [expect_call(function, queue, state.mode) for function in call.functions] if call.functions else None
+    try:
+        point = launch_call(deref(core), deref(queue), begun, deref(call.patches.get()), arguments, numbers)
+    except BaseException:
+        if expected is not None:
+            for each in expected:
+                forget_call(each)
+        raise
+    if tracing():
+        show(queue, point, OperationKind.graph, None, 0)
+    note(state, queue, point, touches.data(), touches.size())
+    core.note(deref(queue))
+    return _nothing if call.result is None else (True, call.result(args))

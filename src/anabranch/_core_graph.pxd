@@ -1,0 +1,59 @@
+"""The core's graphs as the Cython modules see them. Contracts are in the headers."""
+
+from libc.stdint cimport uint32_t, uint64_t
+from libcpp cimport bool as cbool
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+from anabranch._core cimport CBackend, CCapture, CStream, HostWork, Point, Ref, Touch, translate
+
+cdef extern from "anabranch/graph.hpp" namespace "anabranch" nogil:
+    cpdef enum class NodeKind "anabranch::NodeKind":
+        kernel
+        copy
+        fill
+        alloc
+        free
+        host
+        branch
+        loop
+        graph
+    cdef cppclass GraphNode:
+        NodeKind kind
+        string name
+        CBackend* device
+        vector[uint32_t] after
+        size_t bytes
+    cdef cppclass Works:
+        pass
+    cdef cppclass CGraph "anabranch::Graph":
+        vector[GraphNode] nodes
+        CBackend* home
+    cdef cppclass GraphInstance:
+        Ref[CGraph] graph() const
+        Ref[Works] works() const
+        Point begin(CStream&) except +translate
+        Point launch(CStream&, Point) except +translate
+        void note(CStream&) except +translate
+        cbool update(const Ref[CGraph]&, const Ref[Works]&) except +translate
+        uint64_t replays() const
+        uint64_t instantiations() const
+
+cdef extern from "graphs.hpp" namespace "anabranch::python" nogil:
+    cdef cppclass NodeTouch "anabranch::NodeTouch":
+        pass
+    void tell_origin(CStream&, object, const string& name) except +translate
+    object origin_of(const GraphNode&)
+    Ref[CCapture] begin_capture(CStream&) except +translate
+    Ref[CCapture] begin_body(CStream&) except +translate
+    Ref[CGraph] end_capture(CCapture&, Ref[Works]&) except +translate
+    Ref[GraphInstance] instantiate(const Ref[CGraph]&, const Ref[Works]&) except +translate
+    Point add_nested(
+        CStream&, NodeKind, const string& name, const void* flag, Ref[CGraph], Ref[Works], Ref[CGraph], Ref[Works]
+    ) except +translate
+    Point add_host(CStream&, const string& name, Ref[HostWork]) except +translate
+    vector[Touch] merged(const vector[NodeTouch]&) except +
+    vector[uint32_t] unordered(const CGraph&, const vector[NodeTouch]&, uint32_t node) except +
+    vector[NodeTouch] take_touches(CGraph&)
+    vector[NodeTouch] with_touches(const vector[NodeTouch]&, uint32_t node, const vector[NodeTouch]&) except +
+    void set_work(GraphInstance&, uint32_t node, const Ref[Works]&) except +translate
