@@ -112,38 +112,56 @@ int CudaKernel::resident_blocks(int threads, std::size_t shared_memory) {
   return blocks;
 }
 
-void CudaKernel::launch(CUstream stream, const LaunchShape& shape, std::span<const std::uint64_t> arguments) {
-  const int block = shape.block != 0 ? std::min(shape.block, 1024) : block_;
-  const std::int64_t blocks = (shape.size() + block - 1) / block;
-  const auto grid = static_cast<unsigned>(std::min<std::int64_t>(blocks, std::numeric_limits<std::int32_t>::max()));
-  Pointers pointers(static_cast<std::size_t>(shape.ndim) + slots_.size());
-  for (int d = 0; d < shape.ndim; ++d) pointers.add(&shape.dims[d]);
-  for (const std::uint32_t slot : slots_) pointers.add(&arguments[slot]);
-  const CUresult status = driver->cuLaunchKernel(function(), grid, 1, 1, static_cast<unsigned>(block), 1, 1, 0, stream,
-                                                 pointers.data(), nullptr);
-  if (status != CUDA_SUCCESS) [[unlikely]]
-    device().check(status, ("launching kernel '" + name + "'").c_str());
-}
-
 void CudaKernel::allow_shared_memory(std::uint32_t bytes) {
   if (bytes <= allowed_shared_memory_.load(std::memory_order_acquire)) return;
   std::lock_guard lock(mutex_);
   if (bytes <= allowed_shared_memory_.load(std::memory_order_relaxed)) return;
+  const ContextScope scope(device().context());
   device().check(
       driver->cuFuncSetAttribute(function(), CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(bytes)),
       ("allowing kernel '" + name + "' " + std::to_string(bytes) + " bytes of shared memory").c_str());
   allowed_shared_memory_.store(bytes, std::memory_order_release);
 }
 
-void CudaKernel::launch(CUstream stream, const LaunchGrid& grid, std::span<const std::uint64_t> arguments) {
+template <class Submit>
+void CudaKernel::prepare(const LaunchShape& shape, std::span<const std::uint64_t> arguments, Submit&& submit) {
+  const int block = shape.block != 0 ? std::min(shape.block, 1024) : block_;
+  const std::int64_t blocks = (shape.size() + block - 1) / block;
+  const auto grid = static_cast<unsigned>(std::min<std::int64_t>(blocks, std::numeric_limits<std::int32_t>::max()));
+  Pointers pointers(static_cast<std::size_t>(shape.ndim) + slots_.size());
+  for (int d = 0; d < shape.ndim; ++d) pointers.add(&shape.dims[d]);
+  for (const std::uint32_t slot : slots_) pointers.add(&arguments[slot]);
+  submit({function(), grid, 1, 1, static_cast<unsigned>(block), 1, 1, 0, pointers.data(), nullptr, nullptr, nullptr});
+}
+
+template <class Submit>
+void CudaKernel::prepare(const LaunchGrid& grid, std::span<const std::uint64_t> arguments, Submit&& submit) {
   allow_shared_memory(grid.shared_memory);
   Pointers pointers(slots_.size());
   for (const std::uint32_t slot : slots_) pointers.add(&arguments[slot]);
-  CUresult status = CUDA_SUCCESS;
-  if (grid.cluster[0] == 0 && !grid.cooperative) [[likely]] {
-    status = driver->cuLaunchKernel(function(), grid.grid[0], grid.grid[1], grid.grid[2], grid.block[0], grid.block[1],
-                                    grid.block[2], grid.shared_memory, stream, pointers.data(), nullptr);
-  } else {
+  submit({function(), grid.grid[0], grid.grid[1], grid.grid[2], grid.block[0], grid.block[1], grid.block[2],
+          grid.shared_memory, pointers.data(), nullptr, nullptr, nullptr});
+}
+
+void CudaKernel::check_launch(CUresult status) {
+  if (status != CUDA_SUCCESS) [[unlikely]]
+    device().check(status, ("launching kernel '" + name + "'").c_str());
+}
+
+void CudaKernel::launch(CUstream stream, const LaunchShape& shape, std::span<const std::uint64_t> arguments) {
+  prepare(shape, arguments, [&](const CUDA_KERNEL_NODE_PARAMS& kernel) {
+    check_launch(driver->cuLaunchKernel(kernel.func, kernel.gridDimX, 1, 1, kernel.blockDimX, 1, 1, 0, stream,
+                                        kernel.kernelParams, nullptr));
+  });
+}
+
+void CudaKernel::launch(CUstream stream, const LaunchGrid& grid, std::span<const std::uint64_t> arguments) {
+  prepare(grid, arguments, [&](const CUDA_KERNEL_NODE_PARAMS& kernel) {
+    if (grid.cluster[0] == 0 && !grid.cooperative) [[likely]] {
+      return check_launch(driver->cuLaunchKernel(kernel.func, kernel.gridDimX, kernel.gridDimY, kernel.gridDimZ,
+                                                 kernel.blockDimX, kernel.blockDimY, kernel.blockDimZ,
+                                                 kernel.sharedMemBytes, stream, kernel.kernelParams, nullptr));
+    }
     CUlaunchAttribute attributes[2] = {};
     unsigned count = 0;
     if (grid.cluster[0] != 0) {
@@ -155,12 +173,31 @@ void CudaKernel::launch(CUstream stream, const LaunchGrid& grid, std::span<const
       attributes[count].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
       attributes[count++].value.cooperative = 1;
     }
-    const CUlaunchConfig config{grid.grid[0],  grid.grid[1],       grid.grid[2], grid.block[0], grid.block[1],
-                                grid.block[2], grid.shared_memory, stream,       attributes,    count};
-    status = driver->cuLaunchKernelEx(&config, function(), pointers.data(), nullptr);
+    const CUlaunchConfig config{
+        kernel.gridDimX,  kernel.gridDimY,       kernel.gridDimZ, kernel.blockDimX, kernel.blockDimY,
+        kernel.blockDimZ, kernel.sharedMemBytes, stream,          attributes,       count};
+    check_launch(driver->cuLaunchKernelEx(&config, kernel.func, kernel.kernelParams, nullptr));
+  });
+}
+
+void CudaKernel::launch(Primitives& nodes, const LaunchShape& shape, std::span<const std::uint64_t> arguments) {
+  if (shape.size() == 0) return;
+  prepare(shape, arguments, [&](const CUDA_KERNEL_NODE_PARAMS& kernel) { nodes.launch(kernel, {}); });
+}
+
+void CudaKernel::launch(Primitives& nodes, const LaunchGrid& grid, std::span<const std::uint64_t> arguments) {
+  LaunchAttributes attributes{.cooperative = grid.cooperative};
+  if (grid.cluster[0] != 0) {
+    for (int d = 0; d < 3; ++d) attributes.cluster[d] = std::max(grid.cluster[d], 1U);
   }
-  if (status != CUDA_SUCCESS) [[unlikely]]
-    device().check(status, ("launching kernel '" + name + "'").c_str());
+  prepare(grid, arguments, [&](const CUDA_KERNEL_NODE_PARAMS& kernel) { nodes.launch(kernel, attributes); });
+}
+
+CudaKernel& kernel_of(CudaBackend& device, Kernel& kernel) {
+  auto& own = static_cast<CudaKernel&>(kernel);
+  if (&own.device() == &device) return own;
+  throw Error(ErrorKind::device,
+              "kernel '" + kernel.name + "' was loaded for " + own.device().alias() + ", not for " + device.alias());
 }
 
 namespace {
@@ -168,11 +205,7 @@ namespace {
 template <class Grid>
 Point launch_on(CudaStream& stream, CudaBackend& device, Kernel& kernel, const Grid& grid,
                 std::span<const std::uint64_t> arguments) {
-  auto& own = static_cast<CudaKernel&>(kernel);
-  if (&own.device() != &device) {
-    throw Error(ErrorKind::device,
-                "kernel '" + kernel.name + "' was loaded for " + own.device().alias() + ", not for " + device.alias());
-  }
+  CudaKernel& own = kernel_of(device, kernel);
   return stream.enqueue(
       [&](CUstream native) {
         own.launch(native, grid, arguments);

@@ -6,6 +6,7 @@
 
 #include "anabranch/kernel.hpp"
 #include "driver.hpp"
+#include "primitive.hpp"
 
 namespace anabranch::cuda {
 
@@ -38,8 +39,17 @@ class CudaKernel final : public Kernel {
   CudaBackend& device() const noexcept { return library_->device(); }
   void launch(CUstream stream, const LaunchShape& shape, std::span<const std::uint64_t> arguments);
   void launch(CUstream stream, const LaunchGrid& grid, std::span<const std::uint64_t> arguments);
+  // The same as a node of a graph; none for an index space that is empty.
+  void launch(Primitives& nodes, const LaunchShape& shape, std::span<const std::uint64_t> arguments);
+  void launch(Primitives& nodes, const LaunchGrid& grid, std::span<const std::uint64_t> arguments);
 
  private:
+  // Hands `submit` what the driver wants to know of the launch.
+  template <class Submit>
+  void prepare(const LaunchShape& shape, std::span<const std::uint64_t> arguments, Submit&& submit);
+  template <class Submit>
+  void prepare(const LaunchGrid& grid, std::span<const std::uint64_t> arguments, Submit&& submit);
+  void check_launch(CUresult status);
   CUfunction function() const noexcept { return static_cast<CUfunction>(code); }
   int attribute(CUfunction_attribute which) const;
   void allow_shared_memory(std::uint32_t bytes);
@@ -50,5 +60,8 @@ class CudaKernel final : public Kernel {
   std::mutex mutex_;
   std::atomic<std::uint32_t> allowed_shared_memory_{48 * 1024};
 };
+
+// The kernel as one of the device. Throws Error(device) if it was loaded for another.
+CudaKernel& kernel_of(CudaBackend& device, Kernel& kernel);
 
 }  // namespace anabranch::cuda

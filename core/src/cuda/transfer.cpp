@@ -80,10 +80,48 @@ Elements split(const Elements& elements, std::int64_t itemsize) {
   return parts;
 }
 
+CUDA_KERNEL_NODE_PARAMS elements_kernel(CUfunction function, std::int64_t count, void** parameters) {
+  CUDA_KERNEL_NODE_PARAMS kernel{};
+  kernel.func = function;
+  kernel.gridDimX = static_cast<unsigned>(std::min((count + block - 1) / block, most_blocks));
+  kernel.blockDimX = block;
+  kernel.gridDimY = kernel.gridDimZ = kernel.blockDimY = kernel.blockDimZ = 1;
+  kernel.kernelParams = parameters;
+  return kernel;
+}
+
+// The same members as `Primitives`, for what goes to a stream at once: not virtual, so that it costs what the driver's
+// call does.
+struct Now {
+  CudaBackend& device;
+  CUstream stream;
+  const char* what;
+
+  void copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+    device.check(driver->cuMemcpyAsync(to, from, bytes, stream), what);
+  }
+  void set(CUdeviceptr to, unsigned value, unsigned itemsize, std::size_t count) {
+    switch (itemsize) {
+      case 1:
+        return device.check(driver->cuMemsetD8Async(to, static_cast<unsigned char>(value), count, stream), what);
+      case 2:
+        return device.check(driver->cuMemsetD16Async(to, static_cast<unsigned short>(value), count, stream), what);
+      default:
+        return device.check(driver->cuMemsetD32Async(to, value, count, stream), what);
+    }
+  }
+  void launch(const CUDA_KERNEL_NODE_PARAMS& kernel, const LaunchAttributes&) {
+    device.check(driver->cuLaunchKernel(kernel.func, kernel.gridDimX, 1, 1, kernel.blockDimX, 1, 1, 0, stream,
+                                        kernel.kernelParams, nullptr),
+                 what);
+  }
+};
+
 }  // namespace
 
 void Transfer::load() {
   std::call_once(loaded_, [this] {
+    const ContextScope scope(device_.context());
     CUmodule module = nullptr;
     device_.check(driver->cuModuleLoadDataEx(&module, elements_ptx, 0, nullptr, nullptr), "loading the copy kernels");
     for (int i = 0; i < sizes; ++i) {
@@ -94,26 +132,19 @@ void Transfer::load() {
   });
 }
 
-void Transfer::launch(CUfunction function, CUstream stream, std::int64_t count, void** parameters, const char* what) {
-  const auto blocks = static_cast<unsigned>(std::min((count + block - 1) / block, most_blocks));
-  device_.check(driver->cuLaunchKernel(function, blocks, 1, 1, block, 1, 1, 0, stream, parameters, nullptr), what);
-}
-
-void Transfer::copy(CUstream stream, const Elements& dst, const Elements& src, std::int64_t count) {
+template <class Sink>
+void Transfer::plan_copy(Sink& sink, const Elements& dst, const Elements& src, std::int64_t count) {
   if (count == 0) return;
   std::byte* to = run_of(dst, count);
   std::byte* from = run_of(src, count);
   if (to && from) {
     const auto bytes = static_cast<std::size_t>(count * dst.layout.itemsize);
-    device_.check(
-        driver->cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), bytes, stream),
-        "copying");
-    return;
+    return sink.copy(reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), bytes);
   }
   const std::int64_t unit = std::min(alignment_of(dst), alignment_of(src));
   const std::int64_t itemsize = dst.layout.itemsize;
   if (unit < std::min<std::int64_t>(itemsize, 8)) {
-    return copy(stream, split(dst, unit), split(src, unit), count * (itemsize / unit));
+    return plan_copy(sink, split(dst, unit), split(src, unit), count * (itemsize / unit));
   }
   load();
   CUdeviceptr target = reinterpret_cast<CUdeviceptr>(dst.pointer);
@@ -123,10 +154,12 @@ void Transfer::copy(CUstream stream, const Elements& dst, const Elements& src, s
   KernelLayout target_layout = kernel_layout(dst.layout);
   KernelLayout source_layout = kernel_layout(src.layout);
   void* parameters[] = {&target, &source, &count, &dst_first, &src_first, &target_layout, &source_layout};
-  launch(copy_[std::countr_zero(static_cast<std::uint64_t>(itemsize))], stream, count, parameters, "copying");
+  const CUfunction function = copy_[std::countr_zero(static_cast<std::uint64_t>(itemsize))];
+  sink.launch(elements_kernel(function, count, parameters), {});
 }
 
-void Transfer::fill(CUstream stream, const Elements& dst, const void* value, std::int64_t count) {
+template <class Sink>
+void Transfer::plan_fill(Sink& sink, const Elements& dst, const void* value, std::int64_t count) {
   if (count == 0) return;
   const std::int64_t itemsize = dst.layout.itemsize;
   const std::int64_t unit = alignment_of(dst);
@@ -136,7 +169,7 @@ void Transfer::fill(CUstream stream, const Elements& dst, const void* value, std
       Elements parts = dst;
       parts.pointer += at;
       parts.layout.itemsize = unit;
-      fill(stream, parts, static_cast<const std::byte*>(value) + at, count);
+      plan_fill(sink, parts, static_cast<const std::byte*>(value) + at, count);
     }
     return;
   }
@@ -148,30 +181,37 @@ void Transfer::fill(CUstream stream, const Elements& dst, const void* value, std
     const auto half = static_cast<std::uint32_t>(wide.low);
     const auto* bytes = reinterpret_cast<const unsigned char*>(&wide);
     if (std::all_of(bytes + 1, bytes + itemsize, [bytes](unsigned char byte) { return byte == bytes[0]; })) {
-      const std::size_t size = number * static_cast<std::size_t>(itemsize);
-      return device_.check(driver->cuMemsetD8Async(target, bytes[0], size, stream), "filling");
+      return sink.set(target, bytes[0], 1, number * static_cast<std::size_t>(itemsize));
     }
+    if (itemsize <= 4) return sink.set(target, half, static_cast<unsigned>(itemsize), number);
     const bool repeats = wide.low >> 32 == half && (itemsize == 8 || wide.high == wide.low);
-    switch (itemsize) {
-      case 2:
-        return device_.check(driver->cuMemsetD16Async(target, static_cast<unsigned short>(wide.low), number, stream),
-                             "filling");
-      case 4:
-        return device_.check(driver->cuMemsetD32Async(target, half, number, stream), "filling");
-      default:
-        break;
-    }
-    if (repeats) {
-      const std::size_t words = number * static_cast<std::size_t>(itemsize / 4);
-      return device_.check(driver->cuMemsetD32Async(target, half, words, stream), "filling");
-    }
+    if (repeats) return sink.set(target, half, 4, number * static_cast<std::size_t>(itemsize / 4));
   }
   load();
   CUdeviceptr target = reinterpret_cast<CUdeviceptr>(dst.pointer);
   std::int64_t first = dst.offset;
   KernelLayout layout = kernel_layout(dst.layout);
   void* parameters[] = {&target, &wide, &count, &first, &layout};
-  launch(fill_[std::countr_zero(static_cast<std::uint64_t>(itemsize))], stream, count, parameters, "filling");
+  const CUfunction function = fill_[std::countr_zero(static_cast<std::uint64_t>(itemsize))];
+  sink.launch(elements_kernel(function, count, parameters), {});
+}
+
+void Transfer::copy(CUstream stream, const Elements& dst, const Elements& src, std::int64_t count) {
+  Now now{device_, stream, "copying"};
+  plan_copy(now, dst, src, count);
+}
+
+void Transfer::fill(CUstream stream, const Elements& dst, const void* value, std::int64_t count) {
+  Now now{device_, stream, "filling"};
+  plan_fill(now, dst, value, count);
+}
+
+void Transfer::copy(Primitives& nodes, const Elements& dst, const Elements& src, std::int64_t count) {
+  plan_copy(nodes, dst, src, count);
+}
+
+void Transfer::fill(Primitives& nodes, const Elements& dst, const void* value, std::int64_t count) {
+  plan_fill(nodes, dst, value, count);
 }
 
 }  // namespace anabranch::cuda

@@ -5,6 +5,7 @@
 
 #include "anabranch/layout.hpp"
 #include "driver.hpp"
+#include "primitive.hpp"
 
 namespace anabranch::cuda {
 
@@ -19,11 +20,17 @@ class Transfer {
   // The context is current. Throws DriverError.
   void copy(CUstream stream, const Elements& dst, const Elements& src, std::int64_t count);
   void fill(CUstream stream, const Elements& dst, const void* value, std::int64_t count);
+  // The same as nodes of a graph.
+  void copy(Primitives& nodes, const Elements& dst, const Elements& src, std::int64_t count);
+  void fill(Primitives& nodes, const Elements& dst, const void* value, std::int64_t count);
 
  private:
   static constexpr int sizes = 5;  // elements of 1, 2, 4, 8 and 16 bytes
   void load();
-  void launch(CUfunction function, CUstream stream, std::int64_t count, void** parameters, const char* what);
+  template <class Sink>
+  void plan_copy(Sink& sink, const Elements& dst, const Elements& src, std::int64_t count);
+  template <class Sink>
+  void plan_fill(Sink& sink, const Elements& dst, const void* value, std::int64_t count);
 
   CudaBackend& device_;
   std::once_flag loaded_;
