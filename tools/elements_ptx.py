@@ -1,4 +1,4 @@
-"""Make core/src/cuda/elements.ptx from elements.cu, which is needed only after that file was changed.
+"""Make the PTX in core/src/cuda from elements.cu and condition.cu, which is needed only after one was changed.
 
 Needs the wheel nvidia-cuda-nvrtc-cu12, and no GPU.
 """
@@ -10,7 +10,8 @@ from pathlib import Path
 import nvidia.cuda_nvrtc
 
 FOLDER = Path(__file__).parents[1] / "core" / "src" / "cuda"
-OPTIONS = (b"--gpu-architecture=compute_50", b"-std=c++17")
+# What condition.cu calls is linked by the driver.
+OPTIONS = (b"--gpu-architecture=compute_50", b"-std=c++17", b"--relocatable-device-code=true")
 
 
 def check(status: int, what: str) -> None:
@@ -26,11 +27,12 @@ def text(nvrtc: ctypes.CDLL, program: ctypes.c_void_p, kind: str) -> str:
     return buffer.value.decode()
 
 
-def compile_ptx(source: bytes) -> str:
+def compile_ptx(path: Path) -> str:
     folder = Path(next(iter(nvidia.cuda_nvrtc.__path__))) / "lib"
     nvrtc = ctypes.CDLL(str(next(folder.glob("libnvrtc.so.*"))))
     program = ctypes.c_void_p()
-    check(nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"elements.cu", 0, None, None), "creation")
+    source, name = path.read_bytes(), path.name.encode()
+    check(nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, name, 0, None, None), "creation")
     status = nvrtc.nvrtcCompileProgram(program, len(OPTIONS), (ctypes.c_char_p * len(OPTIONS))(*OPTIONS))
     print(text(nvrtc, program, "ProgramLog").strip())
     check(status, "compilation")
@@ -38,11 +40,12 @@ def compile_ptx(source: bytes) -> str:
 
 
 def main() -> None:
-    ptx = compile_ptx((FOLDER / "elements.cu").read_bytes())
-    # Nothing in it is newer than this version, and a driver refuses a version that is newer than itself.
-    ptx = re.sub(r"^\.version .*$", ".version 7.0", ptx, flags=re.MULTILINE)
-    ptx = re.sub(r"^//.*\n|^\t// .*\n|^\n", "", ptx, flags=re.MULTILINE)
-    (FOLDER / "elements.ptx").write_text(ptx)
+    for source in (FOLDER / "elements.cu", FOLDER / "condition.cu"):
+        ptx = compile_ptx(source)
+        # Nothing in it is newer than this version, and a driver refuses a version that is newer than itself.
+        ptx = re.sub(r"^\.version .*$", ".version 7.0", ptx, flags=re.MULTILINE)
+        ptx = re.sub(r"^//.*\n|^\t// .*\n|^\n", "", ptx, flags=re.MULTILINE)
+        source.with_suffix(".ptx").write_text(ptx)
 
 
 if __name__ == "__main__":

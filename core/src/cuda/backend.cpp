@@ -370,10 +370,8 @@ std::size_t CudaBackend::free_memory() {
 // -- work --
 
 Point CudaBackend::copy(Stream& stream, const Elements& dst, const Elements& src, std::int64_t count) {
-  for (const Elements* side : {&dst, &src}) {
-    if (side->home == this || !side->home || side->home->capabilities().host_memory) continue;
-    static_cast<CudaBackend*>(side->home)->memory_.share_with(*this);
-  }
+  reach(dst);
+  reach(src);
   return as_own(stream).enqueue(
       [&](CUstream native) { transfer_.copy(native, dst, src, count); },
       [&] { return [this, dst, src, count](CUstream native) { transfer_.copy(native, dst, src, count); }; });

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "anabranch/backend.hpp"
+#include "condition.hpp"
 #include "kernel.hpp"
 #include "memory.hpp"
 #include "service.hpp"
@@ -70,6 +71,7 @@ class CudaBackend final : public Backend {
     return static_cast<CudaStream&>(stream).known_over(point);
   }
   Ref<Library> load_library(std::span<const std::byte> image) override;
+  Ref<Executable> instantiate(const Ref<Graph>& graph, const Ref<Works>& works) override;
   std::unique_ptr<Activation> activate() override { return std::make_unique<ContextActivation>(open()); }
 
   void stop() noexcept override;
@@ -83,6 +85,13 @@ class CudaBackend final : public Backend {
   int attribute(CUdevice_attribute which) const;
   Service& service() noexcept { return service_; }
   EventPool& events() noexcept { return events_; }
+  Transfer& transfer() noexcept { return transfer_; }
+  Conditions& conditions() noexcept { return conditions_; }
+  // Lets what runs here touch the elements, if they are another GPU's.
+  void reach(const Elements& elements) {
+    if (elements.home == this || !elements.home || elements.home->capabilities().host_memory) return;
+    static_cast<CudaBackend&>(elements.home->device()).memory_.share_with(*this);
+  }
   // Throws DriverError for any status but success; AsyncError for one that fails the device, from then on for good.
   void check(CUresult status, const char* what) {
     if (status != CUDA_SUCCESS) [[unlikely]]
@@ -116,6 +125,7 @@ class CudaBackend final : public Backend {
   EventPool events_{*this};
   MemoryPool memory_{*this};
   Transfer transfer_{*this};
+  Conditions conditions_{*this};
   LegacyOrder order_;
 
   std::mutex mutex_;

@@ -62,10 +62,27 @@ namespace anabranch::cuda {
   F(cuFuncSetAttribute, 9000)                          \
   F(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050) \
   F(cuLaunchKernel, 4000)                              \
-  F(cuLaunchKernelEx, 11060)
+  F(cuLaunchKernelEx, 11060)                           \
+  F(cuGraphCreate, 10000)                              \
+  F(cuGraphDestroy, 10000)                             \
+  F(cuGraphAddKernelNode, 12000)                       \
+  F(cuGraphAddMemcpyNode, 10000)                       \
+  F(cuGraphAddMemsetNode, 10000)                       \
+  F(cuGraphAddEmptyNode, 10000)                        \
+  F(cuGraphKernelNodeSetAttribute, 11000)              \
+  F(cuGraphInstantiateWithFlags, 11040)                \
+  F(cuGraphUpload, 11010)                              \
+  F(cuGraphLaunch, 10000)                              \
+  F(cuGraphExecKernelNodeSetParams, 12000)             \
+  F(cuGraphExecMemcpyNodeSetParams, 10020)             \
+  F(cuGraphExecMemsetNodeSetParams, 10020)             \
+  F(cuGraphExecDestroy, 10000)
 
 // Newer ones, each with the version it came with; null where the driver lacks it.
-#define ANABRANCH_DRIVER_OPTIONS(F) F(cuFuncGetParamInfo, 12040)
+#define ANABRANCH_DRIVER_OPTIONS(F) \
+  F(cuFuncGetParamInfo, 12040)      \
+  F(cuGraphAddNode, 12030)          \
+  F(cuGraphConditionalHandleCreate, 12030)
 
 struct Driver {
 #define ANABRANCH_MEMBER(name, version) PFN_##name##_v##version name = nullptr;

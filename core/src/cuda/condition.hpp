@@ -1,0 +1,33 @@
+#pragma once
+
+#include <mutex>
+
+#include "driver.hpp"
+
+namespace anabranch::cuda {
+
+class CudaBackend;
+
+// The kernels of condition.cu, which set the conditions of a graph's branches and loops on a device. Loaded when first
+// needed, since a driver that has no conditional nodes cannot link them.
+class Conditions {
+ public:
+  explicit Conditions(CudaBackend& device) : device_(device) {}
+
+  // Whether the driver has conditional nodes.
+  static bool exist() noexcept;
+  // Sets one handle to whether a flag is set. Throws DriverError.
+  CUfunction one();
+  // Sets two, the second to whether it is not.
+  CUfunction both();
+
+ private:
+  void load();
+
+  CudaBackend& device_;
+  std::once_flag loaded_;
+  CUfunction one_ = nullptr;
+  CUfunction both_ = nullptr;
+};
+
+}  // namespace anabranch::cuda
