@@ -53,7 +53,19 @@ struct layout {
 };
 
 struct work {
-  enum { idle, copy_bytes, set_bytes, copy_elements, fill_elements, free_memory, record, wait } kind;
+  enum {
+    idle,
+    copy_bytes,
+    set_bytes,
+    copy_elements,
+    fill_elements,
+    add_numbers,
+    set_conditions,
+    run_graph,
+    free_memory,
+    record,
+    wait,
+  } kind;
   struct work* next;
   struct prerequisite* after;
   size_t after_count;
@@ -62,8 +74,13 @@ struct work {
   size_t itemsize;
   char item[16];
   struct layout to_layout, from_layout;
+  unsigned* conditions[2];
+  struct plan* plan;
   struct mark* mark;
 };
+
+static void run_plan(struct plan* plan);
+static void let_go_plan(struct plan* plan);
 
 struct stream {
   struct stream* next;
@@ -145,6 +162,17 @@ static void run(struct work* work) {
     case fill_elements:
       for (int64_t i = 0; i < work->count; ++i)
         memcpy(at(work->to, &work->to_layout, work->to_first + i), work->item, work->itemsize);
+      break;
+    case add_numbers:
+      for (int64_t i = 0; i < work->count; ++i) ((int32_t*)(void*)work->to)[i] += *(const int32_t*)(void*)work->item;
+      break;
+    case set_conditions:
+      *work->conditions[0] = *(const int32_t*)(void*)work->from != 0;
+      if (work->conditions[1]) *work->conditions[1] = !*work->conditions[0];
+      break;
+    case run_graph:
+      run_plan(work->plan);
+      let_go_plan(work->plan);
       break;
     case free_memory:
       give_back(work->to);
@@ -365,15 +393,8 @@ static struct device* device_of(uint64_t pointer) {
   return found;
 }
 
-/* Whether work in a stream may touch the memory. */
-static int reaches(void* stream, uint64_t pointer) {
+/* Whether work on a device may touch the memory. */
+static int reaches(const struct device* reader, uint64_t pointer) {
   const struct device* owner = device_of(pointer);
-  const struct device* reader = stream_of(stream)->device;
   return !owner || owner == reader || (owner->shared_with >> (reader - devices) & 1);
-}
-
-static void put_set(uint64_t to, uint64_t value, size_t itemsize, size_t count, void* stream) {
-  struct work work = {.kind = set_bytes, .to = (char*)(uintptr_t)to, .count = (int64_t)count, .itemsize = itemsize};
-  memcpy(work.item, &value, itemsize);
-  put(stream_of(stream), work);
 }

@@ -1,8 +1,8 @@
 /* A driver for a machine with no GPU. Its streams are real: they run what is put into them in their order, later, on a
  * thread of its own, and keep CUDA's order between the legacy stream and blocking ones. Its memory is the host's. It
- * copies and fills, by the kernels of core/src/cuda/elements.cu too; other kernels do nothing. So most of what holds on
- * a GPU can be tested, and in addition which functions are looked for, how often they are called, and what becomes of
- * an error.
+ * copies and fills, by the kernels of core/src/cuda/elements.cu too, and runs graphs; other kernels do nothing. So most
+ * of what holds on a GPU can be tested, and in addition which functions are looked for, how often they are called, and
+ * what becomes of an error.
  *
  * FAKE_DEVICES=2        how many GPUs there are, two at most; 1 otherwise
  * FAKE_VERSION=11080    the version of CUDA that it says it has; 13000 otherwise
@@ -10,7 +10,7 @@
  * FAKE_FAILS=name:700   a function that answers with an error
  *
  * `calls(name)` tells how often a function was called. */
-#include "simulated_kernels.h"
+#include "simulated_graph.h"
 
 enum { most_functions = 128 };
 
@@ -119,18 +119,16 @@ FUNCTION(cuMemHostAlloc, (void** memory, size_t bytes, unsigned flags), (void)fl
          *memory = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096))
 FUNCTION(cuMemFreeHost, (void* memory), free(memory))
 FUNCTION(cuMemcpyAsync, (uint64_t to, uint64_t from, size_t bytes, void* stream),
-         if (!reaches(stream, to) || !reaches(stream, from)) return invalid_value;
-         put(stream_of(stream), (struct work){.kind = copy_bytes,
-                                              .to = (char*)(uintptr_t)to,
-                                              .from = (char*)(uintptr_t)from,
-                                              .count = (int64_t)bytes}))
+         const struct device* device = stream_of(stream)->device;
+         if (!reaches(device, to) || !reaches(device, from)) return invalid_value;
+         put(stream_of(stream), copy_work(to, from, bytes)))
 FUNCTION(cuMemcpy2DAsync, (void), return invalid_value)
 FUNCTION(cuMemsetD8Async, (uint64_t to, unsigned char value, size_t count, void* stream),
-         put_set(to, value, 1, count, stream))
+         put(stream_of(stream), set_work(to, value, 1, count)))
 FUNCTION(cuMemsetD16Async, (uint64_t to, unsigned short value, size_t count, void* stream),
-         put_set(to, value, 2, count, stream))
+         put(stream_of(stream), set_work(to, value, 2, count)))
 FUNCTION(cuMemsetD32Async, (uint64_t to, unsigned value, size_t count, void* stream),
-         put_set(to, value, 4, count, stream))
+         put(stream_of(stream), set_work(to, value, 4, count)))
 /* PTX says its version first, but for comments. */
 FUNCTION(cuModuleLoadDataEx, (void** module, const void* image, unsigned count, void* options, void* values),
          (void)count;
@@ -154,6 +152,63 @@ FUNCTION(cuLaunchKernel,
          (void)y; (void)z; (void)a; (void)b; (void)c; (void)shared; (void)extra;
          return put_kernel(function, parameters, stream))
 FUNCTION(cuLaunchKernelEx, (void), return invalid_value)
+FUNCTION(cuGraphCreate, (struct graph * *graph, unsigned flags), (void)flags; *graph = new_graph())
+FUNCTION(cuGraphDestroy, (struct graph * graph), let_go_graph(graph))
+FUNCTION(cuGraphAddKernelNode,
+         (struct node * *made, struct graph* graph, struct node** after, size_t count,
+          const struct kernel_parameters* parameters),
+         struct node node;
+         const int wrong = read_kernel(&node, parameters);
+         return wrong ? wrong : add_node(made, graph, after, count, node))
+FUNCTION(cuGraphAddMemcpyNode,
+         (struct node * *made, struct graph* graph, struct node** after, size_t count,
+          const struct copy_parameters* parameters, struct device* context),
+         struct node node;
+         const int wrong = read_copy(&node, parameters, context);
+         return wrong ? wrong : add_node(made, graph, after, count, node))
+FUNCTION(cuGraphAddMemsetNode,
+         (struct node * *made, struct graph* graph, struct node** after, size_t count,
+          const struct set_parameters* parameters, struct device* context),
+         struct node node;
+         const int wrong = read_set(&node, parameters, context);
+         return wrong ? wrong : add_node(made, graph, after, count, node))
+FUNCTION(cuGraphAddEmptyNode, (struct node * *made, struct graph* graph, struct node** after, size_t count),
+         return add_node(made, graph, after, count, (struct node){.kind = empty_node}))
+FUNCTION(cuGraphAddNode,
+         (struct node * *made, struct graph* graph, struct node** after, const void* edges, size_t count,
+          struct node_parameters* parameters),
+         if (edges) return invalid_value;
+         return add_conditional(made, graph, after, count, parameters))
+FUNCTION(cuGraphConditionalHandleCreate,
+         (uint64_t* handle, struct graph* graph, struct device* context, unsigned value, unsigned flags), (void)graph;
+         if (!context || flags != 0) return invalid_value; *handle = new_condition(value))
+/* 4: the blocks per cluster; 2: cooperative. */
+FUNCTION(cuGraphKernelNodeSetAttribute, (struct node * node, int which, const void* value), (void)value;
+         if (node->kind != kernel_node || (which != 4 && which != 2)) return invalid_value)
+FUNCTION(cuGraphInstantiateWithFlags, (struct plan * *executable, const struct graph* graph, uint64_t flags),
+         if (flags != 0 || !is_valid(graph, NULL)) return invalid_value;
+         *executable = new_plan(graph))
+FUNCTION(cuGraphUpload, (struct plan * executable, void* stream), (void)executable; (void)stream_of(stream))
+FUNCTION(cuGraphLaunch, (const struct plan* executable, void* stream),
+         put(stream_of(stream), (struct work){.kind = run_graph, .plan = copy_plan(executable)}))
+FUNCTION(cuGraphExecKernelNodeSetParams,
+         (struct plan * executable, const struct node* node, const struct kernel_parameters* parameters),
+         struct node changed;
+         const int wrong = read_kernel(&changed, parameters);
+         return wrong ? wrong : change_node(executable, node, &changed))
+FUNCTION(cuGraphExecMemcpyNodeSetParams,
+         (struct plan * executable, const struct node* node, const struct copy_parameters* parameters,
+          struct device* context),
+         struct node changed;
+         const int wrong = read_copy(&changed, parameters, context);
+         return wrong ? wrong : change_node(executable, node, &changed))
+FUNCTION(cuGraphExecMemsetNodeSetParams,
+         (struct plan * executable, const struct node* node, const struct set_parameters* parameters,
+          struct device* context),
+         struct node changed;
+         const int wrong = read_set(&changed, parameters, context);
+         return wrong ? wrong : change_node(executable, node, &changed))
+FUNCTION(cuGraphExecDestroy, (struct plan * executable), let_go_plan(executable))
 
 #define ENTRY(name) {#name, (void*)name}
 static const struct {
@@ -213,6 +268,22 @@ static const struct {
     ENTRY(cuOccupancyMaxActiveBlocksPerMultiprocessor),
     ENTRY(cuLaunchKernel),
     ENTRY(cuLaunchKernelEx),
+    ENTRY(cuGraphCreate),
+    ENTRY(cuGraphDestroy),
+    ENTRY(cuGraphAddKernelNode),
+    ENTRY(cuGraphAddMemcpyNode),
+    ENTRY(cuGraphAddMemsetNode),
+    ENTRY(cuGraphAddEmptyNode),
+    ENTRY(cuGraphAddNode),
+    ENTRY(cuGraphConditionalHandleCreate),
+    ENTRY(cuGraphKernelNodeSetAttribute),
+    ENTRY(cuGraphInstantiateWithFlags),
+    ENTRY(cuGraphUpload),
+    ENTRY(cuGraphLaunch),
+    ENTRY(cuGraphExecKernelNodeSetParams),
+    ENTRY(cuGraphExecMemcpyNodeSetParams),
+    ENTRY(cuGraphExecMemsetNodeSetParams),
+    ENTRY(cuGraphExecDestroy),
 };
 
 /* What libcuda.so exports under this name. `found` may be null. */
