@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string>
 
 #include "backend.hpp"
@@ -22,7 +23,8 @@ void split(CudaBackend& device, const Work& work, Primitives& primitives) {
 }
 
 CUDA_MEMCPY3D copy_parameters(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) noexcept {
-  CUDA_MEMCPY3D copy{};
+  CUDA_MEMCPY3D copy;
+  std::memset(&copy, 0, sizeof copy);
   copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
   copy.srcDevice = from;
   copy.dstDevice = to;
