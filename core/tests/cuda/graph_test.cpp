@@ -275,6 +275,17 @@ TEST(a_branch_across_devices_is_somebody_elses) {
 
 // -- lives --
 
+TEST(the_stream_knows_the_last_kernel_for_a_fault_that_may_come) {
+  const auto a = stream(device());
+  Numbers n(device(), *a, 1);
+  Recording graph(device());
+  graph.add(NodeKind::kernel, add_work(add_kernel(device()), n.at(0), 1));
+  graph.add(NodeKind::kernel, add_all_work(add_kernel(device(), true), n.at(0), 1, 1));
+  graph.add(NodeKind::fill, fill_work(numbers(n.at(0), 1), 1, 1));
+  finish(*a, graph.make()->launch(*a, graph.works));
+  CHECK_EQUAL(static_cast<CudaStream&>(*a).take_kernel()->name, "add_all");
+}
+
 TEST(an_executable_that_is_dropped_with_a_replay_queued_still_runs) {
   const auto a = stream(device());
   Numbers n(device(), *a, 1);

@@ -81,6 +81,35 @@ TEST(a_change_that_an_instantiated_graph_cannot_take_up_builds_it_anew) {
   CHECK(n.read(*a) == (Ints{7, 7, 7, 7, 9, 4, 4, 4}));
 }
 
+int changes = 0;
+PFN_cuGraphExecKernelNodeSetParams_v12000 change_node = nullptr;
+
+TEST(only_what_changed_is_set_anew) {
+  const auto a = stream(device());
+  Numbers n(device(), *a, 1);
+  const Ref<Kernel> kernel = add_kernel(device());
+  Recording graph(device());
+  for (int i = 0; i < 10; ++i) graph.add(NodeKind::kernel, add_work(kernel, n.at(0), 1));
+  const auto executable = graph.make();
+  changes = 0;
+  change_node = driver->cuGraphExecKernelNodeSetParams;
+  const Instead counted(&Driver::cuGraphExecKernelNodeSetParams,
+                        PFN_cuGraphExecKernelNodeSetParams_v12000(
+                            [](CUgraphExec in, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* parameters) {
+                              ++changes;
+                              return change_node(in, node, parameters);
+                            }));
+  executable->launch(*a, graph.works);
+  CHECK_EQUAL(changes, 0);
+  const Ref<Works> other = graph.with({{3, add_work(kernel, n.at(0), 100)}});
+  executable->launch(*a, other);
+  CHECK_EQUAL(changes, 1);
+  executable->launch(*a, other);
+  executable->launch(*a, graph.with({{3, other->of[3]}}));
+  CHECK_EQUAL(changes, 1);
+  CHECK(n.read(*a) == (Ints{10 + 3 * 109}));
+}
+
 TEST(a_change_that_the_driver_refuses_builds_it_anew) {
   const auto a = stream(device());
   Numbers n(device(), *a, 1);
