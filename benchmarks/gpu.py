@@ -31,6 +31,10 @@ BLOCK = 256
 THREADS = 8
 THREAD_CALLS = 500
 
+# Graphs of 1000 kernels: a replay takes the GPU some 2 ms.
+GRAPH_CALLS = 10
+GRAPH_ROUNDS = 11
+
 # The pipeline: 64 MiB each, which take turns on the streams.
 LANES = 3
 CHUNKS = 16

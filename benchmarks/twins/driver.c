@@ -4,46 +4,26 @@
  * all that it needs made beforehand; the queue is drained after it, outside the time.
  */
 #define _GNU_SOURCE
-#include <cudaTypedefs.h>
+#include "driver.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-/* The functions used, each with the version of its signature. */
-/* clang-format off */
-#define FUNCTIONS(F)                                                                                                 \
-  F(cuInit, 2000) F(cuGetErrorName, 6000) F(cuDeviceGet, 2000) F(cuDevicePrimaryCtxRetain, 7000)                     \
-  F(cuCtxSetCurrent, 4000) F(cuCtxSynchronize, 2000) F(cuStreamCreate, 2000) F(cuStreamDestroy, 4000)                \
-  F(cuStreamSynchronize, 2000) F(cuStreamWaitEvent, 3020) F(cuEventCreate, 2000) F(cuEventDestroy, 4000)             \
-  F(cuEventRecord, 2000) F(cuEventQuery, 2000) F(cuMemAlloc, 3020) F(cuMemFree, 3020) F(cuMemHostAlloc, 2020)        \
-  F(cuMemFreeHost, 2000) F(cuMemPoolCreate, 11020) F(cuMemPoolSetAttribute, 11020) F(cuMemAllocFromPoolAsync, 11020) \
-  F(cuMemFreeAsync, 11020) F(cuMemsetD8Async, 3020) F(cuMemcpyHtoDAsync, 3020) F(cuMemcpyDtoHAsync, 3020)            \
-  F(cuMemcpyDtoDAsync, 3020) F(cuModuleLoadData, 2000) F(cuModuleGetFunction, 2000) F(cuLaunchKernel, 4000)
-/* clang-format on */
+struct driver cu;
 
-static struct {
-#define MEMBER(name, version) PFN_##name##_v##version name;
-  FUNCTIONS(MEMBER)
-#undef MEMBER
-} cu;
-
-#define TRY(call)                              \
-  do {                                         \
-    const CUresult result = (call);            \
-    if (result != CUDA_SUCCESS) return result; \
-  } while (0)
-
-enum { threads = 8, lanes = 3, block = 256 };
+enum { threads = 8, lanes = 3 };
 
 static const size_t page = 4096;
 static CUcontext context;
-static CUfunction scaled_sum;
+CUfunction scaled_sum;
 static CUmemoryPool pool;
-static CUstream first, second;
+CUstream first;
+static CUstream second;
 static CUevent event, other_event;
-static CUdeviceptr x, y, z;
+CUdeviceptr x, y, z;
 static void* pinned;
 /* What a batch took per call, where it is not the time from its begin to its end. */
 static double own_time;
@@ -56,8 +36,8 @@ static double now(void) {
 
 /* Launches */
 
-static CUresult launch(CUstream stream, unsigned grid, CUdeviceptr from, CUdeviceptr with, CUdeviceptr to, float alpha,
-                       long calls) {
+CUresult launch(CUstream stream, unsigned grid, CUdeviceptr from, CUdeviceptr with, CUdeviceptr to, float alpha,
+                long calls) {
   void* arguments[] = {&from, &with, &to, &alpha};
   for (long i = 0; i < calls; ++i)
     TRY(cu.cuLaunchKernel(scaled_sum, grid, 1, 1, block, 1, 1, 0, stream, arguments, NULL));
@@ -306,6 +286,11 @@ static const struct twin {
     {"cuda.memory.zeros_free_4k", memory_zeros_free, NULL, NULL},
     {"cuda.copy.pinned_4k", copy_pinned, NULL, NULL},
     {"cuda.copy.device_4k", copy_device, NULL, NULL},
+    {"cuda.graph.replay10", graph_replay, open_graph10, close_graph},
+    {"cuda.graph.replay1000", graph_replay, open_graph1000, close_graph},
+    {"cuda.graph.update10", graph_update10, open_graph10, close_graph},
+    {"cuda.graph.capture1000", graph_capture1000, NULL, NULL},
+    {"cuda.graph.record1000", graph_record1000, NULL, NULL},
     {"cuda.pipeline.overlap", pipeline, open_pipeline, close_pipeline},
 };
 

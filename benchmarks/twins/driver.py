@@ -1,4 +1,4 @@
-"""The C twins, in driver.c: what each operation costs a program in C on the driver API. Compiled when first needed."""
+"""The C twins: what each operation costs a program in C on the driver API. Compiled when first needed."""
 
 import ctypes
 import functools
@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gpu import CHUNKS, PIPELINE_ROUNDS, PREFIX, PTX, THREAD_CALLS, on_gpu
+from gpu import CHUNKS, GRAPH_CALLS, GRAPH_ROUNDS, PIPELINE_ROUNDS, PREFIX, PTX, THREAD_CALLS, on_gpu
 from harness import FOLDER, ROUNDS, AbsentError, Case, Counted
 
-SOURCE = Path(__file__).with_suffix(".c")
+SOURCES = [Path(__file__).with_name(name) for name in ("driver.c", "driver_graph.c")]
+HEADER = Path(__file__).with_suffix(".h")
 BUILD = FOLDER.parent / "build" / "benchmarks"
 OPTIONS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-pthread")
 
@@ -37,6 +38,11 @@ SAMPLES = {
     "memory.zeros_free_4k": (200, ROUNDS),
     "copy.pinned_4k": (200, ROUNDS),
     "copy.device_4k": (200, ROUNDS),
+    "graph.replay10": (200, ROUNDS),
+    "graph.replay1000": (GRAPH_CALLS, GRAPH_ROUNDS),
+    "graph.update10": (200, ROUNDS),
+    "graph.capture1000": (GRAPH_CALLS, GRAPH_ROUNDS),
+    "graph.record1000": (GRAPH_CALLS, GRAPH_ROUNDS),
     "pipeline.overlap": (CHUNKS, PIPELINE_ROUNDS),
 }
 
@@ -63,8 +69,9 @@ def build(folder: Path, *options: str) -> Path:
     compiler = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
     if compiler is None:
         raise AbsentError("there is no C compiler; on Debian: apt-get install gcc")
-    command = [compiler, *OPTIONS, *options, "-isystem", str(headers()), str(SOURCE), "-ldl"]
-    key = hashlib.sha256(repr(command).encode() + SOURCE.read_bytes()).hexdigest()[:16]
+    command = [compiler, *OPTIONS, *options, "-isystem", str(headers()), *map(str, SOURCES), "-ldl"]
+    texts = b"".join(path.read_bytes() for path in (HEADER, *SOURCES))
+    key = hashlib.sha256(repr(command).encode() + texts).hexdigest()[:16]
     library = folder / f"driver-{key}.so"
     if not library.is_file():
         folder.mkdir(parents=True, exist_ok=True)
