@@ -22,10 +22,13 @@ EXTRA_FILES: dict[str, set[str]] = {
     "cpu": {"pool.cpp", "pool.hpp", "task.cpp", "task.hpp"},
     "cuda": {
         f"{stem}.{suffix}"
-        for stem in ("driver", "event", "kernel", "operation", "service", "transfer")
+        for stem in (
+            *("built_graph", "condition", "driver", "event", "graph", "graph_builder"),
+            *("kernel", "operation", "service", "transfer"),
+        )
         for suffix in ("cpp", "hpp")
     }
-    | {"fault.cpp", "hold.cpp"},
+    | {"fault.cpp", "hold.cpp", "primitive.hpp"},
     "null": set(),
 }
 
