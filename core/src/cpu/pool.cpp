@@ -13,30 +13,45 @@ constexpr auto watch_time = std::chrono::microseconds(20);
 
 }  // namespace
 
-void Pool::Queue::push(Job& job) noexcept {
+void Jobs::push(Job& job) noexcept {
   job.next_ = nullptr;
-  (last ? last->next_ : first) = &job;
-  last = &job;
+  (last_ ? last_->next_ : first_) = &job;
+  last_ = &job;
+  ++count_;
 }
 
-Job* Pool::Queue::pop() noexcept {
-  Job* job = first;
+void Jobs::append(const Jobs& other) noexcept {
+  (last_ ? last_->next_ : first_) = other.first_;
+  last_ = other.last_;
+  count_ += other.count_;
+}
+
+Job* Jobs::pop() noexcept {
+  Job* job = first_;
   if (job) {
-    first = job->next_;
-    if (!first) last = nullptr;
+    first_ = job->next_;
+    if (!first_) last_ = nullptr;
+    --count_;
   }
   return job;
 }
 
 void Pool::ready(Job& job) noexcept {
+  Jobs one;
+  one.push(job);
+  ready(one);
+}
+
+void Pool::ready(const Jobs& jobs) noexcept {
   bool signal = false;
   {
     std::lock_guard lock(mutex_);
     if (!started_) start_threads();
-    (job.urgent_ ? urgent_ : normal_).push(job);
-    if (job.urgent_) urgent_waiting_.fetch_add(1, std::memory_order_relaxed);
-    queued_.fetch_add(1, std::memory_order_seq_cst);
-    // A watching worker will see it; every other idle one has to be woken.
+    const bool urgent = jobs.first()->urgent();
+    (urgent ? urgent_ : normal_).append(jobs);
+    if (urgent) urgent_waiting_.fetch_add(jobs.count(), std::memory_order_relaxed);
+    queued_.fetch_add(jobs.count(), std::memory_order_seq_cst);
+    // A watching worker will see it; every other idle one has to be woken, by the one before.
     signal = sleeping_ > 0 && !watched_.load(std::memory_order_seq_cst);
   }
   if (signal) wake_.notify_one();

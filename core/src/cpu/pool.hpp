@@ -17,6 +17,9 @@ inline void relax() noexcept {
 #endif
 }
 
+// How many operations a worker runs of one stream or graph before it looks whether others wait for a worker.
+inline constexpr int operations_per_turn = 64;
+
 // A stretch of work for a worker. Owned by whoever queues it; the pool does not touch it after `run` was called.
 class Job {
  public:
@@ -29,9 +32,25 @@ class Job {
   void set_urgent(bool urgent) noexcept { urgent_ = urgent; }
 
  private:
-  friend class Pool;
+  friend class Jobs;
   Job* next_ = nullptr;
   bool urgent_;
+};
+
+// Jobs in a row.
+class Jobs {
+ public:
+  void push(Job& job) noexcept;
+  // All of another's, which has at least one and is left as it is.
+  void append(const Jobs& other) noexcept;
+  Job* pop() noexcept;
+  Job* first() const noexcept { return first_; }
+  int count() const noexcept { return count_; }
+
+ private:
+  Job* first_ = nullptr;
+  Job* last_ = nullptr;
+  int count_ = 0;
 };
 
 // The worker threads of one device. Jobs are taken oldest first, urgent ones before all others. Threads start with the
@@ -45,6 +64,8 @@ class Pool {
 
   // Queues a job. Any thread; does not block.
   void ready(Job& job) noexcept;
+  // Queues several of the same urgency, at least one.
+  void ready(const Jobs& jobs) noexcept;
   int workers() const noexcept { return workers_; }
   // Whether a job waits that should go before one of that urgency. A hint.
   bool contended(bool urgent) const noexcept { return urgent_waiting_.load(std::memory_order_relaxed) > 0 && !urgent; }
@@ -56,13 +77,6 @@ class Pool {
   bool stopping() const noexcept { return stopping_.load(std::memory_order_relaxed); }
 
  private:
-  struct Queue {
-    Job* first = nullptr;
-    Job* last = nullptr;
-    void push(Job& job) noexcept;
-    Job* pop() noexcept;
-  };
-
   void start_threads() noexcept;
   void work() noexcept;
   Job* take(bool after_a_job) noexcept;
@@ -73,8 +87,8 @@ class Pool {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::condition_variable quiet_;
-  Queue urgent_;
-  Queue normal_;
+  Jobs urgent_;
+  Jobs normal_;
   bool started_ = false;
   int sleeping_ = 0;
   int running_ = 0;

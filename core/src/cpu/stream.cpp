@@ -8,8 +8,6 @@
 namespace anabranch::cpu {
 namespace {
 
-// How many operations a worker runs of one stream before it looks whether others wait for a worker.
-constexpr int turn = 64;
 // How many times a worker that ran dry looks for the stream's next operation.
 constexpr int linger = 32;
 
@@ -212,7 +210,7 @@ void CpuStream::complete(Ref<Failure> failure) noexcept {
 void CpuStream::run() noexcept {
   if (busy_since_.load(std::memory_order_relaxed) == 0) busy_since_.store(now_nanoseconds(), std::memory_order_relaxed);
   if (current_) finish(std::move(resumed_));
-  for (int left = turn;; left = std::max(left - 1, 0)) {
+  for (int left = operations_per_turn;; left = std::max(left - 1, 0)) {
     if (pool_.stopping()) return;
     if (pool_.contended(urgent()) || (left == 0 && pool_.waiting())) return pool_.ready(*this);
     Task* task = next();

@@ -79,30 +79,7 @@ class PendingTask final : public Task {
   CpuStream* stream_ = nullptr;
 };
 
-// What a range task runs: the indices [begin, end) of its space.
-using RangeFunction = void (*)(std::int64_t begin, std::int64_t end, const std::int64_t* dims, const void* arguments);
-
-// Runs a function over a range of indices, alone while that is quick, else in chunks that idle workers of the device
-// join.
-class RangeTask : public Task {
- public:
-  RangeTask(RangeFunction function, const LaunchShape& shape)
-      : function_(function), shape_(shape), size_(shape.size()) {}
-  Step start(CpuStream& stream, Ref<Failure>& failure) noexcept override;
-
- protected:
-  virtual const void* arguments() const noexcept = 0;
-
- private:
-  struct Shared;
-  class Helper;
-
-  RangeFunction function_;
-  LaunchShape shape_;
-  std::int64_t size_;
-};
-
-// A kernel, with its arguments behind it in the same block of memory.
+// Run over a range of indices, see `run_range`. A kernel has its arguments behind it in the same block of memory.
 std::unique_ptr<Task> make_kernel_task(Kernel& kernel, const LaunchShape& shape,
                                        std::span<const std::uint64_t> arguments);
 std::unique_ptr<Task> make_copy_task(const Elements& dst, const Elements& src, std::int64_t count);
