@@ -5,6 +5,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "graph.hpp"
 #include "task.hpp"
 
 namespace anabranch::cpu {
@@ -191,6 +192,10 @@ Point CpuBackend::launch(Stream& stream, Kernel& kernel, const LaunchShape& shap
 }
 
 Point CpuBackend::launch_grid(Stream&, Kernel& kernel, const LaunchGrid&, std::span<const std::uint64_t>) {
+  refuse_blocks(kernel);
+}
+
+void CpuBackend::refuse_blocks(const Kernel& kernel) const {
   throw Error(ErrorKind::device,
               "kernel '" + kernel.name + "' is launched with blocks, which " + capabilities_.name + " does not have");
 }
@@ -201,6 +206,10 @@ Point CpuBackend::suspend(Stream& stream, Ref<Pending> pending) {
 
 Ref<Library> CpuBackend::load_library(std::span<const std::byte>) {
   throw Error(ErrorKind::device, "cpu:" + std::to_string(capabilities_.index) + " runs no compiled GPU code");
+}
+
+Ref<Executable> CpuBackend::instantiate(const Ref<Graph>& graph, const Ref<Works>& works) {
+  return CpuExecutable::make(graph, works);
 }
 
 Ref<Span> CpuBackend::open_span(Stream& stream) {

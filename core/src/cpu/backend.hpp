@@ -44,10 +44,16 @@ class CpuBackend final : public Backend {
 
   Ref<Library> load_library(std::span<const std::byte> image) override;
 
+  Ref<Executable> instantiate(const Ref<Graph>& graph, const Ref<Works>& works) override;
+
   Ref<Span> open_span(Stream& stream) override;
   void close_span(Stream& stream, Span& span) override;
 
   void stop() noexcept override;
+
+  // For a kernel that was to be launched with blocks. Throws Error(device).
+  [[noreturn]] void refuse_blocks(const Kernel& kernel) const;
+  Pool& pool() noexcept { return pool_; }
 
  private:
   friend class CpuStream;

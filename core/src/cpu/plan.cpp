@@ -1,0 +1,230 @@
+#include "plan.hpp"
+
+#include <algorithm>
+
+#include "backend.hpp"
+
+namespace anabranch::cpu {
+
+void Replay::fail(const Ref<Failure>& failure) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (failed()) return;
+  failure_ = failure;
+  failed_.store(true, std::memory_order_release);
+}
+
+// -- nodes --
+
+PlanNode::PlanNode() : Job(false) {}
+PlanNode::~PlanNode() = default;
+
+template <class T>
+const T& PlanNode::what() const noexcept {
+  return std::get<T>(plan_->works_->of[number_]->what);
+}
+
+void PlanNode::work(PlanNode* node, Turn& turn) noexcept {
+  if (!node) return;
+  const bool urgent = node->plan_->replay_.urgent();
+  for (int left = operations_per_turn; node; left = std::max(left - 1, 0)) {
+    if (turn.pool.stopping()) return;
+    if (turn.pool.contended(urgent) || (left == 0 && turn.pool.waiting())) {
+      node->set_urgent(urgent);
+      return turn.pool.ready(*node);
+    }
+    node = node->step(turn);
+  }
+}
+
+void PlanNode::run() noexcept {
+  Replay& replay = plan_->replay_;
+  Turn turn{*pool_};
+  work(this, turn);
+  if (turn.over) replay.over();
+}
+
+void PlanNode::range_over() noexcept {
+  Replay& replay = plan_->replay_;
+  Turn turn{*pool_};
+  work(over(turn), turn);
+  if (turn.over) replay.over();
+}
+
+void PlanNode::resume(void* context) noexcept {
+  auto* node = static_cast<PlanNode*>(context);
+  node->set_urgent(node->plan_->replay_.urgent());
+  node->pool_->ready(*node);
+}
+
+bool PlanNode::reach() noexcept {
+  if (before_ <= 1) return true;
+  if (missing_.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
+  missing_.store(before_, std::memory_order_relaxed);
+  return true;
+}
+
+// Leaves the node to this worker, if that is one of its device.
+PlanNode* PlanNode::keep(Turn& turn) noexcept {
+  if (pool_ == &turn.pool) return this;
+  resume(this);
+  return nullptr;
+}
+
+PlanNode* PlanNode::step(Turn& turn) noexcept {
+  if (pending_) return host_over(turn);
+  const Replay& replay = plan_->replay_;
+  if (replay.failed()) [[unlikely]] {
+    skip(*plan_->works_->of[number_], replay.failure());
+    return over(turn);
+  }
+  switch (kind_) {
+    case NodeKind::kernel: {
+      const auto& kernel = what<KernelWork>();
+      return begin(kernel_range(*kernel.kernel, std::get<LaunchShape>(kernel.grid), kernel.arguments.data()), turn);
+    }
+    case NodeKind::copy:
+      return begin(copy_range(what<CopyWork>()), turn);
+    case NodeKind::fill:
+      return begin(fill_range(what<FillWork>()), turn);
+    case NodeKind::alloc:
+    case NodeKind::free:
+      return over(turn);
+    case NodeKind::host:
+      return begin(*what<Ref<HostWork>>(), turn);
+    case NodeKind::branch:
+    case NodeKind::loop:
+    case NodeKind::graph:
+      return begin(what<NestedWork>(), turn);
+  }
+  return nullptr;
+}
+
+PlanNode* PlanNode::begin(const Range& range, Turn& turn) noexcept {
+  return run_range(range, turn.pool, plan_->replay_.urgent(), *this) == Step::done ? over(turn) : nullptr;
+}
+
+PlanNode* PlanNode::begin(HostWork& host, Turn& turn) noexcept {
+  // Kept here: once entered, the operation may complete and the replay be over before `start` is called.
+  const Ref<Pending> pending = host.make();
+  pending_ = pending;
+  if (!pending->enter(&PlanNode::resume, this)) return host_over(turn);
+  pending->start();
+  return nullptr;
+}
+
+PlanNode* PlanNode::begin(const NestedWork& nested, Turn& turn) noexcept {
+  if (!nested.flag || *nested.flag != 0) return body_->begin(*nested.works, turn);
+  if (otherwise_) return otherwise_->begin(*nested.otherwise_works, turn);
+  return over(turn);
+}
+
+PlanNode* PlanNode::host_over(Turn& turn) noexcept {
+  const Ref<Pending> pending = std::move(pending_);
+  if (pending->failure()) plan_->replay_.fail(pending->failure());
+  return over(turn);
+}
+
+PlanNode* PlanNode::body_over(Turn& turn) noexcept { return kind_ == NodeKind::loop ? keep(turn) : over(turn); }
+
+PlanNode* PlanNode::over(Turn& turn) noexcept {
+  if (chain_) return chain_->keep(turn);
+  return after_.empty() ? plan_->leaf_over(turn) : plan_->release(after_, turn);
+}
+
+// Whether a branch or a loop would have called a function, nobody knows.
+void PlanNode::skip(const Work& work, const Ref<Failure>& failure) const noexcept {
+  if (kind_ == NodeKind::host) std::get<Ref<HostWork>>(work.what)->make()->skip(failure);
+  if (kind_ == NodeKind::graph) body_->skip(*std::get<NestedWork>(work.what).works, failure);
+}
+
+// -- graphs --
+
+Plan::Plan(Replay& replay, const Graph& graph, const Works& works, PlanNode* parent)
+    : replay_(replay), parent_(parent), nodes_(graph.nodes.size()) {
+  std::vector<std::vector<PlanNode*>> after(nodes_.size());
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const GraphNode& from = graph.nodes[i];
+    PlanNode& node = nodes_[i];
+    node.kind_ = from.kind;
+    node.plan_ = this;
+    node.pool_ = &static_cast<CpuBackend*>(from.device)->pool();
+    node.number_ = static_cast<std::uint32_t>(i);
+    node.before_ = static_cast<std::uint32_t>(from.after.size());
+    node.missing_ = node.before_;
+    for (const std::uint32_t before : from.after) after[before].push_back(&node);
+    if (const auto* nested = works.of[i] ? std::get_if<NestedWork>(&works.of[i]->what) : nullptr) {
+      node.body_ = std::make_unique<Plan>(replay, *nested->body, *nested->works, &node);
+      if (nested->otherwise)
+        node.otherwise_ = std::make_unique<Plan>(replay, *nested->otherwise, *nested->otherwise_works, &node);
+    }
+    if (node.before_ == 0) links_.push_back(&node);
+  }
+  const std::size_t roots = links_.size();
+  for (const auto& each : after) links_.insert(links_.end(), each.begin(), each.end());
+  roots_ = std::span(links_).first(roots);
+  std::size_t begin = roots;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    PlanNode& node = nodes_[i];
+    node.after_ = std::span(links_).subspan(begin, after[i].size());
+    begin += after[i].size();
+    if (after[i].empty()) ++leaves_;
+    if (after[i].size() == 1 && after[i][0]->before_ == 1) node.chain_ = after[i][0];
+  }
+  open_ = leaves_;
+}
+
+bool Plan::run(const Works& works, Pool& pool) noexcept {
+  Turn turn{pool};
+  PlanNode::work(begin(works, turn), turn);
+  return turn.over;
+}
+
+void Plan::skip(const Works& works, const Ref<Failure>& failure) const noexcept {
+  for (const PlanNode& node : nodes_) node.skip(*works.of[node.number_], failure);
+}
+
+PlanNode* Plan::begin(const Works& works, Turn& turn) noexcept {
+  works_ = &works;
+  return nodes_.empty() ? over(turn) : release(roots_, turn);
+}
+
+// One that this worker can go on with stays here, the others go to their pools. Until the last of them is gone, the
+// plan is there.
+PlanNode* Plan::release(std::span<PlanNode* const> nodes, Turn& turn) noexcept {
+  const bool urgent = replay_.urgent();
+  PlanNode* kept = nullptr;
+  Pool* pool = nullptr;
+  Jobs others;
+  for (PlanNode* node : nodes) {
+    if (!node->reach()) continue;
+    if (!kept && node->pool_ == &turn.pool) {
+      kept = node;
+      continue;
+    }
+    if (others.count() > 0 && node->pool_ != pool) {
+      pool->ready(others);
+      others = {};
+    }
+    pool = node->pool_;
+    node->set_urgent(urgent);
+    others.push(*node);
+  }
+  if (others.count() > 0) pool->ready(others);
+  return kept;
+}
+
+PlanNode* Plan::leaf_over(Turn& turn) noexcept {
+  if (leaves_ > 1) {
+    if (open_.fetch_sub(1, std::memory_order_acq_rel) != 1) return nullptr;
+    open_.store(leaves_, std::memory_order_relaxed);
+  }
+  return over(turn);
+}
+
+PlanNode* Plan::over(Turn& turn) noexcept {
+  if (parent_) return parent_->body_over(turn);
+  turn.over = true;
+  return nullptr;
+}
+
+}  // namespace anabranch::cpu
