@@ -16,10 +16,9 @@ inline CpuBackend& make_device(int workers, std::size_t memory = std::size_t{1} 
   return *all->back();
 }
 
-// Launches a function of the indices [begin, end) and of one argument, which it gets as a pointer.
+// A kernel that is a function of the indices [begin, end) and of one argument, which it gets as a pointer.
 template <class T>
-Point launch(Stream& stream, std::int64_t size, void (*function)(std::int64_t begin, std::int64_t end, T& argument),
-             T& argument) {
+KernelWork kernel(std::int64_t size, void (*function)(std::int64_t begin, std::int64_t end, T& argument), T& argument) {
   struct Arguments {
     void (*function)(std::int64_t, std::int64_t, T&);
     T* argument;
@@ -29,9 +28,17 @@ Point launch(Stream& stream, std::int64_t size, void (*function)(std::int64_t be
     both.function(begin, end, *both.argument);
   };
   void (*const code)(std::int64_t, std::int64_t, const std::int64_t*, const void*) = entry;
-  const auto kernel = make_ref<Kernel>(reinterpret_cast<void*>(code), "kernel");
-  const std::uint64_t slots[] = {reinterpret_cast<std::uint64_t>(function), reinterpret_cast<std::uint64_t>(&argument)};
-  return stream.backend().launch(stream, *kernel, {1, {size, 1, 1, 1}}, slots);
+  return {make_ref<Kernel>(reinterpret_cast<void*>(code), "kernel"),
+          LaunchShape{1, {size, 1, 1, 1}},
+          {reinterpret_cast<std::uint64_t>(function), reinterpret_cast<std::uint64_t>(&argument)}};
+}
+
+// Launches it.
+template <class T>
+Point launch(Stream& stream, std::int64_t size, void (*function)(std::int64_t begin, std::int64_t end, T& argument),
+             T& argument) {
+  const KernelWork work = kernel<T>(size, function, argument);
+  return stream.backend().launch(stream, *work.kernel, std::get<LaunchShape>(work.grid), work.arguments);
 }
 
 }  // namespace anabranch::cpu
