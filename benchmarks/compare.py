@@ -55,6 +55,10 @@ RATIOS: dict[str, dict[str, float]] = {
     "cuda.memory.zeros_free_4k": {FLOOR: 1.2},
     "cuda.copy.pinned_4k": {FLOOR: 1.15},
     "cuda.copy.device_4k": {FLOOR: 1.1},
+    "cuda.graph.replay10": {FLOOR: 1.15},
+    "cuda.graph.replay1000": {FLOOR: 1.05},
+    "cuda.graph.update10": {FLOOR: 1.5},
+    "cuda.graph.capture1000": {FLOOR: 1.3},
     "cuda.pipeline.overlap": {FLOOR: 1.03},
 }
 if FREE_THREADED:
@@ -70,6 +74,8 @@ LIMITS: dict[str, float] = {
     "hazard.auto_extra": 100,
     "hazard.check_extra": 1000,
     "hazard.needed_wait": 1.3,
+    "graph.node": 150,
+    "graph.node_enqueued": 1,
     "cuda.stream.with": 250,
     "cuda.stream.current": 40,
 }

@@ -21,6 +21,11 @@ NEEDS_NUMBA = DIFFERENCES | {
     "launch.4args_held",
     "launch.chain1000",
     "kernel.saxpy_memory_bound",
+    "graph.node",
+    "graph.node_enqueued",
+    "graph.launch10",
+    "graph.graphed10",
+    "graph.capture1000",
 }
 
 pytestmark = pytest.mark.timeout(120)  # Warp compiles the kernels of its twins
