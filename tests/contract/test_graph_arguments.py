@@ -16,7 +16,7 @@ def scale(i, factor, x: ab.In, y: ab.Out):
 
 
 @ab.kernel
-def typed(i, x: ab.In["float32", 1], y: ab.Out["float32", 1]):
+def typed(i, x: ab.In["float32", 1], y: ab.Out["float32", 1]):  # noqa: F821
     y[i] = x[i]
 
 

@@ -113,7 +113,7 @@ def assert_over(captured):
 
 
 def test_it_is_raised_at_its_line_and_ends_the_capture(captured, forbidden):
-    with pytest.raises(ab.CaptureError) as caught, ab.capture(captured.stream) as graph:
+    with pytest.raises(ab.CaptureError) as caught, ab.capture(captured.stream) as graph:  # noqa: PT012
         begin(captured)
         line = here() + 1
         forbidden(captured)
@@ -126,7 +126,7 @@ def test_it_is_raised_at_its_line_and_ends_the_capture(captured, forbidden):
 
 
 def test_the_error_that_is_swallowed_is_raised_at_the_end_of_the_block(captured, forbidden):
-    with pytest.raises(ab.CaptureError) as caught, ab.capture(captured.stream):
+    with pytest.raises(ab.CaptureError) as caught, ab.capture(captured.stream):  # noqa: PT012
         begin(captured)
         with pytest.raises(ab.CaptureError) as first:
             forbidden(captured)
@@ -137,7 +137,7 @@ def test_the_error_that_is_swallowed_is_raised_at_the_end_of_the_block(captured,
 
 
 def test_what_the_block_raises_wins(captured, forbidden):
-    with pytest.raises(ZeroDivisionError), ab.capture(captured.stream):
+    with pytest.raises(ZeroDivisionError), ab.capture(captured.stream):  # noqa: PT012
         begin(captured)
         with contextlib.suppress(ab.CaptureError):
             forbidden(captured)
@@ -165,7 +165,7 @@ def test_the_error_says_what_to_do_instead(captured):
         (lambda: captured.stream.wait_stream(captured.outside), "before the capture"),
         (lambda: ab.fill(captured.array, 1, stream=ab.legacy_stream(captured.device)), "legacy"),
     ):
-        with pytest.raises(ab.CaptureError, match=words), ab.capture(captured.stream):
+        with pytest.raises(ab.CaptureError, match=words), ab.capture(captured.stream):  # noqa: PT012
             begin(captured)
             use()
 
@@ -182,7 +182,7 @@ def test_a_copy_through_the_host_is_refused(captured):
 @pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt, ab.RaceError, ab.CaptureError])
 def test_an_exception_of_the_block_ends_the_capture(captured, error):
     raised = error("mine")
-    with pytest.raises(error) as caught, ab.capture(captured.stream) as graph:
+    with pytest.raises(error) as caught, ab.capture(captured.stream) as graph:  # noqa: PT012
         begin(captured)
         raise raised
     assert caught.value is raised
@@ -193,7 +193,7 @@ def test_an_exception_of_the_block_ends_the_capture(captured, error):
 
 def test_streams_that_had_joined_are_usable_after_an_error(captured):
     joined = [ab.Stream(captured.device) for _ in range(3)]
-    with pytest.raises(ab.CaptureError), ab.capture(captured.stream):
+    with pytest.raises(ab.CaptureError), ab.capture(captured.stream):  # noqa: PT012
         begin(captured)
         for stream in joined:
             stream.wait_event(captured.event)

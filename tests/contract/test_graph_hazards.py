@@ -139,7 +139,7 @@ def test_check_raises_at_the_second_access_and_ends_the_capture(device, kind, fi
         else:
             ab.fill(array, 1, stream=at)
 
-    with ab.hazards("check"), pytest.raises(ab.RaceError) as caught, ab.capture(stream) as graph:
+    with ab.hazards("check"), pytest.raises(ab.RaceError) as caught, ab.capture(stream) as graph:  # noqa: PT012
         a, b = branches(device, stream)
         access(first, a)
         access(second, b)
@@ -158,7 +158,7 @@ def test_check_raises_at_the_second_access_and_ends_the_capture(device, kind, fi
 
 def test_a_race_tells_both_lines_and_what_mends_it(device):
     stream, array = ab.Stream(device, name="main"), ready(device)
-    with ab.hazards("check"), pytest.raises(ab.RaceError) as caught, ab.capture(stream):
+    with ab.hazards("check"), pytest.raises(ab.RaceError) as caught, ab.capture(stream):  # noqa: PT012
         other = ab.Stream(device, name="other")
         other.wait_stream(stream)
         ab.fill(array, 1)
@@ -172,7 +172,7 @@ def test_a_race_tells_both_lines_and_what_mends_it(device):
 
 def test_a_race_that_is_swallowed_is_no_capture(device):
     stream, array = ab.Stream(device), ready(device)
-    with ab.hazards("check"), pytest.raises(ab.CaptureError, match="RaceError"), ab.capture(stream):
+    with ab.hazards("check"), pytest.raises(ab.CaptureError, match="RaceError"), ab.capture(stream):  # noqa: PT012
         a, b = branches(device, stream)
         ab.fill(array, 1, stream=a)
         with pytest.raises(ab.RaceError):

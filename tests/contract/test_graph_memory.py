@@ -144,8 +144,11 @@ def test_nodes_and_edges_of_memory(device, text, expected, again):
     graph = script.run(text)
     assert kinds(graph) == [KINDS[label.split()[0]] for label in script.labels]
     assert script.edges(graph) == set(expected.split(", "))
-    shared = {f"{later}={earlier}" for later, earlier in (("y", "x"), ("z", "x"), ("z", "y"))
-              if later in script.pointers and script.pointers[later] == script.pointers[earlier]}
+    shared = {
+        f"{later}={earlier}"
+        for later, earlier in (("y", "x"), ("z", "x"), ("z", "y"))
+        if later in script.pointers and script.pointers[later] == script.pointers[earlier]
+    }
     assert shared - {"z=y"} == set(again.split())
     for _ in range(3):
         graph.launch(script.streams["a"])

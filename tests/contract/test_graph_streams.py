@@ -173,7 +173,7 @@ def test_a_fork_whose_branches_do_nothing_adds_nothing(device):
 
 def test_an_error_in_a_fork_ends_the_capture(device):
     a, x = ab.Stream(device), ready(device)
-    with pytest.raises(ZeroDivisionError), ab.capture(a), ab.fork(2) as (b, _):
+    with pytest.raises(ZeroDivisionError), ab.capture(a), ab.fork(2) as (b, _):  # noqa: PT012
         ab.fill(x, 1, stream=b)
         raise ZeroDivisionError
     assert not a.is_capturing
