@@ -85,4 +85,7 @@ struct Draft {
   Ref<GraphInstance> instance() const { return make_ref<GraphInstance>(graph, works); }
 };
 
+// Enqueues a replay, after the one before.
+inline Point replay(GraphInstance& instance, Stream& stream) { return instance.launch(stream, instance.begin(stream)); }
+
 }  // namespace anabranch::cpu

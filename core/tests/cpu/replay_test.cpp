@@ -33,7 +33,7 @@ TEST(thousands_of_replays_may_be_queued) {
   const auto instance = draft.instance();
   {
     const Gate gate(*a);
-    for (int i = 0; i < 5'000; ++i) instance->launch(*a);
+    for (int i = 0; i < 5'000; ++i) replay(*instance, *a);
     CHECK_EQUAL(count, 0);
   }
   finish(*a);
@@ -51,7 +51,7 @@ TEST(replays_in_several_streams_come_one_after_the_other) {
   last = draft.add(NodeKind::kernel, {last}, kernel<std::int64_t>(1, &increment, count), &other);
   draft.add(NodeKind::kernel, {last}, kernel<std::int64_t>(1, &increment, count));
   const auto instance = draft.instance();
-  for (std::size_t i = 0; i < 1'000; ++i) instance->launch(*streams[i % streams.size()]);
+  for (std::size_t i = 0; i < 1'000; ++i) replay(*instance, *streams[i % streams.size()]);
   for (const auto& each : streams) finish(*each);
   CHECK_EQUAL(count, 3'000);
 }
@@ -67,12 +67,12 @@ TEST(a_replay_keeps_the_works_it_was_launched_with) {
   draft.works.reset();
   {
     const Gate gate(*a);
-    instance->launch(*a);
+    replay(*instance, *a);
     instance->set({{1, make_ref<Work>(kernel<std::string>(1, &write<'c'>, text))}});
-    instance->launch(*a);
-    instance->launch(*a);
+    replay(*instance, *a);
+    replay(*instance, *a);
     instance->set({{0, make_ref<Work>(kernel<std::string>(1, &write<'d'>, text))}});
-    instance->launch(*a);
+    replay(*instance, *a);
   }
   finish(*a);
   CHECK_EQUAL(text, "abacacdc");
