@@ -36,6 +36,7 @@ Ref<Capture> Capture::begin(Stream& first, Ref<Capture> outer) {
     const std::lock_guard lock(outer->mutex_);
     outer->check();
     outer->suspended_ = true;
+    if (outer->exclusive()) capture->make_exclusive();
   }
   try {
     capture->join(origin);

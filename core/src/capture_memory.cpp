@@ -71,7 +71,9 @@ Allocation Capture::allocate(CaptureStream& stream, std::size_t bytes, MemoryKin
     for (std::uint32_t i = 0; i < own_.size(); ++i) {
       Own& own = own_[i];
       if (own.used || own.device != &real || own.bytes != bytes || own.kind != kind) continue;
-      if (!stream.lane().follows(moments_[own.node])) continue;
+      const auto before = [&](std::uint32_t user) { return stream.lane().follows(moments_[user]); };
+      if (!std::all_of(own.users.begin(), own.users.end(), before)) continue;
+      stream.lane().follow(moments_[own.node]);
       std::vector<std::uint32_t> tips = stream.tips_.back();
       tips.push_back(own.node);
       stream.tips_.push_back(std::move(tips));
@@ -121,11 +123,22 @@ void Capture::free(std::byte* pointer) noexcept {
   own->node = add_node(NodeKind::free, {}, *own->device, own->bytes, own->users, lane.advance(), {});
 }
 
-void Capture::own(Storage& storage) {
+// Whoever uses it comes after the allocation, as outside, and so after all that used the memory before.
+void Capture::own(Storage& storage, Stream& stream) {
   const std::lock_guard lock(mutex_);
   for (Own& own : own_) {
-    if (own.used && own.pointer == storage.pointer()) own.storage = &storage;
+    if (!own.used || own.pointer != storage.pointer()) continue;
+    own.storage = &storage;
+    Storage& shadow = *operand(storage).shadow;
+    shadow.history_.uses().push_back({Ref<Stream>::share(&stream), stream.issued(), Access::write, true,
+                                      moments_[own.node], Footprint(0, own.bytes)});
+    shadow.note_sole();
   }
+}
+
+bool Capture::involves(const Backend& device) const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(backends_.begin(), backends_.end(), [&](const auto& one) { return &one->device() == &device; });
 }
 
 // With the lock. Memory that arrays still have is theirs from now on, as if they had got it outside.

@@ -51,28 +51,31 @@ Ref<Works> GraphInstance::works() const {
   return works_;
 }
 
-Point GraphInstance::begin(Stream& stream) {
+void GraphInstance::follow(Stream& stream) {
   const std::lock_guard lock(mutex_);
-  return wait_for_last(stream);
+  if (last_.stream && last_.stream.get() != &stream && last_.past.count != 0) Ordering::wait(stream, last_);
 }
 
-Point GraphInstance::wait_for_last(Stream& stream) {
-  if (!last_.stream || last_.stream.get() == &stream) return last_.point;
-  Ordering::wait(stream, last_);
-  return last_.point;
-}
-
-Point GraphInstance::enqueue(Stream& stream, Point begun) {
-  if (last_.point != begun) wait_for_last(stream);
-  const Point point = executable_->launch(stream, works_);
+Point GraphInstance::enqueue(Stream& stream, Ref<RefCounted> context) {
+  const bool elsewhere = last_.stream && last_.stream.get() != &stream;
+  if (elsewhere && !last_.stream->backend().known_over(*last_.stream, last_.point)) {
+    enqueue_wait(stream, *last_.stream, last_.point, nullptr, true);
+  }
+  Ref<Works> works = works_;
+  if (context) {
+    works = make_ref<Works>();
+    works->of = works_->of;
+    works->version = works_->version;
+    works->context = std::move(context);
+  }
+  const Point point = executable_->launch(stream, works);
   if (last_.stream.get() != &stream) last_.stream = Ref<Stream>::share(&stream);
   last_.point = point;
-  last_.version = 0;
+  last_.past.count = 0;
   replays_.fetch_add(1, std::memory_order_relaxed);
   return point;
 }
 
-// Asked for when another stream is next, which for most graphs is never.
 void GraphInstance::note(Stream& stream) {
   const std::lock_guard lock(mutex_);
   if (last_.stream.get() == &stream) last_.past = stream.lane().past();

@@ -115,7 +115,7 @@ Ref<Storage> Storage::allocate(Backend& backend, Stream* stream, std::size_t byt
   const Allocation allocation = bytes == 0 ? Allocation{} : backend.allocate(stream, bytes, kind);
   Ref<Storage> storage = make(backend, kind, allocation.pointer, bytes);
   if (backend.capture()) [[unlikely]]
-    backend.capture()->own(*storage);
+    backend.capture()->own(*storage, *stream);
   // What the stream did with the memory before comes before anything that others do with it now.
   if (allocation.ready != 0) {
     storage->history_.uses().push_back(
@@ -313,7 +313,7 @@ void Storage::dispose() noexcept {
   }
   std::erase_if(history_.uses(), [](const Use& use) { return !use.stream; });
   merge(false, false);
-  if (listed && tracing()) trace_end();
+  if (listed && tracing() && !backend_->capture()) trace_end();
   give_back();
   history_.uses().clear();
   sole_.store(nullptr, std::memory_order_relaxed);

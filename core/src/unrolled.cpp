@@ -25,7 +25,7 @@ class UnrolledExecutable final : public Executable {
       for (const std::uint32_t before : node.after) {
         if (where_[before] != where_[i]) own.backend().wait(own, *streams_[where_[before]], points_[before]);
       }
-      points_[i] = enqueue(own, *works->of[i]);
+      points_[i] = enqueue(own, *works->of[i], works->context);
     }
     for (const std::uint32_t leaf : leaves_) stream.backend().wait(stream, *streams_[where_[leaf]], points_[leaf]);
     return stream.backend().record(stream);
@@ -52,11 +52,12 @@ class UnrolledExecutable final : public Executable {
     where_.push_back(streams_.size() - 1);
   }
 
-  static Point enqueue(Stream& stream, const Work& work) {
+  static Point enqueue(Stream& stream, const Work& work, const Ref<RefCounted>& context) {
     Backend& device = stream.backend();
     struct Enqueue {
       Backend& device;
       Stream& stream;
+      const Ref<RefCounted>& context;
       Point operator()(std::monostate) const { return device.record(stream); }
       Point operator()(const KernelWork& kernel) const {
         if (const auto* shape = std::get_if<LaunchShape>(&kernel.grid))
@@ -65,13 +66,16 @@ class UnrolledExecutable final : public Executable {
       }
       Point operator()(const CopyWork& copy) const { return device.copy(stream, copy.dst, copy.src, copy.count); }
       Point operator()(const FillWork& fill) const { return device.fill(stream, fill.dst, fill.value, fill.count); }
-      Point operator()(const Ref<HostWork>& host) const { return device.suspend(stream, host->make()); }
+      Point operator()(const Ref<HostWork>& host) const { return device.suspend(stream, host->make(context)); }
       Point operator()(const NestedWork& nested) const {
         if (nested.flag) throw Error(ErrorKind::capture, "a graph that no device runs as a whole has no conditions");
-        return UnrolledExecutable(nested.body).launch(stream, nested.works);
+        auto works = make_ref<Works>();
+        works->of = nested.works->of;
+        works->context = context;
+        return UnrolledExecutable(nested.body).launch(stream, works);
       }
     };
-    return std::visit(Enqueue{device, stream}, work.what);
+    return std::visit(Enqueue{device, stream, context}, work.what);
   }
 
   const Ref<Graph> graph_;

@@ -11,8 +11,6 @@ from anabranch._device cimport as_device
 from anabranch._graph cimport Graph
 from anabranch._stream cimport Stream
 
-from anabranch._errors import CaptureError
-
 
 class capture:  # noqa: N801
     """Record what is put into a stream as a graph, for the length of a ``with`` block. Nothing of it runs.
@@ -68,8 +66,9 @@ class capture:  # noqa: N801
         self._open = []
 
     def __enter__(self):
-        if current_capture() != NULL:
-            raise CaptureError("a capture in a capture: a graph that is launched in one becomes a part of it")
+        cdef CCapture* outer = current_capture()
+        if outer != NULL:
+            outer.refuse(b"a capture in a capture: a graph that is launched in one becomes a part of it")
         cdef Stream stream = self._stream
         if stream is None:
             if self._device is None:

@@ -26,6 +26,7 @@ cdef class CapturedCall:
     cdef vector[Ref[Storage]] kept
     cdef list numbers                   # for each number that a node is given: scalar, kernel, parameter, what it was
     cdef size_t words
+    cdef dict packed                    # the place and size of each of those
     cdef list functions
     cdef object result                  # a function of the arguments, or None
     cdef set looked

@@ -10,7 +10,8 @@ from libcpp.vector cimport vector
 from anabranch._array cimport Array
 from anabranch._condition cimport Bodies
 from anabranch._context cimport TaskState, enter_stream, leave_scope, use_capture
-from anabranch._core cimport CCapture, CStream, OperationKind, Point, Ref, Storage, Touch, byte_t, tracing
+from anabranch._core cimport (
+    CCapture, CStream, HazardMode, OperationKind, Point, Ref, RefCounted, Storage, Touch, byte_t, tracing)
 from anabranch._core_graph cimport (
     CGraph, GraphInstance, NodeTouch, Works, begin_capture, end_capture, instantiate, merged, origin_of, take_touches)
 from anabranch._current cimport current_stream_of
@@ -21,7 +22,7 @@ from anabranch._hazard cimport note, order
 from anabranch._launch cimport pack_number
 from anabranch._patches cimport (
     NodePatch, Number, Patches, Slot, destination, is_write, launch_call, make_patches, node_of, source, storage_of)
-from anabranch._replayed cimport ReplayedFunction, expect_call, forget_call
+from anabranch._replayed cimport ReplayedFunction, context_of_replay
 from anabranch._scalar cimport Scalar, scalar_argument
 from anabranch._stream cimport Stream
 from anabranch._traced cimport show
@@ -96,6 +97,7 @@ cdef CapturedCall capture_call(object fn, tuple args, tuple names, tuple numbers
         leave_scope(owner)
     accesses = take_touches(deref(graph.get()))
     call.numbers = []
+    call.packed = {}
     call.functions = []
     call.patches = _patches(call, graph, works, accesses, aliases, firsts)
     _list_accesses(call, accesses, aliases, firsts)
@@ -188,12 +190,18 @@ cdef int _patch_launch(
         scalar = mark
         number.slot = at
         number.first = call.words
+        known = call.packed.get((id(scalar), id(kernel), position))
+        if known is not None:
+            number.first, number.words = known
+            patch.numbers.push_back(number)
+            continue
         if grid:
             number.words = ((<GridKernel>kernel).rules[<size_t>position].size + 7) // 8
             what = None
         else:
             what = pack_number(kernel, position, scalar.value, packed)
             number.words = 2 if isinstance(scalar.value, complex) else 1
+        call.packed[id(scalar), id(kernel), position] = number.first, number.words
         call.words += number.words
         call.numbers.append((scalar, kernel, position, what))
         patch.numbers.push_back(number)
@@ -297,7 +305,7 @@ cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
     cdef vector[Touch] touches
     cdef Touch touch
     cdef Array array
-    cdef Point begun
+    cdef Ref[RefCounted] context
     cdef Point point
     cdef int64_t start
     cdef size_t i
@@ -320,18 +328,15 @@ cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
         touch.high = start + call.accesses[i].high
         touch.access = call.accesses[i].access
         touches.push_back(touch)
-    begun = core.begin(deref(queue))
+    if state.mode == <int>HazardMode.check:
+        core.follow(deref(queue))
     order(state, queue, touches.data(), touches.size())
-    expected = [expect_call(function, queue, state.mode) for function in call.functions] if call.functions else None
-    try:
-        point = launch_call(deref(core), deref(queue), begun, deref(call.patches.get()), arguments, numbers)
-    except BaseException:
-        if expected is not None:
-            for each in expected:
-                forget_call(each)
-        raise
+    if call.functions:
+        context = context_of_replay(queue, state.mode)
+    point = launch_call(deref(core), deref(queue), context, deref(call.patches.get()), arguments, numbers)
     if tracing():
         show(queue, point, OperationKind.graph, None, 0)
     note(state, queue, point, touches.data(), touches.size())
-    core.note(deref(queue))
+    if state.mode == <int>HazardMode.check:
+        core.note(deref(queue))
     return _nothing if call.result is None else (True, call.result(args))

@@ -21,6 +21,8 @@ cdef extern from "anabranch/ref.hpp" namespace "anabranch" nogil:
         Ref[T] share(T*)
         @staticmethod
         Ref[T] take(T*)
+    cdef cppclass RefCounted:
+        pass
 
 cdef extern from "anabranch/error.hpp" namespace "anabranch" nogil:
     cdef cppclass Failure:
@@ -327,6 +329,7 @@ cdef extern from "anabranch/capture.hpp" namespace "anabranch" nogil:
         void abandon(const string&)
         void make_exclusive()
         cbool exclusive() const
+        cbool involves(const CBackend&) const
         cbool active() const
         string reason() const
         void refuse(const string&) except +translate
@@ -367,6 +370,8 @@ cdef extern from "errand.hpp" namespace "anabranch::python" nogil:
     cdef cppclass ReplayedCall(Pending, PythonErrand):
         void release()
     Ref[HostWork] make_graph_call(object)
+    Ref[RefCounted] as_context(object)
+    object context_of(const ReplayedCall&)
     void discard_reference "anabranch::python::discard"(void*) noexcept
     Ref[CKernel] make_kernel(void* code, const string& name, object keep) except +translate
     Ref[Pending] make_gate() except +translate

@@ -5,7 +5,7 @@ from libcpp cimport bool as cbool
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from anabranch._core cimport CBackend, CCapture, CStream, HostWork, Point, Ref, Touch, translate
+from anabranch._core cimport CBackend, CCapture, CStream, HostWork, Point, Ref, RefCounted, Touch, translate
 
 cdef extern from "anabranch/graph.hpp" namespace "anabranch" nogil:
     cpdef enum class NodeKind "anabranch::NodeKind":
@@ -32,8 +32,8 @@ cdef extern from "anabranch/graph.hpp" namespace "anabranch" nogil:
     cdef cppclass GraphInstance:
         Ref[CGraph] graph() const
         Ref[Works] works() const
-        Point begin(CStream&) except +translate
-        Point launch(CStream&, Point) except +translate
+        void follow(CStream&) except +translate
+        Point launch(CStream&, Ref[RefCounted]) except +translate
         void note(CStream&) except +translate
         cbool update(const Ref[CGraph]&, const Ref[Works]&) except +translate
         uint64_t replays() const

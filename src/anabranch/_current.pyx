@@ -146,7 +146,7 @@ cdef Stream stream_of_record(const Ref[CStream]& record):
         return None
     stream = Stream.__new__(Stream)
     stream.record = record
-    stream.device = device_of(&record.get().backend())
+    stream.device = device_of(&record.get().backend().device())
     stream.key = record.get().handle()
     stream._name = record.get().name().decode() or None
     return stream

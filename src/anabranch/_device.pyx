@@ -72,7 +72,7 @@ cdef class DeviceBase:
         """
         _core.check_fork()
         cdef CCapture* capture = current_capture() if capturing() else NULL
-        if capture != NULL:
+        if capture != NULL and (capture.exclusive() or capture.involves(deref(self.backend))):
             capture.refuse(b"the host cannot wait for a device in a capture")
         cdef vector[Ref[CStream]] streams = self.backend.streams()
         cdef vector[Point] points

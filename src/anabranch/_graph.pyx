@@ -7,14 +7,14 @@ from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from anabranch._context cimport TaskState, current_state
-from anabranch._core cimport CCapture, CStream, HazardMode, OperationKind, Point, Ref, check_fork, tracing
+from anabranch._core cimport CCapture, CStream, HazardMode, OperationKind, Point, Ref, RefCounted, check_fork, tracing
 from anabranch._core_graph cimport (
     CGraph, GraphInstance, NodeKind, NodeTouch, Works, add_nested, begin_capture, end_capture, instantiate, merged,
     origin_of, set_work, take_touches, tell_origin, unordered, with_touches)
 from anabranch._current cimport as_stream
 from anabranch._device cimport device_of
 from anabranch._hazard cimport note, order
-from anabranch._replayed cimport ReplayedFunction, expect_call, forget_call
+from anabranch._replayed cimport ReplayedFunction, context_of_replay
 from anabranch._stream cimport Stream
 from anabranch._traced cimport show
 
@@ -126,23 +126,20 @@ cdef class Graph:
     cdef int enqueue(self, CStream* queue) except -1:
         cdef TaskState state = current_state()
         cdef GraphInstance* core = self.core.get()
-        cdef Point begun = core.begin(deref(queue))
+        cdef Ref[RefCounted] context
         cdef Point point
+        # Its replays are in order whatever they access, of which "check" has to know.
+        if state.mode == <int>HazardMode.check:
+            core.follow(deref(queue))
         order(state, queue, self.touches.data(), self.touches.size())
         if self.functions:
-            expected = [expect_call(function, queue, state.mode) for function in self.functions]
-            try:
-                point = core.launch(deref(queue), begun)
-            except BaseException:
-                for call in expected:
-                    forget_call(call)
-                raise
-        else:
-            point = core.launch(deref(queue), begun)
+            context = context_of_replay(queue, state.mode)
+        point = core.launch(deref(queue), context)
         if tracing():
             show(queue, point, OperationKind.graph, None, 0)
         note(state, queue, point, self.touches.data(), self.touches.size())
-        core.note(deref(queue))
+        if state.mode == <int>HazardMode.check:
+            core.note(deref(queue))
         return 0
 
     def launch(self, stream=None):
@@ -300,6 +297,7 @@ cdef class Graph:
         """Let go of the graph: replays that were launched complete. Closing again does nothing."""
         if self.state is None:
             self.state = "closed"
+            self.core.reset()
             self.accesses.clear()
             self.touches.clear()
             self._nodes = self._edges = self.functions = None

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
-from anabranch._core cimport CStream, Point, Ref, Storage, byte_t, translate
+from anabranch._core cimport CStream, Point, Ref, RefCounted, Storage, byte_t, translate
 from anabranch._core_graph cimport GraphInstance, NodeTouch, Works
 
 cdef extern from "patches.hpp" namespace "anabranch::python" nogil:
@@ -35,7 +35,7 @@ cdef extern from "patches.hpp" namespace "anabranch::python" nogil:
         vector[NodePatch] nodes
     Ref[Patches] make_patches() except +
     Point launch_call(
-        GraphInstance&, CStream&, Point, const Patches&, const vector[byte_t*]&, const vector[uint64_t]&
+        GraphInstance&, CStream&, Ref[RefCounted], const Patches&, const vector[byte_t*]&, const vector[uint64_t]&
     ) except +translate
     byte_t* destination(const Works&, uint32_t)
     byte_t* source(const Works&, uint32_t)

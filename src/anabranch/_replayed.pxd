@@ -1,7 +1,7 @@
 from anabranch._context cimport TaskState
 from libcpp.string cimport string
 
-from anabranch._core cimport CStream, Pending, ReplayedCall
+from anabranch._core cimport CStream, Pending, Ref, RefCounted, ReplayedCall
 from anabranch._hazard cimport Touches
 
 
@@ -10,8 +10,7 @@ cdef class ReplayedFunction:
     cdef object fn
     cdef tuple args
     cdef dict kwargs
-    cdef object future      # of the first replay, until then
-    cdef object expected    # the replays that are to call it
+    cdef list futures       # of the first replay, until then
 
     cdef int run(self, ReplayedCall* call, object error) except -1
     cdef int complete(self, Pending* pending, const string& message, object error) except -1
@@ -20,6 +19,5 @@ cdef class ReplayedFunction:
 # A host function becomes a node of the graph that the stream takes part in. The future of its first call.
 cdef object submit_captured(
     TaskState state, CStream* stream, object fn, tuple args, dict kwargs, Touches touches)
-# A replay that is about to be put into the stream calls the function. What `forget_call` takes, if it is not after all.
-cdef object expect_call(ReplayedFunction function, CStream* stream, int mode)
-cdef int forget_call(object call) except -1
+# What the host functions of a replay have to know that is about to be put into the stream.
+cdef Ref[RefCounted] context_of_replay(CStream* stream, int mode) except *

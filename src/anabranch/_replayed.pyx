@@ -1,6 +1,5 @@
 """Host functions of graphs, which every replay calls."""
 
-from collections import deque
 from contextvars import Context
 
 cimport cython
@@ -10,7 +9,8 @@ from libcpp.string cimport string
 from anabranch import _future
 from anabranch._context cimport Task, TaskState, begin_call
 from anabranch._core cimport (
-    CStream, HazardMode, Moment, Past, Pending, Point, Ref, make_failure, make_graph_call)
+    CStream, HazardMode, Moment, Past, Pending, Point, Ref, RefCounted, as_context, context_of, make_failure,
+    make_graph_call)
 from anabranch._core_graph cimport add_host, tell_origin
 from anabranch._hazard cimport PastOf, follow_moment, note, order, past_of
 
@@ -24,15 +24,14 @@ cdef extern from *:
 
 
 @cython.final
-cdef class ExpectedCall:
-    cdef ReplayedFunction function
+cdef class ReplayContext:
+    """What the host functions of a replay come after."""
     cdef Ref[CStream] stream
-    cdef Past before        # what the replay comes after
+    cdef Past before
     cdef Moment moment      # the replay; none where order is not kept track of
 
-    def call(self):
-        """Call the function as a task that knows what comes before the replay."""
-        cdef ReplayedFunction function = self.function
+    def call(self, ReplayedFunction function, future):
+        """Call a function as a task that knows what comes before the replay."""
         cdef Task task
         cdef PastOf past
         if self.moment.lane.get() == NULL:
@@ -44,8 +43,8 @@ cdef class ExpectedCall:
             follow_moment(deref(task.core.get()), self.moment)
             past = PastOf.__new__(PastOf)
             past.past = task.core.get().lane.past()
-            if function.future is not None:
-                function.future._past = past
+            if future is not None:
+                future._past = past
             self.stream.get().lane().follow(past.past)
 
 
@@ -54,24 +53,24 @@ cdef class ReplayedFunction:
     cdef int run(self, ReplayedCall* call, object error) except -1:
         # `call` is this method's until it is released.
         cdef Pending* pending = call
-        cdef ExpectedCall expected = self.expected.popleft()
+        cdef ReplayContext context = context_of(deref(call))
         cdef string message
-        future = self.future
+        # Replays of several instances may be here at the same time; the first has the future.
+        future = self.futures.pop() if self.futures else None
         if future is not None and not future.set_running_or_notify_cancel():
             future = None
         if error is not None:
             outcome = _future.failed(error)
         else:
-            set_function_stream(expected.stream.get())
+            set_function_stream(context.stream.get())
             try:
-                outcome = True, Context().run(expected.call)
+                outcome = True, Context().run(context.call, self, future)
             except BaseException as raised:
                 outcome = _future.failed(raised)
                 error = KernelError(
                     f"the host function {self.name()!r} of a graph raised {type(raised).__name__}: {raised}")
                 message = str(error).encode()
             set_function_stream(NULL)
-        self.future = None
         if future is None:
             self.complete(pending, message, error)
         else:
@@ -104,8 +103,8 @@ cdef object submit_captured(
     function.fn = fn
     function.args = args
     function.kwargs = kwargs
-    function.future = _future.StreamFuture()
-    function.expected = deque()
+    future = _future.StreamFuture()
+    function.futures = [future]
     name = function.name().encode()
     if touches is not None:
         order(state, stream, touches.all.data(), touches.all.size())
@@ -113,20 +112,13 @@ cdef object submit_captured(
     tell_origin(deref(stream), function, name)
     if touches is not None:
         note(state, stream, point, touches.all.data(), touches.all.size())
-    return function.future
+    return future
 
 
-cdef object expect_call(ReplayedFunction function, CStream* stream, int mode):
-    cdef ExpectedCall call = ExpectedCall.__new__(ExpectedCall)
-    call.function = function
-    call.stream = Ref[CStream].share(stream)
+cdef Ref[RefCounted] context_of_replay(CStream* stream, int mode) except *:
+    cdef ReplayContext context = ReplayContext.__new__(ReplayContext)
+    context.stream = Ref[CStream].share(stream)
     if mode != <int>HazardMode.off:
-        call.before = past_of(deref(stream))
-        call.moment = stream.lane().advance()
-    function.expected.append(call)
-    return call
-
-
-cdef int forget_call(object call) except -1:
-    (<ExpectedCall>call).function.expected.remove(call)
-    return 0
+        context.before = past_of(deref(stream))
+        context.moment = stream.lane().advance()
+    return as_context(context)

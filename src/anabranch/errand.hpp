@@ -56,15 +56,17 @@ class GraphCall final : public HostWork {
   explicit GraphCall(PyObject* object) : object_(object) { Py_INCREF(object); }
   ~GraphCall() override { discard(object_); }
   PyObject* object() const noexcept { return object_; }
-  Ref<Pending> make() override;
+  Ref<Pending> make(const Ref<RefCounted>& context) noexcept override;
 
  private:
   PyObject* object_;
 };
 
 struct ReplayedCall final : Pending, PythonErrand {
-  explicit ReplayedCall(GraphCall& call)
-      : PythonErrand(ErrandKind::replay, call.object()), call(Ref<GraphCall>::share(&call)) {}
+  ReplayedCall(GraphCall& call, Ref<RefCounted> context)
+      : PythonErrand(ErrandKind::replay, call.object()),
+        call(Ref<GraphCall>::share(&call)),
+        context(std::move(context)) {}
   void start() noexcept override {
     retain();
     host_inbox().post(this);
@@ -74,9 +76,28 @@ struct ReplayedCall final : Pending, PythonErrand {
     start();
   }
   const Ref<GraphCall> call;
+  const Ref<RefCounted> context;
 };
 
-inline Ref<Pending> GraphCall::make() { return make_ref<ReplayedCall>(*this); }
+inline Ref<Pending> GraphCall::make(const Ref<RefCounted>& context) noexcept {
+  return make_ref<ReplayedCall>(*this, context);
+}
+// What a Python object is to the core: the origin of a node, the context of a replay.
+class PythonObject final : public RefCounted {
+ public:
+  explicit PythonObject(PyObject* object) : object_(object) { Py_INCREF(object); }
+  ~PythonObject() override { discard(object_); }
+  PyObject* object() const noexcept { return object_; }
+
+ private:
+  PyObject* object_;
+};
+inline Ref<RefCounted> as_context(PyObject* object) { return make_ref<PythonObject>(object); }
+inline PyObject* context_of(const ReplayedCall& call) {
+  PyObject* object = call.context ? static_cast<PythonObject&>(*call.context).object() : Py_None;
+  Py_INCREF(object);
+  return object;
+}
 inline Ref<HostWork> make_graph_call(PyObject* object) { return make_ref<GraphCall>(object); }
 
 inline Ref<Failure> make_failure(const std::string& message, PyObject* payload) {

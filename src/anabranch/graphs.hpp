@@ -16,22 +16,11 @@
 // Graphs as the Cython modules use them.
 namespace anabranch::python {
 
-// What a node was made from.
-class Origin final : public RefCounted {
- public:
-  explicit Origin(PyObject* object) : object_(object) { Py_INCREF(object); }
-  ~Origin() override { discard(object_); }
-  PyObject* object() const noexcept { return object_; }
-
- private:
-  PyObject* object_;
-};
-
 inline void tell_origin(Stream& stream, PyObject* object, const std::string& name) {
-  stream.capture()->tell(stream, make_ref<Origin>(object), name);
+  stream.capture()->tell(stream, make_ref<PythonObject>(object), name);
 }
 inline PyObject* origin_of(const GraphNode& node) {
-  PyObject* object = node.origin ? static_cast<Origin&>(*node.origin).object() : Py_None;
+  PyObject* object = node.origin ? static_cast<PythonObject&>(*node.origin).object() : Py_None;
   Py_INCREF(object);
   return object;
 }

@@ -120,9 +120,9 @@ class Patches final : public RefCounted {
 };
 
 inline Ref<Patches> make_patches() { return make_ref<Patches>(); }
-inline Point launch_call(GraphInstance& instance, Stream& stream, Point begun, const Patches& patches,
+inline Point launch_call(GraphInstance& instance, Stream& stream, Ref<RefCounted> context, const Patches& patches,
                          const std::vector<std::byte*>& arguments, const std::vector<std::uint64_t>& numbers) {
-  return instance.launch(stream, begun,
+  return instance.launch(stream, std::move(context),
                          [&](const Works& works) { return patches.changes(works, arguments, numbers); });
 }
 

@@ -58,8 +58,10 @@ class Capture final : public RefCounted {
   bool writes(Storage& storage) const;
   // The operation that the stream got last makes that access, of the memory itself.
   void note(const Stream& stream, const Touch& touch);
-  // The storage has memory that was allocated here.
-  void own(Storage& storage);
+  // The storage has memory that was allocated here, by the newest operation of the stream.
+  void own(Storage& storage, Stream& stream);
+  // Whether a stream of the device takes part.
+  bool involves(const Backend& device) const;
   // A node of a kind that backends have no verb for.
   Point add(Stream& stream, NodeKind kind, std::string name, Work::What what);
   // What the node that the stream got last was made from, and is called if that is not empty.

@@ -54,8 +54,9 @@ struct FillWork {
 // A host function, which is called once in each replay.
 class HostWork : public RefCounted {
  public:
-  // The operation of one replay. On any thread, a worker's too: runs no Python.
-  virtual Ref<Pending> make() = 0;
+  // The operation of one replay, whose context its works have. On any thread, a worker's too: runs no Python, and does
+  // not throw.
+  virtual Ref<Pending> make(const Ref<RefCounted>& context) noexcept = 0;
 };
 // Graphs within this one, with their works. Of a branch the second may be null, which does nothing.
 struct NestedWork {
@@ -78,6 +79,7 @@ struct Works final : RefCounted {
   static std::uint64_t next_version() noexcept;
   std::vector<Ref<Work>> of;
   std::uint64_t version = next_version();  // of no others
+  Ref<RefCounted> context;                 // what the host functions of a replay are told
 };
 
 struct GraphNode {
@@ -125,19 +127,21 @@ class GraphInstance final : public RefCounted {
 
   Ref<Graph> graph() const;
   Ref<Works> works() const;
-  // Lets the stream wait for the last replay, which its lane then knows of; its point, or 0.
-  Point begin(Stream& stream);
+  // Lets the stream wait for the last replay that was noted, and its lane know of that.
+  void follow(Stream& stream);
   // What a replay is given that is about to be enqueued: new works for some nodes, by what those run now.
   using Changes = std::vector<std::pair<std::uint32_t, Ref<Work>>>;
-  // Enqueues a replay, on a stream of a device that the graph uses. `begun`: what `begin` returned.
-  Point launch(Stream& stream, Point begun) { return launch(stream, begun, [](const Works&) { return Changes(); }); }
+  // Enqueues a replay, on a stream of a device that the graph uses, after the one before. `context`: as of works.
+  Point launch(Stream& stream, Ref<RefCounted> context = nullptr) {
+    return launch(stream, std::move(context), [](const Works&) { return Changes(); });
+  }
   template <class Change>
-  Point launch(Stream& stream, Point begun, Change&& change) {
+  Point launch(Stream& stream, Ref<RefCounted> context, Change&& change) {
     const std::lock_guard lock(mutex_);
     if (Changes changes = change(*works_); !changes.empty()) apply(changes);
-    return enqueue(stream, begun);
+    return enqueue(stream, std::move(context));
   }
-  // The replay has been noted in the stream's lane.
+  // The last replay has been noted in the stream's lane.
   void note(Stream& stream);
   // From the next replay on these nodes run this.
   void set(const Changes& changes);
@@ -150,16 +154,15 @@ class GraphInstance final : public RefCounted {
  private:
   Ref<Executable> instantiate(const Ref<Graph>& graph, const Ref<Works>& works);
   // With the lock.
-  Point wait_for_last(Stream& stream);
-  Point enqueue(Stream& stream, Point begun);
+  Point enqueue(Stream& stream, Ref<RefCounted> context);
   void apply(const Changes& changes);
   mutable std::mutex mutex_;
   Ref<Graph> graph_;
   Ref<Works> works_;
-  Ref<Executable> executable_;
-  Record last_;
   std::atomic<std::uint64_t> replays_{0};
   std::atomic<std::uint64_t> instantiations_{0};
+  Ref<Executable> executable_;
+  Record last_;
 };
 
 }  // namespace anabranch

@@ -17,12 +17,15 @@ class GraphTask final : public Task {
     CpuExecutable& executable = *executable_;
     stream_ = &stream;
     executable.task_ = this;
-    executable.open(stream.priority() < 0);
+    executable.open(stream.priority() < 0, works_->context);
     if (!executable.plan_.run(*works_, stream.pool())) return Step::parked;
     failure = executable.close();
     return Step::done;
   }
-  void skip(const Ref<Failure>& failure) noexcept override { executable_->plan_.skip(*works_, failure); }
+  void skip(const Ref<Failure>& failure) noexcept override {
+    executable_->open(false, works_->context);
+    executable_->plan_.skip(*works_, failure);
+  }
   void over(Ref<Failure> failure) noexcept {
     note_end();
     stream_->resume(std::move(failure));

@@ -105,7 +105,7 @@ PlanNode* PlanNode::begin(const Range& range, Turn& turn) noexcept {
 
 PlanNode* PlanNode::begin(HostWork& host, Turn& turn) noexcept {
   // Kept here: once entered, the operation may complete and the replay be over before `start` is called.
-  const Ref<Pending> pending = host.make();
+  const Ref<Pending> pending = host.make(plan_->replay_.context());
   pending_ = pending;
   if (!pending->enter(&PlanNode::resume, this)) return host_over(turn);
   pending->start();
@@ -133,7 +133,7 @@ PlanNode* PlanNode::over(Turn& turn) noexcept {
 
 // Whether a branch or a loop would have called a function, nobody knows.
 void PlanNode::skip(const Work& work, const Ref<Failure>& failure) const noexcept {
-  if (kind_ == NodeKind::host) std::get<Ref<HostWork>>(work.what)->make()->skip(failure);
+  if (kind_ == NodeKind::host) std::get<Ref<HostWork>>(work.what)->make(plan_->replay_.context())->skip(failure);
   if (kind_ == NodeKind::graph) body_->skip(*std::get<NestedWork>(work.what).works, failure);
 }
 

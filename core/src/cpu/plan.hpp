@@ -20,14 +20,16 @@ class Plan;
 class Replay {
  public:
   // Before anything else. No other replay of the same plan is under way.
-  void open(bool urgent) noexcept {
+  void open(bool urgent, const Ref<RefCounted>& context) noexcept {
     urgent_ = urgent;
+    context_ = &context;
     failed_.store(false, std::memory_order_relaxed);
   }
   // When it is over: the failure or null.
   Ref<Failure> close() noexcept { return std::move(failure_); }
 
   bool urgent() const noexcept { return urgent_; }
+  const Ref<RefCounted>& context() const noexcept { return *context_; }
   // Nodes that are reached later do not run. The first failure counts.
   void fail(const Ref<Failure>& failure) noexcept;
   bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
@@ -42,6 +44,7 @@ class Replay {
 
  private:
   bool urgent_ = false;
+  const Ref<RefCounted>* context_ = nullptr;  // of the works
   std::mutex mutex_;
   Ref<Failure> failure_;  // set before `failed_`
   std::atomic<bool> failed_{false};

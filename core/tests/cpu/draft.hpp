@@ -13,7 +13,7 @@ namespace anabranch::cpu {
 class HostFunction final : public HostWork {
  public:
   explicit HostFunction(std::function<Ref<Pending>()> make) : make_(std::move(make)) {}
-  Ref<Pending> make() override { return make_(); }
+  Ref<Pending> make(const Ref<RefCounted>&) noexcept override { return make_(); }
 
  private:
   std::function<Ref<Pending>()> make_;

@@ -198,7 +198,7 @@ TEST(copies_to_and_from_pinned_memory) {
 
 class Nothing final : public HostWork {
  public:
-  Ref<Pending> make() override { return make_ref<Pending>(); }
+  Ref<Pending> make(const Ref<RefCounted>&) noexcept override { return make_ref<Pending>(); }
 };
 
 TEST(host_functions_and_conditions_that_the_driver_lacks_are_somebody_elses) {
