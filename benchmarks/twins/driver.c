@@ -287,7 +287,7 @@ static const struct twin {
     {"cuda.copy.pinned_4k", copy_pinned, NULL, NULL},
     {"cuda.copy.device_4k", copy_device, NULL, NULL},
     {"cuda.graph.replay10", graph_replay, open_graph10, close_graph},
-    {"cuda.graph.replay1000", graph_replay, open_graph1000, close_graph},
+    {"cuda.graph.replay1000", graph_run, open_graph1000, close_graph},
     {"cuda.graph.update10", graph_update10, open_graph10, close_graph},
     {"cuda.graph.capture1000", graph_capture1000, NULL, NULL},
     {"cuda.graph.record1000", graph_record1000, NULL, NULL},

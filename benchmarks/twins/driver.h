@@ -49,6 +49,7 @@ CUresult open_graph10(void);
 CUresult open_graph1000(void);
 CUresult close_graph(void);
 CUresult graph_replay(long calls);
+CUresult graph_run(long calls);
 CUresult graph_update10(long calls);
 CUresult graph_capture1000(long calls);
 CUresult graph_record1000(long calls);

@@ -45,6 +45,12 @@ CUresult graph_replay(long calls) {
   return CUDA_SUCCESS;
 }
 
+/* Until the last kernel has run. */
+CUresult graph_run(long calls) {
+  TRY(graph_replay(calls));
+  return cu.cuStreamSynchronize(first);
+}
+
 /* Each replay with new arguments for all of its kernels. */
 CUresult graph_update10(long calls) {
   for (long i = 0; i < calls; ++i) {

@@ -95,6 +95,7 @@ void Capture::detach() noexcept {
     if (!active_.exchange(false)) return;
     streams.swap(streams_);
     operands.swap(operands_);
+    recent_ = {};
     accesses.swap(accesses_);
     for (const Ref<CaptureStream>& stream : streams) {
       stream->real_->recording_.store(stream->before_ && outer_->active() ? stream->before_ : nullptr);
@@ -158,15 +159,16 @@ Ref<Graph> Capture::end(Ref<Works>& works) {
     graph->memory = settle();
     graph->nodes = std::move(nodes_);
     works->of = std::move(works_);
-    // What no array has any more is used by replays alone, of whatever graphs this one becomes a part of.
     for (Own& own : own_) {
       if (own.used) continue;
+      // What no array has any more is used by replays alone, of whatever graphs this one becomes a part of.
       graph->memory.push_back(Storage::make(*own.device, own.kind, own.pointer, own.bytes));
       graph->touches.push_back({own.node, graph->memory.back(), {0, own.bytes}, Access::write});
     }
     for (const Access_& access : accesses_) {
-      if (access.own == none || own_[access.own].used)
-        graph->touches.push_back({access.node, Ref<Storage>::share(access.storage), access.bytes, access.access});
+      // Memory that was freed and allocated again is what has it now.
+      Storage* const storage = access.own == none ? access.storage : own_[access.own].used ? own_[access.own].storage : nullptr;
+      if (storage) graph->touches.push_back({access.node, Ref<Storage>::share(storage), access.bytes, access.access});
     }
     own_.clear();
   }
@@ -197,9 +199,9 @@ std::uint32_t Capture::add_node(NodeKind kind, std::string name, Backend& device
 
 Point Capture::push(CaptureStream& stream, NodeKind kind, std::string name, std::size_t bytes, Work::What what) {
   check();
-  const std::uint32_t node = add_node(kind, std::move(name), stream.backend().device(), bytes, stream.tips_.back(),
+  const std::uint32_t node = add_node(kind, std::move(name), stream.backend().device(), bytes, stream.tips(),
                                       stream.lane().advance(), std::move(what));
-  stream.tips_.push_back({node});
+  stream.stop_at(node);
   return stream.issued_.fetch_add(1) + 1;
 }
 
@@ -208,22 +210,10 @@ Point Capture::add(Stream& stream, NodeKind kind, std::string name, Work::What w
   return push(static_cast<CaptureStream&>(stream), kind, std::move(name), 0, std::move(what));
 }
 
-void Capture::tell(const Stream& stream, Ref<RefCounted> origin, std::string name) {
+void Capture::tell(const Stream& stream, Ref<RefCounted> origin) {
   const std::lock_guard lock(mutex_);
   if (!active()) return;
-  GraphNode& node = nodes_[static_cast<const CaptureStream&>(stream).tips_.back().front()];
-  node.origin = std::move(origin);
-  if (!name.empty()) node.name = std::move(name);
-}
-
-std::uint32_t Capture::newest(const Stream& stream) const {
-  const std::lock_guard lock(mutex_);
-  return static_cast<const CaptureStream&>(stream).tips_.back().front();
-}
-
-std::size_t Capture::size() const {
-  const std::lock_guard lock(mutex_);
-  return nodes_.size();
+  nodes_[static_cast<const CaptureStream&>(stream).newest()].origin = std::move(origin);
 }
 
 }  // namespace anabranch

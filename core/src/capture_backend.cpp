@@ -54,12 +54,11 @@ Point CaptureBackend::wait(Stream& stream, Stream& target, Point point, Marker*)
   const std::lock_guard lock(capture_.mutex_);
   capture_.check();
   CaptureStream& follower = as_recorder(stream);
-  std::vector<std::uint32_t> tips = follower.tips_.back();
-  const std::vector<std::uint32_t>& others = as_recorder(target).tips_[point];
-  tips.insert(tips.end(), others.begin(), others.end());
+  std::vector<std::uint32_t> tips = follower.tips();
+  as_recorder(target).add_tips(point, tips);
   std::sort(tips.begin(), tips.end());
   tips.erase(std::unique(tips.begin(), tips.end()), tips.end());
-  follower.tips_.push_back(std::move(tips));
+  follower.stop_at(std::move(tips));
   return follower.issued_.fetch_add(1) + 1;
 }
 
@@ -85,13 +84,13 @@ Point CaptureBackend::fill(Stream& stream, const Elements& dst, const void* valu
 Point CaptureBackend::launch(Stream& stream, Kernel& kernel, const LaunchShape& shape,
                              std::span<const std::uint64_t> arguments) {
   return capture_.add(stream, NodeKind::kernel, kernel.name,
-                      KernelWork{Ref<Kernel>::share(&kernel), shape, {arguments.begin(), arguments.end()}});
+                      KernelWork{Ref<Kernel>::share(&kernel), shape, arguments});
 }
 
 Point CaptureBackend::launch_grid(Stream& stream, Kernel& kernel, const LaunchGrid& grid,
                                   std::span<const std::uint64_t> arguments) {
   return capture_.add(stream, NodeKind::kernel, kernel.name,
-                      KernelWork{Ref<Kernel>::share(&kernel), grid, {arguments.begin(), arguments.end()}});
+                      KernelWork{Ref<Kernel>::share(&kernel), grid, arguments});
 }
 
 Point CaptureBackend::suspend(Stream&, Ref<Pending>) {

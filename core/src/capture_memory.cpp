@@ -9,6 +9,12 @@ namespace anabranch {
 
 // With the lock.
 Capture::Operand& Capture::operand(Storage& storage) {
+  Recent& recent = recent_[reinterpret_cast<std::uintptr_t>(&storage) / sizeof(Storage) % recent_.size()];
+  if (recent.storage != &storage) recent = {&storage, &find_operand(storage)};
+  return *recent.operand;
+}
+
+Capture::Operand& Capture::find_operand(Storage& storage) {
   Operand& operand = operands_[{&storage.backend().device(), storage.pointer()}];
   if (!operand.shadow) {
     operand.shadow =
@@ -28,10 +34,11 @@ Capture::Operand& Capture::operand(Storage& storage) {
   return operand;
 }
 
-Storage& Capture::shadow(Storage& storage) {
+void Capture::shadow(std::span<const Touch> touches, std::vector<Touch>& shadows) {
+  shadows.assign(touches.begin(), touches.end());
   const std::lock_guard lock(mutex_);
   check();
-  return *operand(storage).shadow;
+  for (Touch& touch : shadows) touch.storage = operand(*touch.storage).shadow.get();
 }
 
 bool Capture::writes(Storage& storage) const {
@@ -43,17 +50,19 @@ bool Capture::writes(Storage& storage) const {
   return known != operands_.end() && known->second.written;
 }
 
-void Capture::note(const Stream& stream, const Touch& touch) {
+void Capture::note(const Stream& stream, std::span<const Touch> touches) {
   const std::lock_guard lock(mutex_);
   if (!active()) return;
-  Operand& used = operand(*touch.storage);
-  const std::uint32_t node = static_cast<const CaptureStream&>(stream).tips_.back().front();
-  if (anabranch::writes(touch.access)) used.written = true;
-  accesses_.push_back({node, used.own, touch.storage, {touch.low, touch.high}, touch.access});
-  if (used.own == none) return;
-  std::vector<std::uint32_t>& users = own_[used.own].users;
-  std::erase_if(users, [&](std::uint32_t user) { return user == node || moments_[node].follows(moments_[user]); });
-  users.push_back(node);
+  const std::uint32_t node = static_cast<const CaptureStream&>(stream).newest();
+  for (const Touch& touch : touches) {
+    Operand& used = operand(*touch.storage);
+    if (anabranch::writes(touch.access)) used.written = true;
+    accesses_.push_back({node, used.own, touch.storage, {touch.low, touch.high}, touch.access});
+    if (used.own == none) continue;
+    std::vector<std::uint32_t>& users = own_[used.own].users;
+    std::erase_if(users, [&](std::uint32_t user) { return user == node || moments_[node].follows(moments_[user]); });
+    users.push_back(node);
+  }
 }
 
 // Memory that was freed here is used again where all that used it comes before; of the same size, so that whoever has
@@ -74,13 +83,13 @@ Allocation Capture::allocate(CaptureStream& stream, std::size_t bytes, MemoryKin
       const auto before = [&](std::uint32_t user) { return stream.lane().follows(moments_[user]); };
       if (!std::all_of(own.users.begin(), own.users.end(), before)) continue;
       stream.lane().follow(moments_[own.node]);
-      std::vector<std::uint32_t> tips = stream.tips_.back();
+      std::vector<std::uint32_t> tips = stream.tips();
       tips.push_back(own.node);
-      stream.tips_.push_back(std::move(tips));
+      stream.stop_at(std::move(tips));
       stream.issued_.fetch_add(1);
       push(stream, NodeKind::alloc, {}, bytes, std::monostate{});
       own.used = true;
-      own.node = stream.tips_.back().front();
+      own.node = stream.newest();
       own.users = {own.node};
       retain();
       return {own.pointer, 0};
@@ -95,7 +104,7 @@ Allocation Capture::allocate(CaptureStream& stream, std::size_t bytes, MemoryKin
     real.free(made.pointer, bytes, kind, none_yet);
     throw;
   }
-  const std::uint32_t node = stream.tips_.back().front();
+  const std::uint32_t node = stream.newest();
   own_.push_back({&real, made.pointer, bytes, kind, true, node, {node}, nullptr});
   retain();  // the allocation's, which ends with `free`
   return {made.pointer, 0};
@@ -116,6 +125,7 @@ void Capture::free(std::byte* pointer) noexcept {
   if (known != operands_.end()) {
     over = std::move(known->second);
     operands_.erase(known);
+    recent_ = {};
   }
   if (!active()) return;
   Lane lane;

@@ -131,7 +131,7 @@ cdef Ref[Patches] _patches(
         patch.node = i
         origin = origin_of(graph.get().nodes[i])
         if isinstance(origin, tuple):
-            _patch_launch(call, &patch, origin[0], origin[3], aliases, firsts)
+            _patch_launch(call, &patch, origin[0], origin[1], aliases, firsts)
         elif isinstance(origin, ReplayedFunction):
             call.functions.append(origin)
         elif isinstance(origin, Bodies):

@@ -10,10 +10,10 @@ from anabranch._context cimport TaskState, current_state, use_capture
 from anabranch._core cimport Access as MemoryAccess
 from anabranch._core cimport CCapture, CStream, Point, Ref, Touch
 from anabranch._core_graph cimport (
-    NodeKind, NodeTouch, add_nested, begin_body, end_capture, merged, origin_of, take_touches, tell_origin)
+    NodeKind, NodeTouch, add_nested, begin_body, end_capture, merged, take_touches, tell_origin)
 from anabranch._current cimport current_stream_of
+from anabranch._graph cimport functions_of
 from anabranch._hazard cimport note, order
-from anabranch._replayed cimport ReplayedFunction
 from anabranch._stream cimport Stream
 
 
@@ -25,7 +25,6 @@ cdef class Body:
         cdef Ref[CCapture] outer = Ref[CCapture].share(queue.capture())
         cdef Ref[CCapture] before = state.capture
         cdef Ref[CCapture] inner = begin_body(deref(queue))
-        cdef size_t i
         use_capture(inner)
         try:
             fn()
@@ -35,14 +34,8 @@ cdef class Body:
             raise
         finally:
             use_capture(before)
-        self.functions = []
+        self.functions = functions_of(deref(self.graph.get()))
         self.accesses = take_touches(deref(self.graph.get()))
-        for i in range(self.graph.get().nodes.size()):
-            origin = origin_of(self.graph.get().nodes[i])
-            if isinstance(origin, ReplayedFunction):
-                self.functions.append(origin)
-            elif isinstance(origin, Bodies):
-                self.functions += (<Bodies>origin).functions()
         # The outer capture keeps what is used, so that it learns when memory of its own is freed.
         touches.insert(touches.end(), self.accesses.begin(), self.accesses.end())
         if not queue.capture().exclusive():
@@ -100,7 +93,7 @@ cdef int _add(CStream* queue, NodeKind kind, Array flag, object then, object oth
     bodies.then = body
     bodies.otherwise = other if otherwise is not None else None
     bodies.flag = flag if queue.capture().exclusive() else None
-    tell_origin(deref(queue), bodies, empty)
+    tell_origin(deref(queue), bodies)
     return note(state, queue, point, touches.data(), touches.size())
 
 

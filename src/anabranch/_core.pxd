@@ -292,6 +292,7 @@ cdef extern from "anabranch/backend.hpp" namespace "anabranch" nogil:
         LaunchShape()
         int ndim
         int64_t* dims
+        int block
         int64_t size() const
     cdef cppclass CBackend "anabranch::Backend":
         const Capabilities& capabilities() const

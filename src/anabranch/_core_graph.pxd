@@ -5,7 +5,9 @@ from libcpp cimport bool as cbool
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from anabranch._core cimport CBackend, CCapture, CStream, HostWork, Point, Ref, RefCounted, Touch, translate
+from anabranch._core cimport (
+    CBackend, CCapture, CStream, HostWork, LaunchShape, Point, Ref, RefCounted, Touch, translate)
+from anabranch._launch_config cimport LaunchGrid
 
 cdef extern from "anabranch/graph.hpp" namespace "anabranch" nogil:
     cpdef enum class NodeKind "anabranch::NodeKind":
@@ -42,7 +44,7 @@ cdef extern from "anabranch/graph.hpp" namespace "anabranch" nogil:
 cdef extern from "graphs.hpp" namespace "anabranch::python" nogil:
     cdef cppclass NodeTouch "anabranch::NodeTouch":
         pass
-    void tell_origin(CStream&, object, const string& name) except +translate
+    void tell_origin(CStream&, object) except +translate
     object origin_of(const GraphNode&)
     Ref[CCapture] begin_capture(CStream&) except +translate
     Ref[CCapture] begin_body(CStream&) except +translate
@@ -56,4 +58,8 @@ cdef extern from "graphs.hpp" namespace "anabranch::python" nogil:
     vector[uint32_t] unordered(const CGraph&, const vector[NodeTouch]&, uint32_t node) except +
     vector[NodeTouch] take_touches(CGraph&)
     vector[NodeTouch] with_touches(const vector[NodeTouch]&, uint32_t node, const vector[NodeTouch]&) except +
+    const LaunchShape* shape_of(const Works&, uint32_t node)
+    const LaunchGrid* grid_of(const Works&, uint32_t node)
+    vector[CBackend*] devices_of(const CGraph&) except +
+    vector[uint32_t] with_functions(const CGraph&) except +
     void set_work(GraphInstance&, uint32_t node, const Ref[Works]&) except +translate

@@ -10,7 +10,7 @@ cdef class Node:
     cdef readonly str name
     cdef readonly int index
     cdef readonly DeviceBase device
-    cdef object origin              # what a launch was made from: kernel, dim, block
+    cdef object origin              # the kernel, function or graph, or the bodies of a branch or loop
 
 
 cdef class Graph:
@@ -18,7 +18,7 @@ cdef class Graph:
     cdef vector[NodeTouch] accesses
     cdef vector[Touch] touches      # the same, as those of one operation
     cdef readonly DeviceBase device
-    cdef set devices
+    cdef list devices
     cdef str state                  # why it cannot be launched, or None
     cdef list _nodes
     cdef list _edges
@@ -28,4 +28,9 @@ cdef class Graph:
     cdef GraphInstance* get(self) except NULL
     cdef int fill(self, const Ref[CGraph]& graph, const Ref[Works]& works, const vector[NodeTouch]& accesses) except -1
     cdef int describe(self) except -1
+    cdef list all_nodes(self)
     cdef int enqueue(self, CStream* queue) except -1
+
+
+# The host functions that replays of a graph may call.
+cdef list functions_of(const CGraph& graph)

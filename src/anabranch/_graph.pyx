@@ -7,13 +7,16 @@ from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from anabranch._context cimport TaskState, current_state
-from anabranch._core cimport CCapture, CStream, HazardMode, OperationKind, Point, Ref, RefCounted, check_fork, tracing
+from anabranch._core cimport (
+    CBackend, CCapture, CStream, HazardMode, LaunchShape, OperationKind, Point, Ref, RefCounted, check_fork, tracing)
 from anabranch._core_graph cimport (
-    CGraph, GraphInstance, NodeKind, NodeTouch, Works, add_nested, begin_capture, end_capture, instantiate, merged,
-    origin_of, set_work, take_touches, tell_origin, unordered, with_touches)
+    CGraph, GraphInstance, NodeKind, NodeTouch, Works, add_nested, begin_capture, devices_of, end_capture, grid_of,
+    instantiate, merged, origin_of, set_work, shape_of, take_touches, tell_origin, unordered, with_functions,
+    with_touches)
 from anabranch._current cimport as_stream
 from anabranch._device cimport device_of
 from anabranch._hazard cimport note, order
+from anabranch._launch_config cimport LaunchConfig, LaunchGrid
 from anabranch._replayed cimport ReplayedFunction, context_of_replay
 from anabranch._stream cimport Stream
 from anabranch._traced cimport show
@@ -46,6 +49,31 @@ cdef class Node:
     def __repr__(self):
         name = "" if self.name == self.kind else f" {self.name!r}"
         return f"<Node {self.index}: {self.kind}{name} on {self.device.alias}>"
+
+
+cdef list functions_of(const CGraph& graph):
+    cdef uint32_t node
+    functions = []
+    for node in with_functions(graph):
+        origin = origin_of(graph.nodes[node])
+        if isinstance(origin, ReplayedFunction):
+            functions.append(origin)
+        elif isinstance(origin, Graph):
+            functions += (<Graph>origin).functions
+        else:
+            functions += origin.host_functions()
+    return functions
+
+
+cdef tuple _dimensions_of(const Works& works, uint32_t node):
+    # As `launch` takes them.
+    cdef const LaunchShape* shape = shape_of(works, node)
+    cdef const LaunchGrid* grid = grid_of(works, node)
+    if shape != NULL:
+        return tuple([shape.dims[i] for i in range(shape.ndim)]), shape.block or None
+    return LaunchConfig(
+        (grid.grid[0], grid.grid[1], grid.grid[2]), (grid.block[0], grid.block[1], grid.block[2]), grid.shared_memory,
+        (grid.cluster[0], grid.cluster[1], grid.cluster[2]) if grid.cluster[0] else None, grid.cooperative), None
 
 
 cdef list _nodes_of(const CGraph& graph):
@@ -107,21 +135,19 @@ cdef class Graph:
         return self.describe()
 
     cdef int describe(self) except -1:
-        cdef Node node
         cdef Ref[CGraph] graph = self.core.get().graph()
-        self._edges = None
-        self._nodes = _nodes_of(deref(graph.get()))
-        self.devices = {self.device}
-        self.functions = []
-        for node in self._nodes:
-            self.devices.add(node.device)
-            if isinstance(node.origin, ReplayedFunction):
-                self.functions.append(node.origin)
-            elif isinstance(node.origin, Graph):
-                self.functions += (<Graph>node.origin).functions
-            elif node.kind in ("if", "while"):
-                self.functions += node.origin.host_functions()
+        cdef vector[CBackend*] devices = devices_of(deref(graph.get()))
+        cdef size_t i
+        self._nodes = self._edges = None
+        self.devices = [device_of(devices[i]) for i in range(devices.size())]
+        self.functions = functions_of(deref(graph.get()))
         return 0
+
+    cdef list all_nodes(self):
+        cdef Ref[CGraph] graph = self.get().graph()
+        if self._nodes is None:
+            self._nodes = _nodes_of(deref(graph.get()))
+        return self._nodes
 
     cdef int enqueue(self, CStream* queue) except -1:
         cdef TaskState state = current_state()
@@ -174,15 +200,14 @@ cdef class Graph:
     @property
     def nodes(self):
         """The operations, a list of `Node`, each after those that it depends on."""
-        self.get()
-        return list(self._nodes)
+        return list(self.all_nodes())
 
     @property
     def edges(self):
         """The order, a list of pairs of nodes: the second comes right after the first. Only what others do not imply."""
         cdef Ref[CGraph] graph = self.get().graph()
         if self._edges is None:
-            self._edges = _edges_of(deref(graph.get()), self._nodes)
+            self._edges = _edges_of(deref(graph.get()), self.all_nodes())
         return list(self._edges)
 
     @property
@@ -241,16 +266,18 @@ cdef class Graph:
         cdef Ref[Works] works
         cdef vector[NodeTouch] accesses
         cdef vector[uint32_t] racing
-        if not isinstance(node, Node) or (<Node>node).index >= len(self._nodes) or self._nodes[node.index] is not node:
+        nodes = self.all_nodes()
+        if not isinstance(node, Node) or (<Node>node).index >= len(nodes) or nodes[node.index] is not node:
             raise ValueError(f"{node!r} is no node of {self!r}")
         if node.kind != "kernel":
             raise ValueError(f"{node!r} is no launch of a kernel")
-        kernel, dim, block, _ = (<Node>node).origin
+        works = core.works()
+        dim, block = _dimensions_of(deref(works.get()), node.index)
         # The launch itself checks and packs, into a capture of one node.
         cdef Stream stream = Stream(node.device)
         cdef Ref[CCapture] scratch = begin_capture(deref(stream.get()))
         try:
-            launch_kernel(kernel, dim, *args, stream=stream, block=block)
+            launch_kernel((<Node>node).origin, dim, *args, stream=stream, block=block)
             one = end_capture(deref(scratch.get()), works)
         except BaseException:
             scratch.get().abandon(b"the arguments are wrong")
@@ -260,7 +287,7 @@ cdef class Graph:
             racing = unordered(deref(graph.get()), accesses, node.index)
             if not racing.empty():
                 raise ValueError(
-                    f"with these arguments {node!r} and {self._nodes[racing[0]]!r} access the same memory, and the "
+                    f"with these arguments {node!r} and {nodes[racing[0]]!r} access the same memory, and the "
                     "graph has no order between them; capture it anew")
         set_work(deref(core), node.index, works)
         self.accesses = accesses
@@ -305,7 +332,8 @@ cdef class Graph:
     def __repr__(self):
         if self.state is not None:
             return f"<Graph on {self.device.alias}, {self.state}>"
-        nodes = len(self._nodes)
+        cdef Ref[CGraph] graph = self.core.get().graph()
+        nodes = graph.get().nodes.size()
         replays = self.core.get().replays()
         return (f"<Graph of {nodes} node{'' if nodes == 1 else 's'} on {self.device.alias}, {replays} "
                 f"replay{'' if replays == 1 else 's'}>")
@@ -328,5 +356,5 @@ cdef object add_graph(TaskState state, CStream* queue, Graph graph):
     order(state, queue, graph.touches.data(), graph.touches.size())
     cdef Point point = add_nested(
         deref(queue), NodeKind.graph, empty, NULL, core.graph(), core.works(), nothing, none)
-    tell_origin(deref(queue), graph, empty)
+    tell_origin(deref(queue), graph)
     note(state, queue, point, graph.touches.data(), graph.touches.size())

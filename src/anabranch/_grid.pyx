@@ -328,9 +328,7 @@ cdef int launch_grid(GridKernel kernel, LaunchConfig config, tuple args, object 
     cdef Point point = enqueue_grid(
         queue.backend(), deref(queue), deref(compiled), config.shape, slots, kernel.slot_count)
     if queue.capture() != NULL:
-        tell_origin(
-            deref(queue), (kernel, config, None, marks_of(args) if queue.capture().exclusive() else None),
-            kernel.name.encode())
+        tell_origin(deref(queue), (kernel, marks_of(args)) if queue.capture().exclusive() else kernel)
     elif tracing():
         show(queue, point, OperationKind.kernel, kernel.name, 0)
     return note(state, queue, point, touches, arrays)

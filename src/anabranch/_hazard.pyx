@@ -18,7 +18,7 @@ cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
     vector[Race] missing_order(CStream&, const HostTask&, const Touch*, size_t) except +
     Past lane_of(CStream&) except +
     void take_back(CStream&, const Past&) except +
-    vector[Touch] shadows_of(CCapture&, const Touch*, size_t) except +translate
+    const vector[Touch]& shadows_of(CCapture&, const Touch*, size_t) except +translate
     void add_order(CStream&, const HostTask&, const vector[Race]&) except +
     vector[Use] host_conflicts(const HostTask&, const Touch&) except +
     void note_host(HostTask&, const Touch&, Site) except +
@@ -52,14 +52,14 @@ cdef int add_missing(TaskState state, CStream* stream, const Touch* touches, siz
 
 
 cdef int order_captured(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1:
-    cdef vector[Touch] shadows = shadows_of(deref(stream.capture()), touches, count)
+    cdef const Touch* shadows = shadows_of(deref(stream.capture()), touches, count).data()
     cdef HostTask* task = state.task.core.get()
     if state.mode == <int>HazardMode.automatic:
-        if not is_ordered(deref(stream), deref(task), shadows.data(), count):
-            add_missing(state, stream, shadows.data(), count)
+        if not is_ordered(deref(stream), deref(task), shadows, count):
+            add_missing(state, stream, shadows, count)
     elif state.mode == <int>HazardMode.check:
         try:
-            check(state, stream, shadows.data(), count)
+            check(state, stream, shadows, count)
         except BaseException as error:
             stream.capture().abandon(f"{type(error).__name__}: {error}".encode())
             raise

@@ -359,9 +359,7 @@ cdef int _launch_indices(
     cdef Point point = queue.backend().launch(
         deref(queue), deref(compiled), shape, Slots(packed.slots, packed.slot_count))
     if queue.capture() != NULL:
-        tell_origin(
-            deref(queue), (kernel, dim, block, marks_of(args) if queue.capture().exclusive() else None),
-            kernel.name.encode())
+        tell_origin(deref(queue), (kernel, marks_of(args)) if queue.capture().exclusive() else kernel)
     elif tracing():
         show(queue, point, OperationKind.kernel, kernel.name, 0)
     return note(state, queue, point, touches, touched)

@@ -109,7 +109,7 @@ cdef object submit_captured(
     if touches is not None:
         order(state, stream, touches.all.data(), touches.all.size())
     point = add_host(deref(stream), name, make_graph_call(function))
-    tell_origin(deref(stream), function, name)
+    tell_origin(deref(stream), function)
     if touches is not None:
         note(state, stream, point, touches.all.data(), touches.all.size())
     return future

@@ -16,8 +16,8 @@
 // Graphs as the Cython modules use them.
 namespace anabranch::python {
 
-inline void tell_origin(Stream& stream, PyObject* object, const std::string& name) {
-  stream.capture()->tell(stream, make_ref<PythonObject>(object), name);
+inline void tell_origin(Stream& stream, PyObject* object) {
+  stream.capture()->tell(stream, make_ref<PythonObject>(object));
 }
 inline PyObject* origin_of(const GraphNode& node) {
   PyObject* object = node.origin ? static_cast<PythonObject&>(*node.origin).object() : Py_None;
@@ -43,12 +43,36 @@ inline Point add_host(Stream& stream, const std::string& name, Ref<HostWork> wor
   return stream.capture()->add(stream, NodeKind::host, name, std::move(work));
 }
 
+// Over what a node launches its kernel; null if in the other way.
+inline const LaunchShape* shape_of(const Works& works, std::uint32_t node) {
+  return std::get_if<LaunchShape>(&std::get<KernelWork>(works.of[node]->what).grid);
+}
+inline const LaunchGrid* grid_of(const Works& works, std::uint32_t node) {
+  return std::get_if<LaunchGrid>(&std::get<KernelWork>(works.of[node]->what).grid);
+}
+inline std::vector<Backend*> devices_of(const Graph& graph) {
+  std::vector<Backend*> found{graph.home};
+  for (const GraphNode& node : graph.nodes) {
+    if (std::find(found.begin(), found.end(), node.device) == found.end()) found.push_back(node.device);
+  }
+  return found;
+}
+// The nodes that may call host functions.
+inline std::vector<std::uint32_t> with_functions(const Graph& graph) {
+  std::vector<std::uint32_t> found;
+  for (std::uint32_t i = 0; i < graph.nodes.size(); ++i) {
+    if (graph.nodes[i].kind >= NodeKind::host) found.push_back(i);
+  }
+  return found;
+}
+
 // The accesses of a graph as those of one operation: per block of memory as few stretches as there are.
 inline std::vector<Touch> merged(const std::vector<NodeTouch>& touches) {
   std::map<Storage*, std::vector<std::pair<ByteRange, Access>>> by_storage;
   for (const NodeTouch& touch : touches) {
     if (touch.bytes.low == touch.bytes.high) continue;
     auto& stretches = by_storage[touch.storage.get()];
+    if (!stretches.empty() && stretches.back().first == touch.bytes && stretches.back().second == touch.access) continue;
     ByteRange bytes = touch.bytes;
     Access access = touch.access;
     // Stretches that overlap become one, unless reads of what only lies beside a write would count as writes.

@@ -40,14 +40,15 @@ inline void note_touches_at(Stream& stream, Point point, const Touch* touches, s
 }
 
 // Within a capture, what stands for the memory.
-inline std::vector<Touch> shadows_of(Capture& capture, const Touch* touches, std::size_t count) {
-  std::vector<Touch> shadows(touches, touches + count);
-  for (Touch& touch : shadows) touch.storage = &capture.shadow(*touch.storage);
+// Good until this thread asks again.
+inline const std::vector<Touch>& shadows_of(Capture& capture, const Touch* touches, std::size_t count) {
+  thread_local std::vector<Touch> shadows;
+  capture.shadow({touches, count}, shadows);
   return shadows;
 }
 inline void note_captured(Stream& stream, Point point, const Touch* touches, std::size_t count, int mode, Site site) {
-  const std::vector<Touch> shadows = shadows_of(*stream.capture(), touches, count);
-  for (std::size_t i = 0; i < count; ++i) stream.capture()->note(stream, touches[i]);
+  const std::vector<Touch>& shadows = shadows_of(*stream.capture(), touches, count);
+  stream.capture()->note(stream, {touches, count});
   Ordering::note(stream, point, shadows, static_cast<HazardMode>(mode), site);
 }
 

@@ -50,6 +50,7 @@ class Patches final : public RefCounted {
   GraphInstance::Changes changes(const Works& works, const std::vector<std::byte*>& arguments,
                                  const std::vector<std::uint64_t>& numbers) const {
     GraphInstance::Changes found;
+    found.reserve(nodes.size());
     const Call call{arguments, numbers};
     for (const NodePatch& patch : nodes) {
       const Work& now = *works.of[patch.node];
@@ -75,12 +76,13 @@ class Patches final : public RefCounted {
         same = same && std::memcmp(&kernel.arguments[one.slot], &numbers[one.first], one.words * sizeof(numbers[0])) == 0;
       }
       if (same) return nullptr;
-      KernelWork changed = kernel;
-      for (const auto& one : patch.slots) changed.arguments[one.slot] = slot(one.pointer);
+      auto work = make_ref<Work>(std::in_place_type<KernelWork>, kernel);
+      LaunchArguments& changed = std::get<KernelWork>(work->what).arguments;
+      for (const auto& one : patch.slots) changed[one.slot] = slot(one.pointer);
       for (const auto& one : patch.numbers) {
-        std::memcpy(&changed.arguments[one.slot], &numbers[one.first], one.words * sizeof(numbers[0]));
+        std::memcpy(&changed[one.slot], &numbers[one.first], one.words * sizeof(numbers[0]));
       }
-      return make_ref<Work>(std::move(changed));
+      return work;
     }
     Ref<Work> change(const NodePatch& patch, const CopyWork& copy) const {
       CopyWork changed = copy;

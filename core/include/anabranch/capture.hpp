@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -52,23 +53,20 @@ class Capture final : public RefCounted {
   // The stream that records for `stream`, which takes part from now on if `target` does: what is waited for.
   static Stream& follower(Stream& stream, Stream& target);
 
-  // Stands for the memory within the capture, which keeps it.
-  Storage& shadow(Storage& storage);
+  // The same accesses, of what stands for the memory within the capture, which keeps the memory.
+  void shadow(std::span<const Touch> touches, std::vector<Touch>& shadows);
   // Whether a host cannot have what is in the memory, since captured work writes it.
   bool writes(Storage& storage) const;
-  // The operation that the stream got last makes that access, of the memory itself.
-  void note(const Stream& stream, const Touch& touch);
+  // The operation that the stream got last makes those accesses, of the memory itself.
+  void note(const Stream& stream, std::span<const Touch> touches);
   // The storage has memory that was allocated here, by the newest operation of the stream.
   void own(Storage& storage, Stream& stream);
   // Whether a stream of the device takes part.
   bool involves(const Backend& device) const;
   // A node of a kind that backends have no verb for.
   Point add(Stream& stream, NodeKind kind, std::string name, Work::What what);
-  // What the node that the stream got last was made from, and is called if that is not empty.
-  void tell(const Stream& stream, Ref<RefCounted> origin, std::string name);
-  // The number of the node that the stream got last.
-  std::uint32_t newest(const Stream& stream) const;
-  std::size_t size() const;
+  // What the node that the stream got last was made from.
+  void tell(const Stream& stream, Ref<RefCounted> origin);
 
  private:
   friend class CaptureBackend;
@@ -119,7 +117,14 @@ class Capture final : public RefCounted {
     std::uint32_t own = none;
   };
   Operand& operand(Storage& storage);
+  Operand& find_operand(Storage& storage);
   std::map<Place, Operand> operands_;
+  // Those of the newest storages, by their addresses; emptied when one goes.
+  struct Recent {
+    const Storage* storage = nullptr;
+    Operand* operand = nullptr;
+  };
+  std::array<Recent, 64> recent_{};
 
   // Memory of the capture's: in use, or free for what comes after some nodes.
   struct Own {
@@ -159,8 +164,27 @@ class CaptureStream final : public Stream {
   Ref<Stream> real_;  // until the capture ends
   Stream* before_ = nullptr;  // the recorder of the outer capture
   const std::uintptr_t handle_;
-  // What the next node comes after, as of each point.
-  std::vector<std::vector<std::uint32_t>> tips_{{}};
+  // What the next node comes after: one node, or those of a set.
+  struct Stop {
+    std::uint32_t node = Capture::none;
+    std::vector<std::uint32_t> set = {};
+  };
+  void add_tips(Point point, std::vector<std::uint32_t>& tips) const {
+    const Stop& stop = stops_[point];
+    if (stop.node != Capture::none) return tips.push_back(stop.node);
+    tips.insert(tips.end(), stop.set.begin(), stop.set.end());
+  }
+  std::vector<std::uint32_t> tips() const {
+    std::vector<std::uint32_t> found;
+    add_tips(stops_.size() - 1, found);
+    return found;
+  }
+  // Both take up a point.
+  void stop_at(std::uint32_t node) { stops_.push_back({node}); }
+  void stop_at(std::vector<std::uint32_t> set) { stops_.push_back({Capture::none, std::move(set)}); }
+  std::uint32_t newest() const noexcept { return stops_.back().node; }
+
+  std::vector<Stop> stops_{{}};  // as of each point
 };
 
 }  // namespace anabranch

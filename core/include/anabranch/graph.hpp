@@ -1,9 +1,12 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -35,11 +38,31 @@ enum class NodeKind : std::uint8_t {
   graph,   // another graph
 };
 
+// The slots of a launch, as of `Backend::launch`. Without memory of their own unless there are many.
+class LaunchArguments {
+ public:
+  LaunchArguments(std::span<const std::uint64_t> slots) : count_(slots.size()) {
+    if (count_ > few_.size()) many_.resize(count_);
+    std::copy(slots.begin(), slots.end(), data());
+  }
+  std::uint64_t* data() noexcept { return many_.empty() ? few_.data() : many_.data(); }
+  const std::uint64_t* data() const noexcept { return many_.empty() ? few_.data() : many_.data(); }
+  std::size_t size() const noexcept { return count_; }
+  std::uint64_t& operator[](std::size_t slot) noexcept { return data()[slot]; }
+  const std::uint64_t& operator[](std::size_t slot) const noexcept { return data()[slot]; }
+  operator std::span<const std::uint64_t>() const noexcept { return {data(), count_}; }
+
+ private:
+  std::size_t count_;
+  std::array<std::uint64_t, 16> few_;
+  std::vector<std::uint64_t> many_;
+};
+
 // What the nodes of these kinds run. Immutable: new arguments are new work.
 struct KernelWork {
   Ref<Kernel> kernel;
   std::variant<LaunchShape, LaunchGrid> grid;
-  std::vector<std::uint64_t> arguments;
+  LaunchArguments arguments;
 };
 struct CopyWork {
   Elements dst;
@@ -70,7 +93,10 @@ struct NestedWork {
 struct Work final : RefCounted {
   using What = std::variant<std::monostate, KernelWork, CopyWork, FillWork, Ref<HostWork>, NestedWork>;
   explicit Work(What what) : what(std::move(what)) {}
-  const What what;
+  // Like another, to be changed before anybody else has it.
+  template <class T>
+  Work(std::in_place_type_t<T> kind, const T& like) : what(kind, like) {}
+  What what;
 };
 
 // What all nodes of a graph run, by their numbers. A replay keeps those that it was launched with; nobody changes them
