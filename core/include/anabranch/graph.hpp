@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <mutex>
 #include <span>
 #include <string>
@@ -45,6 +46,9 @@ class LaunchArguments {
     if (count_ > few_.size()) many_.resize(count_);
     std::copy(slots.begin(), slots.end(), data());
   }
+  LaunchArguments(std::initializer_list<std::uint64_t> slots)
+      : LaunchArguments(std::span<const std::uint64_t>(slots.begin(), slots.size())) {}
+  LaunchArguments() : LaunchArguments(std::span<const std::uint64_t>()) {}
   std::uint64_t* data() noexcept { return many_.empty() ? few_.data() : many_.data(); }
   const std::uint64_t* data() const noexcept { return many_.empty() ? few_.data() : many_.data(); }
   std::size_t size() const noexcept { return count_; }

@@ -86,6 +86,6 @@ struct Draft {
 };
 
 // Enqueues a replay, after the one before.
-inline Point replay(GraphInstance& instance, Stream& stream) { return instance.launch(stream, instance.begin(stream)); }
+inline Point replay(GraphInstance& instance, Stream& stream) { return instance.launch(stream); }
 
 }  // namespace anabranch::cpu
