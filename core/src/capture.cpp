@@ -26,7 +26,8 @@ Capture::~Capture() = default;
 
 Ref<Capture> Capture::begin(Stream& first, Ref<Capture> outer) {
   // Of one that the outer capture records for, the stream itself.
-  Stream& origin = first.capture() && first.capture() == outer.get() ? *static_cast<CaptureStream&>(first).real_ : first;
+  Stream& origin =
+      first.capture() && first.capture() == outer.get() ? *static_cast<CaptureStream&>(first).real_ : first;
   if (origin.capture()) throw Error(ErrorKind::capture, "the stream takes part in another capture already");
   if (origin.role() == StreamRole::legacy)
     throw Error(ErrorKind::capture, "the legacy stream cannot be captured: every blocking stream is in order with it");
@@ -133,8 +134,9 @@ Error Capture::error() const {
 void Capture::check() const {
   if (!active()) throw error();
   if (suspended_) {
-    throw Error(ErrorKind::capture,
-                "a stream of the capture is used in the body of a branch or loop without waiting for the body's stream");
+    throw Error(
+        ErrorKind::capture,
+        "a stream of the capture is used in the body of a branch or loop without waiting for the body's stream");
   }
 }
 
@@ -159,16 +161,24 @@ Ref<Graph> Capture::end(Ref<Works>& works) {
     graph->memory = settle();
     graph->nodes = std::move(nodes_);
     works->of = std::move(works_);
+    auto& [touches, kept] = graph->accesses;
+    for (auto& [place, operand] : operands_) {
+      kept.insert(kept.end(), std::make_move_iterator(operand.kept.begin()),
+                  std::make_move_iterator(operand.kept.end()));
+    }
     for (Own& own : own_) {
       if (own.used) continue;
       // What no array has any more is used by replays alone, of whatever graphs this one becomes a part of.
       graph->memory.push_back(Storage::make(*own.device, own.kind, own.pointer, own.bytes));
-      graph->touches.push_back({own.node, graph->memory.back(), {0, own.bytes}, Access::write});
+      touches.push_back({own.node, graph->memory.back().get(), {0, own.bytes}, Access::write});
     }
+    kept.insert(kept.end(), graph->memory.begin(), graph->memory.end());
+    touches.reserve(touches.size() + accesses_.size());
     for (const Access_& access : accesses_) {
       // Memory that was freed and allocated again is what has it now.
-      Storage* const storage = access.own == none ? access.storage : own_[access.own].used ? own_[access.own].storage : nullptr;
-      if (storage) graph->touches.push_back({access.node, Ref<Storage>::share(storage), access.bytes, access.access});
+      Storage* storage = access.storage;
+      if (access.own != none) storage = own_[access.own].used ? own_[access.own].storage : nullptr;
+      if (storage) touches.push_back({access.node, storage, access.bytes, access.access});
     }
     own_.clear();
   }
@@ -181,9 +191,8 @@ Ref<Graph> Capture::end(Ref<Works>& works) {
 void Capture::reduce(std::vector<std::uint32_t>& nodes) const {
   if (nodes.size() < 2) return;
   std::erase_if(nodes, [&](std::uint32_t node) {
-    return std::any_of(nodes.begin(), nodes.end(), [&](std::uint32_t other) {
-      return other != node && moments_[other].follows(moments_[node]);
-    });
+    return std::any_of(nodes.begin(), nodes.end(),
+                       [&](std::uint32_t other) { return other != node && moments_[other].follows(moments_[node]); });
   });
 }
 

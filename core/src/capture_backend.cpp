@@ -10,9 +10,13 @@ CaptureStream& as_recorder(Stream& stream) noexcept { return static_cast<Capture
 
 }  // namespace
 
-std::vector<Record> CaptureBackend::frontier(Stream&) { capture_.refuse("the host cannot wait for captured work, which runs when the graph is launched"); }
+std::vector<Record> CaptureBackend::frontier(Stream&) {
+  capture_.refuse("the host cannot wait for captured work, which runs when the graph is launched");
+}
 
-bool CaptureBackend::query(Stream&, Point, Marker*) { capture_.refuse("captured work cannot be queried: it runs when the graph is launched"); }
+bool CaptureBackend::query(Stream&, Point, Marker*) {
+  capture_.refuse("captured work cannot be queried: it runs when the graph is launched");
+}
 
 bool CaptureBackend::synchronize(Stream&, Point, std::chrono::nanoseconds, Marker*) {
   capture_.refuse("the host cannot wait for captured work, which runs when the graph is launched");
@@ -83,18 +87,14 @@ Point CaptureBackend::fill(Stream& stream, const Elements& dst, const void* valu
 
 Point CaptureBackend::launch(Stream& stream, Kernel& kernel, const LaunchShape& shape,
                              std::span<const std::uint64_t> arguments) {
-  return capture_.add(stream, NodeKind::kernel, kernel.name,
-                      KernelWork{Ref<Kernel>::share(&kernel), shape, arguments});
+  return capture_.add(stream, NodeKind::kernel, kernel.name, KernelWork{Ref<Kernel>::share(&kernel), shape, arguments});
 }
 
 Point CaptureBackend::launch_grid(Stream& stream, Kernel& kernel, const LaunchGrid& grid,
                                   std::span<const std::uint64_t> arguments) {
-  return capture_.add(stream, NodeKind::kernel, kernel.name,
-                      KernelWork{Ref<Kernel>::share(&kernel), grid, arguments});
+  return capture_.add(stream, NodeKind::kernel, kernel.name, KernelWork{Ref<Kernel>::share(&kernel), grid, arguments});
 }
 
-Point CaptureBackend::suspend(Stream&, Ref<Pending>) {
-  capture_.refuse("what holds a stream once cannot be captured");
-}
+Point CaptureBackend::suspend(Stream&, Ref<Pending>) { capture_.refuse("what holds a stream once cannot be captured"); }
 
 }  // namespace anabranch

@@ -17,8 +17,8 @@ Capture::Operand& Capture::operand(Storage& storage) {
 Capture::Operand& Capture::find_operand(Storage& storage) {
   Operand& operand = operands_[{&storage.backend().device(), storage.pointer()}];
   if (!operand.shadow) {
-    operand.shadow =
-        Storage::adopt(backend_of(storage.backend().device()), storage.pointer(), storage.bytes(), false, this, nullptr);
+    operand.shadow = Storage::adopt(backend_of(storage.backend().device()), storage.pointer(), storage.bytes(), false,
+                                    this, nullptr);
     operand.shadow->site = storage.site;
     if (storage.backend().capture() == this) {
       for (std::uint32_t i = 0; i < own_.size(); ++i) {
@@ -27,8 +27,9 @@ Capture::Operand& Capture::find_operand(Storage& storage) {
     }
   }
   // Memory of an outer capture's own is kept by that.
-  if (!storage.backend().capture() && std::none_of(operand.kept.begin(), operand.kept.end(),
-                          [&storage](const Ref<Storage>& kept) { return kept.get() == &storage; })) {
+  if (!storage.backend().capture() &&
+      std::none_of(operand.kept.begin(), operand.kept.end(),
+                   [&storage](const Ref<Storage>& kept) { return kept.get() == &storage; })) {
     operand.kept.push_back(Ref<Storage>::share(&storage));
   }
   return operand;
@@ -115,9 +116,8 @@ Allocation Capture::allocate(CaptureStream& stream, std::size_t bytes, MemoryKin
 void Capture::free(std::byte* pointer) noexcept {
   Operand over;  // let go outside the lock
   const std::lock_guard lock(mutex_);
-  const auto own = std::find_if(own_.begin(), own_.end(), [pointer](const Own& one) {
-    return one.used && one.pointer == pointer;
-  });
+  const auto own =
+      std::find_if(own_.begin(), own_.end(), [pointer](const Own& one) { return one.used && one.pointer == pointer; });
   if (own == own_.end()) return;
   own->used = false;
   own->storage = nullptr;

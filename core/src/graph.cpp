@@ -61,18 +61,18 @@ Point GraphInstance::enqueue(Stream& stream, Ref<RefCounted> context) {
   if (elsewhere && !last_.stream->backend().known_over(*last_.stream, last_.point)) {
     enqueue_wait(stream, *last_.stream, last_.point, nullptr, true);
   }
-  Ref<Works> works = works_;
+  Ref<Works> told;
   if (context) {
-    works = make_ref<Works>();
-    works->of = works_->of;
-    works->version = works_->version;
-    works->context = std::move(context);
+    told = make_ref<Works>();
+    told->of = works_->of;
+    told->version = works_->version;
+    told->context = std::move(context);
   }
-  const Point point = executable_->launch(stream, works);
+  const Point point = executable_->launch(stream, told ? told : works_);
   if (last_.stream.get() != &stream) last_.stream = Ref<Stream>::share(&stream);
   last_.point = point;
   last_.past.count = 0;
-  replays_.fetch_add(1, std::memory_order_relaxed);
+  replays_.store(replays_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   return point;
 }
 

@@ -5,7 +5,7 @@ from cython.operator cimport dereference as deref
 
 from anabranch._context cimport current_capture, current_state, enter_stream, leave_scope, use_capture
 from anabranch._core cimport CCapture, Ref
-from anabranch._core_graph cimport CGraph, Works, begin_capture, end_capture, take_touches
+from anabranch._core_graph cimport CGraph, Works, begin_capture, end_capture, take_accesses
 from anabranch._current cimport as_stream, current_stream_of
 from anabranch._device cimport as_device
 from anabranch._graph cimport Graph
@@ -112,4 +112,4 @@ cdef class Recording:
             self.core.get().abandon(f"{type(error).__name__}: {error}".encode())
             return 0
         graph = end_capture(deref(self.core.get()), works)
-        return self.graph.fill(graph, works, take_touches(deref(graph.get())))
+        return self.graph.fill(graph, works, take_accesses(deref(graph.get())))

@@ -8,12 +8,13 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libcpp.vector cimport vector
 
 from anabranch._array cimport Array
-from anabranch._condition cimport Bodies
+from anabranch._condition cimport Bodies, Body
 from anabranch._context cimport TaskState, enter_stream, leave_scope, use_capture
 from anabranch._core cimport (
     CCapture, CStream, HazardMode, OperationKind, Point, Ref, RefCounted, Storage, Touch, byte_t, tracing)
 from anabranch._core_graph cimport (
-    CGraph, GraphInstance, NodeTouch, Works, begin_capture, end_capture, instantiate, merged, origin_of, take_touches)
+    CGraph, GraphAccesses, GraphInstance, NodeTouch, Works, begin_capture, end_capture, instantiate, merged, origin_of,
+    take_accesses)
 from anabranch._current cimport current_stream_of
 from anabranch._device cimport as_device
 from anabranch._graph cimport Graph
@@ -28,6 +29,9 @@ from anabranch._stream cimport Stream
 from anabranch._traced cimport show
 
 cdef tuple _nothing = (True, None)
+
+cdef enum:
+    few = 16
 
 
 @cython.final
@@ -57,7 +61,7 @@ cdef CapturedCall capture_call(object fn, tuple args, tuple names, tuple numbers
     cdef Ref[CCapture] none
     cdef Ref[CGraph] graph
     cdef Ref[Works] works
-    cdef vector[NodeTouch] accesses
+    cdef GraphAccesses accesses
     cdef Array array
     cdef size_t i
     call.looked = set()
@@ -95,12 +99,12 @@ cdef CapturedCall capture_call(object fn, tuple args, tuple names, tuple numbers
     finally:
         use_capture(none)
         leave_scope(owner)
-    accesses = take_touches(deref(graph.get()))
+    accesses = take_accesses(deref(graph.get()))
     call.numbers = []
     call.packed = {}
     call.functions = []
-    call.patches = _patches(call, graph, works, accesses, aliases, firsts)
-    _list_accesses(call, accesses, aliases, firsts)
+    call.patches = _patches(call, graph, works, accesses.touches, aliases, firsts)
+    _list_accesses(call, accesses.touches, aliases, firsts)
     call.result = _result_of(result, args, stand_ins, aliases, firsts, call)
     for each in stand_ins:
         if type(each) is Array:
@@ -142,10 +146,9 @@ cdef Ref[Patches] _patches(
                 patch.has_src = True
                 patch.src.argument = argument
                 patch.src.offset = bodies.flag.data - firsts[argument]
-            patch.body = _patches(call, bodies.then.graph, bodies.then.works, bodies.then.accesses, aliases, firsts)
+            patch.body = _patches_of_body(call, bodies.then, aliases, firsts)
             if bodies.otherwise is not None:
-                patch.otherwise = _patches(
-                    call, bodies.otherwise.graph, bodies.otherwise.works, bodies.otherwise.accesses, aliases, firsts)
+                patch.otherwise = _patches_of_body(call, bodies.otherwise, aliases, firsts)
         elif origin is None:
             for k in range(accesses.size()):
                 if node_of(accesses[k]) != i:
@@ -168,6 +171,11 @@ cdef Ref[Patches] _patches(
                 (patch.otherwise.get() != NULL and patch.otherwise.get().nodes.size())):
             patches.get().nodes.push_back(patch)
     return patches
+
+
+cdef Ref[Patches] _patches_of_body(
+        CapturedCall call, Body body, const vector[Ref[Storage]]& aliases, const vector[char*]& firsts) except *:
+    return _patches(call, body.graph, body.works, body.accesses.touches, aliases, firsts)
 
 
 cdef int _patch_launch(
@@ -300,43 +308,53 @@ cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
     cdef GraphInstance* core = call.core.get()
     cdef Stream stream = current_stream_of(state, call.device.ordinal)
     cdef CStream* queue = stream.get()
-    cdef vector[byte_t*] arguments
+    cdef (byte_t*)[few] some_arguments
+    cdef vector[byte_t*] many_arguments
+    cdef byte_t** arguments = some_arguments
     cdef vector[uint64_t] numbers
-    cdef vector[Touch] touches
-    cdef Touch touch
+    cdef Touch[few] some_touches
+    cdef vector[Touch] many_touches
+    cdef Touch* touches = some_touches
+    cdef Touch* touch
     cdef Array array
     cdef Ref[RefCounted] context
     cdef Point point
     cdef int64_t start
     cdef size_t i
-    arguments.reserve(call.arguments.size())
+    if call.arguments.size() > few:
+        many_arguments.resize(call.arguments.size())
+        arguments = many_arguments.data()
+    if call.accesses.size() > few:
+        many_touches.resize(call.accesses.size())
+        touches = many_touches.data()
     for i in range(call.arguments.size()):
-        arguments.push_back(<byte_t*>(<Array>args[call.arguments[i]]).data)
+        arguments[i] = <byte_t*>(<Array>args[call.arguments[i]]).data
     if _pack(call, args, &numbers):
         return False, None
-    touches.reserve(call.accesses.size())
-    touch.layout = NULL
-    touch.first = 0
     for i in range(call.accesses.size()):
-        start = 0
+        touch = &touches[i]
+        touch.layout = NULL
+        touch.first = 0
+        touch.access = call.accesses[i].access
         touch.storage = call.accesses[i].storage
+        start = 0
         if call.accesses[i].argument >= 0:
             array = <Array>args[call.arguments[call.accesses[i].argument]]
             touch.storage = array.storage.get()
             start = array.data - <char*>touch.storage.pointer()
         touch.low = start + call.accesses[i].low
         touch.high = start + call.accesses[i].high
-        touch.access = call.accesses[i].access
-        touches.push_back(touch)
     if state.mode == <int>HazardMode.check:
         core.follow(deref(queue))
-    order(state, queue, touches.data(), touches.size())
+    order(state, queue, touches, call.accesses.size())
     if call.functions:
         context = context_of_replay(queue, state.mode)
-    point = launch_call(deref(core), deref(queue), context, deref(call.patches.get()), arguments, numbers)
+    point = launch_call(
+        deref(core), deref(queue), context, deref(call.patches.get()), arguments, call.arguments.size(),
+        numbers)
     if tracing():
         show(queue, point, OperationKind.graph, None, 0)
-    note(state, queue, point, touches.data(), touches.size())
+    note(state, queue, point, touches, call.accesses.size())
     if state.mode == <int>HazardMode.check:
         core.note(deref(queue))
     return _nothing if call.result is None else (True, call.result(args))

@@ -3,14 +3,14 @@ from libcpp.vector cimport vector
 from anabranch._array cimport Array
 from anabranch._context cimport TaskState
 from anabranch._core cimport CStream, Ref
-from anabranch._core_graph cimport CGraph, NodeTouch, Works
+from anabranch._core_graph cimport CGraph, GraphAccesses, NodeTouch, Works
 
 
 cdef class Body:
     """What a function enqueues, as a graph."""
     cdef Ref[CGraph] graph
     cdef Ref[Works] works
-    cdef vector[NodeTouch] accesses     # of its nodes, in a capture that is exclusive
+    cdef GraphAccesses accesses         # of its nodes, in a capture that is exclusive
     cdef list functions                 # the host functions that it calls
 
     cdef int record(self, TaskState state, CStream* queue, object fn, vector[NodeTouch]* touches) except -1

@@ -10,7 +10,7 @@ from anabranch._context cimport TaskState, current_state, use_capture
 from anabranch._core cimport Access as MemoryAccess
 from anabranch._core cimport CCapture, CStream, Point, Ref, Touch
 from anabranch._core_graph cimport (
-    NodeKind, NodeTouch, add_nested, begin_body, end_capture, merged, take_touches, tell_origin)
+    GraphAccesses, NodeKind, NodeTouch, add_nested, begin_body, end_capture, merged, take_accesses, tell_origin)
 from anabranch._current cimport current_stream_of
 from anabranch._graph cimport functions_of
 from anabranch._hazard cimport note, order
@@ -22,9 +22,9 @@ cdef class Body:
     pass
 
     cdef int record(self, TaskState state, CStream* queue, object fn, vector[NodeTouch]* touches) except -1:
-        cdef Ref[CCapture] outer = Ref[CCapture].share(queue.capture())
         cdef Ref[CCapture] before = state.capture
         cdef Ref[CCapture] inner = begin_body(deref(queue))
+        cdef GraphAccesses nothing
         use_capture(inner)
         try:
             fn()
@@ -35,11 +35,11 @@ cdef class Body:
         finally:
             use_capture(before)
         self.functions = functions_of(deref(self.graph.get()))
-        self.accesses = take_touches(deref(self.graph.get()))
+        self.accesses = take_accesses(deref(self.graph.get()))
         # The outer capture keeps what is used, so that it learns when memory of its own is freed.
-        touches.insert(touches.end(), self.accesses.begin(), self.accesses.end())
+        touches.insert(touches.end(), self.accesses.touches.begin(), self.accesses.touches.end())
         if not queue.capture().exclusive():
-            self.accesses.clear()
+            self.accesses = nothing
         return 0
 
 

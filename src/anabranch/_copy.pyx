@@ -280,7 +280,8 @@ cdef int _transfer_now(Array dst, int64_t to, Array src, int64_t start, int64_t 
     cdef TaskState state = current_state()
     cdef Touch[2] touches
     if queue.capture() != NULL:
-        queue.capture().refuse(b"a copy between a GPU and memory that is not pinned cannot be captured: the host does it")
+        queue.capture().refuse(
+            b"a copy between a GPU and memory that is not pinned cannot be captured: the host does it")
     touches[0] = _touch(src, MemoryAccess.read, start, count)
     touches[1] = _touch(dst, MemoryAccess.write, to, count)
     order(state, queue, touches, 2)

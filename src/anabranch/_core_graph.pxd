@@ -44,6 +44,8 @@ cdef extern from "anabranch/graph.hpp" namespace "anabranch" nogil:
 cdef extern from "graphs.hpp" namespace "anabranch::python" nogil:
     cdef cppclass NodeTouch "anabranch::NodeTouch":
         pass
+    cdef cppclass GraphAccesses "anabranch::GraphAccesses":
+        vector[NodeTouch] touches
     void tell_origin(CStream&, object) except +translate
     object origin_of(const GraphNode&)
     Ref[CCapture] begin_capture(CStream&) except +translate
@@ -56,8 +58,8 @@ cdef extern from "graphs.hpp" namespace "anabranch::python" nogil:
     Point add_host(CStream&, const string& name, Ref[HostWork]) except +translate
     vector[Touch] merged(const vector[NodeTouch]&) except +
     vector[uint32_t] unordered(const CGraph&, const vector[NodeTouch]&, uint32_t node) except +
-    vector[NodeTouch] take_touches(CGraph&)
-    vector[NodeTouch] with_touches(const vector[NodeTouch]&, uint32_t node, const vector[NodeTouch]&) except +
+    GraphAccesses take_accesses(CGraph&)
+    GraphAccesses with_accesses(const GraphAccesses&, uint32_t node, const GraphAccesses&) except +
     const LaunchShape* shape_of(const Works&, uint32_t node)
     const LaunchGrid* grid_of(const Works&, uint32_t node)
     vector[CBackend*] devices_of(const CGraph&) except +

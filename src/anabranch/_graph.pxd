@@ -1,7 +1,7 @@
 from libcpp.vector cimport vector
 
-from anabranch._core cimport CStream, Ref, Touch
-from anabranch._core_graph cimport CGraph, GraphInstance, NodeTouch, Works
+from anabranch._core cimport CStream, Ref, Touch, forked
+from anabranch._core_graph cimport CGraph, GraphAccesses, GraphInstance, Works
 from anabranch._device cimport DeviceBase
 
 
@@ -15,7 +15,7 @@ cdef class Node:
 
 cdef class Graph:
     cdef Ref[GraphInstance] core
-    cdef vector[NodeTouch] accesses
+    cdef GraphAccesses accesses
     cdef vector[Touch] touches      # the same, as those of one operation
     cdef readonly DeviceBase device
     cdef list devices
@@ -25,8 +25,16 @@ cdef class Graph:
     cdef list functions             # the host functions that its replays call
     cdef object __weakref__
 
-    cdef GraphInstance* get(self) except NULL
-    cdef int fill(self, const Ref[CGraph]& graph, const Ref[Works]& works, const vector[NodeTouch]& accesses) except -1
+    # Raises ClosedError, ForkError, CaptureError.
+    cdef inline int check(self) except -1:
+        return self.refuse() if self.state is not None or forked() else 0
+
+    cdef inline GraphInstance* get(self) except NULL:
+        self.check()
+        return self.core.get()
+
+    cdef int refuse(self) except -1
+    cdef int fill(self, const Ref[CGraph]& graph, const Ref[Works]& works, const GraphAccesses& accesses) except -1
     cdef int describe(self) except -1
     cdef list all_nodes(self)
     cdef int enqueue(self, CStream* queue) except -1

@@ -10,9 +10,9 @@ from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport (
     CBackend, CCapture, CStream, HazardMode, LaunchShape, OperationKind, Point, Ref, RefCounted, check_fork, tracing)
 from anabranch._core_graph cimport (
-    CGraph, GraphInstance, NodeKind, NodeTouch, Works, add_nested, begin_capture, devices_of, end_capture, grid_of,
-    instantiate, merged, origin_of, set_work, shape_of, take_touches, tell_origin, unordered, with_functions,
-    with_touches)
+    CGraph, GraphAccesses, GraphInstance, NodeKind, Works, add_nested, begin_capture, devices_of, end_capture, grid_of,
+    instantiate, merged, origin_of, set_work, shape_of, take_accesses, tell_origin, unordered, with_functions,
+    with_accesses)
 from anabranch._current cimport as_stream
 from anabranch._device cimport device_of
 from anabranch._hazard cimport note, order
@@ -119,18 +119,16 @@ cdef class Graph:
     def __init__(self):
         raise TypeError("a Graph is made by anabranch.capture")
 
-    cdef GraphInstance* get(self) except NULL:
+    cdef int refuse(self) except -1:
         check_fork()
-        if self.state is not None:
-            if self.state == "closed":
-                raise ClosedError(f"{self!r} is closed")
-            raise CaptureError(f"the graph {self.state}")
-        return self.core.get()
+        if self.state == "closed":
+            raise ClosedError(f"{self!r} is closed")
+        raise CaptureError(f"the graph {self.state}")
 
-    cdef int fill(self, const Ref[CGraph]& graph, const Ref[Works]& works, const vector[NodeTouch]& accesses) except -1:
+    cdef int fill(self, const Ref[CGraph]& graph, const Ref[Works]& works, const GraphAccesses& accesses) except -1:
         self.core = instantiate(graph, works)
         self.accesses = accesses
-        self.touches = merged(accesses)
+        self.touches = merged(accesses.touches)
         self.state = None
         return self.describe()
 
@@ -187,10 +185,10 @@ cdef class Graph:
         RaceError
             Under ``hazards("check")``, if what the graph accesses is not in order with another access.
         """
-        self.get()
+        self.check()
         cdef Stream target = as_stream(stream, self.device)
         cdef CStream* queue = target.get()
-        if target.device not in self.devices:
+        if target.device is not self.device and target.device not in self.devices:
             names = ", ".join(sorted(device.alias for device in self.devices))
             raise DeviceError(f"a graph of {names} cannot be launched on {target!r}")
         if queue.capture() != NULL:
@@ -204,7 +202,7 @@ cdef class Graph:
 
     @property
     def edges(self):
-        """The order, a list of pairs of nodes: the second comes right after the first. Only what others do not imply."""
+        """The order, a list of pairs of nodes: the second comes right after the first. None that others imply."""
         cdef Ref[CGraph] graph = self.get().graph()
         if self._edges is None:
             self._edges = _edges_of(deref(graph.get()), self.all_nodes())
@@ -264,7 +262,7 @@ cdef class Graph:
         cdef Ref[CGraph] graph = core.graph()
         cdef Ref[CGraph] one
         cdef Ref[Works] works
-        cdef vector[NodeTouch] accesses
+        cdef GraphAccesses accesses
         cdef vector[uint32_t] racing
         nodes = self.all_nodes()
         if not isinstance(node, Node) or (<Node>node).index >= len(nodes) or nodes[node.index] is not node:
@@ -282,16 +280,16 @@ cdef class Graph:
         except BaseException:
             scratch.get().abandon(b"the arguments are wrong")
             raise
-        accesses = with_touches(self.accesses, node.index, take_touches(deref(one.get())))
+        accesses = with_accesses(self.accesses, node.index, take_accesses(deref(one.get())))
         if current_state().mode != <int>HazardMode.off:
-            racing = unordered(deref(graph.get()), accesses, node.index)
+            racing = unordered(deref(graph.get()), accesses.touches, node.index)
             if not racing.empty():
                 raise ValueError(
                     f"with these arguments {node!r} and {nodes[racing[0]]!r} access the same memory, and the "
                     "graph has no order between them; capture it anew")
         set_work(deref(core), node.index, works)
         self.accesses = accesses
-        self.touches = merged(accesses)
+        self.touches = merged(accesses.touches)
 
     def update(self, other):
         """Become another graph, from the next replay on. Replays that were launched stay what they are.
@@ -322,10 +320,11 @@ cdef class Graph:
 
     def close(self):
         """Let go of the graph: replays that were launched complete. Closing again does nothing."""
+        cdef GraphAccesses nothing
         if self.state is None:
             self.state = "closed"
             self.core.reset()
-            self.accesses.clear()
+            self.accesses = nothing
             self.touches.clear()
             self._nodes = self._edges = self.functions = None
 

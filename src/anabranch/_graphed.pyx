@@ -7,6 +7,7 @@ import warnings
 cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t
+from libc.string cimport memcmp
 from libcpp.vector cimport vector
 
 from anabranch._array cimport Array
@@ -70,6 +71,7 @@ cdef class Graphed:
     cdef dict kinds
     cdef list order             # the captured calls, the newest last: (kind, values)
     cdef int size
+    cdef object last            # the key and the kind of the last call, or None
     cdef bint warned
     cdef dict __dict__
 
@@ -92,6 +94,7 @@ cdef class Graphed:
         """Forget all captures. Replays that were launched complete."""
         self.kinds = {}
         self.order = []
+        self.last = None
 
     def __repr__(self):
         return f"<graphed {self.fn.__qualname__}, {self.graphs} captured>"
@@ -106,9 +109,22 @@ cdef class Graphed:
         if kwargs:
             names = tuple(kwargs)
             args += tuple(kwargs.values())
+        cdef vector[char] text
+        text.reserve(256)
         try:
-            key = _key(state, args, names)
-            kind = self.kinds.get(key)
+            others = _describe(&text, state, args)
+            if others is None and not names:
+                # Most calls are of the kind of the last one.
+                last = self.last
+                if last is not None and _is_text((<tuple>last)[0], text):
+                    key, kind = last
+                else:
+                    key = PyBytes_FromStringAndSize(text.data(), text.size())
+                    kind = self.kinds.get(key)
+                    self.last = None if kind is None else (key, kind)
+            else:
+                key = PyBytes_FromStringAndSize(text.data(), text.size()), names, others
+                kind = self.kinds.get(key)
         except TypeError as error:
             self._warn(f"an argument is neither an array, a number nor hashable: {error}")
             return self._call(args, names)
@@ -161,9 +177,12 @@ cdef class Graphed:
                 f"{self.fn.__qualname__} is not captured, it is called as it is: {reason}", RuntimeWarning, 1)
 
 
-cdef object _key(TaskState state, tuple args, tuple names):
-    # What captures have to be told apart by; TypeError for what cannot be.
-    cdef vector[char] key
+cdef inline bint _is_text(bytes known, const vector[char]& text) noexcept:
+    return <size_t>len(known) == text.size() and memcmp(<const char*>known, text.data(), text.size()) == 0
+
+
+cdef tuple _describe(vector[char]* key, TaskState state, tuple args):
+    # What captures have to be told apart by, and what of that is no text; TypeError for what cannot be.
     cdef vector[Storage*] seen
     cdef vector[char*] first
     cdef Array array
@@ -196,17 +215,16 @@ cdef object _key(TaskState state, tuple args, tuple names):
         key.push_back(<char>(array.layout.ndim | (0x40 if array.contiguous else 0)))
         key.push_back(<char>((2 if storage.read_only() else 0) | (<int>storage.kind() << 2)))
         for d in range(array.layout.ndim):
-            _put(&key, array.layout.shape[d])
+            _put(key, array.layout.shape[d])
             if not array.contiguous:
-                _put(&key, array.layout.strides[d])
+                _put(key, array.layout.strides[d])
         if group < seen.size():
             offset = array.data - first[group]
-            _put(&key, offset)
+            _put(key, offset)
         else:
             seen.push_back(storage)
             first.push_back(array.data)
-    text = PyBytes_FromStringAndSize(key.data(), key.size())
-    return text if others is None and not names else (text, names, None if others is None else tuple(others))
+    return None if others is None else tuple(others)
 
 
 cdef inline void _put(vector[char]* key, int64_t value) noexcept:

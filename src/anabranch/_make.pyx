@@ -8,8 +8,8 @@ from libc.stdint cimport int64_t
 from anabranch._array cimport Array
 from anabranch._context cimport current_state
 from anabranch._core cimport (
-    CBackend, CStream, HazardMode, Layout, MemoryKind, Storage, checks_begun, discard_reference, max_dimensions, row_major,
-    tracing)
+    CBackend, CStream, HazardMode, Layout, MemoryKind, Storage, checks_begun, discard_reference, max_dimensions,
+    row_major, tracing)
 from anabranch._device cimport DeviceBase
 from anabranch._dtype cimport ElementType, dtype_code
 from anabranch._host cimport ensure_host_thread

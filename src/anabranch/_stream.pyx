@@ -256,7 +256,8 @@ cdef class Stream:
         cdef Sight sight = look(deref(stream), deref(current_task()))
         cdef vector[Record] records
         cdef size_t i
-        if stream.capture() != NULL or stream.role() == StreamRole.legacy or not backend.query(deref(stream), backend.newest(deref(stream))):
+        cdef bint several = stream.capture() != NULL or stream.role() == StreamRole.legacy
+        if several or not backend.query(deref(stream), backend.newest(deref(stream))):
             records = backend.frontier(deref(stream))
             for i in range(records.size()):
                 synchronize_point(records[i].stream.get(), records[i].point)

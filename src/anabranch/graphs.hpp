@@ -71,8 +71,9 @@ inline std::vector<Touch> merged(const std::vector<NodeTouch>& touches) {
   std::map<Storage*, std::vector<std::pair<ByteRange, Access>>> by_storage;
   for (const NodeTouch& touch : touches) {
     if (touch.bytes.low == touch.bytes.high) continue;
-    auto& stretches = by_storage[touch.storage.get()];
-    if (!stretches.empty() && stretches.back().first == touch.bytes && stretches.back().second == touch.access) continue;
+    auto& stretches = by_storage[touch.storage];
+    if (!stretches.empty() && stretches.back().first == touch.bytes && stretches.back().second == touch.access)
+      continue;
     ByteRange bytes = touch.bytes;
     Access access = touch.access;
     // Stretches that overlap become one, unless reads of what only lies beside a write would count as writes.
@@ -123,7 +124,7 @@ inline std::vector<std::uint32_t> unordered(const Graph& graph, const std::vecto
   return found;
 }
 
-inline std::vector<NodeTouch> take_touches(Graph& graph) { return std::exchange(graph.touches, {}); }
+inline GraphAccesses take_accesses(Graph& graph) { return std::exchange(graph.accesses, {}); }
 
 // The work of the only node of a graph becomes that of a node of an instance.
 inline void set_work(GraphInstance& instance, std::uint32_t node, const Ref<Works>& works) {
@@ -131,15 +132,20 @@ inline void set_work(GraphInstance& instance, std::uint32_t node, const Ref<Work
 }
 
 // The accesses of `node` become those of the only node of another graph.
-inline std::vector<NodeTouch> with_touches(const std::vector<NodeTouch>& touches, std::uint32_t node,
-                                           const std::vector<NodeTouch>& fresh) {
-  std::vector<NodeTouch> result;
-  for (const NodeTouch& touch : touches) {
-    if (touch.node != node) result.push_back(touch);
+inline GraphAccesses with_accesses(const GraphAccesses& all, std::uint32_t node, const GraphAccesses& fresh) {
+  GraphAccesses result;
+  for (const NodeTouch& touch : all.touches) {
+    if (touch.node != node) result.touches.push_back(touch);
   }
-  for (NodeTouch touch : fresh) {
+  for (NodeTouch touch : fresh.touches) {
     touch.node = node;
-    result.push_back(std::move(touch));
+    result.touches.push_back(touch);
+  }
+  for (const auto* some : {&all.kept, &fresh.kept}) {
+    for (const Ref<Storage>& storage : *some) {
+      const auto uses = [&](const NodeTouch& touch) { return touch.storage == storage.get(); };
+      if (std::any_of(result.touches.begin(), result.touches.end(), uses)) result.kept.push_back(storage);
+    }
   }
   return result;
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -14,7 +15,7 @@ namespace anabranch::python {
 struct Pointer {
   std::uint32_t argument = 0;
   std::int64_t offset = 0;
-  std::byte* of(const std::vector<std::byte*>& arguments) const { return arguments[argument] + offset; }
+  std::byte* of(std::span<std::byte* const> arguments) const { return arguments[argument] + offset; }
 };
 
 class Patches;
@@ -47,8 +48,8 @@ class Patches final : public RefCounted {
   std::vector<NodePatch> nodes;
 
   // What has to change in the works of a replay to be those of a call.
-  GraphInstance::Changes changes(const Works& works, const std::vector<std::byte*>& arguments,
-                                 const std::vector<std::uint64_t>& numbers) const {
+  GraphInstance::Changes changes(const Works& works, std::span<std::byte* const> arguments,
+                                 std::span<const std::uint64_t> numbers) const {
     GraphInstance::Changes found;
     found.reserve(nodes.size());
     const Call call{arguments, numbers};
@@ -62,18 +63,17 @@ class Patches final : public RefCounted {
 
  private:
   struct Call {
-    const std::vector<std::byte*>& arguments;
-    const std::vector<std::uint64_t>& numbers;
+    std::span<std::byte* const> arguments;
+    std::span<const std::uint64_t> numbers;
 
-    std::uint64_t slot(const Pointer& pointer) const {
-      return reinterpret_cast<std::uintptr_t>(pointer.of(arguments));
-    }
+    std::uint64_t slot(const Pointer& pointer) const { return reinterpret_cast<std::uintptr_t>(pointer.of(arguments)); }
 
     Ref<Work> change(const NodePatch& patch, const KernelWork& kernel) const {
       bool same = true;
       for (const auto& one : patch.slots) same = same && kernel.arguments[one.slot] == slot(one.pointer);
       for (const auto& one : patch.numbers) {
-        same = same && std::memcmp(&kernel.arguments[one.slot], &numbers[one.first], one.words * sizeof(numbers[0])) == 0;
+        same =
+            same && std::memcmp(&kernel.arguments[one.slot], &numbers[one.first], one.words * sizeof(numbers[0])) == 0;
       }
       if (same) return nullptr;
       auto work = make_ref<Work>(std::in_place_type<KernelWork>, kernel);
@@ -123,12 +123,12 @@ class Patches final : public RefCounted {
 
 inline Ref<Patches> make_patches() { return make_ref<Patches>(); }
 inline Point launch_call(GraphInstance& instance, Stream& stream, Ref<RefCounted> context, const Patches& patches,
-                         const std::vector<std::byte*>& arguments, const std::vector<std::uint64_t>& numbers) {
+                         std::byte* const* arguments, std::size_t count, const std::vector<std::uint64_t>& numbers) {
   return instance.launch(stream, std::move(context),
-                         [&](const Works& works) { return patches.changes(works, arguments, numbers); });
+                         [&](const Works& works) { return patches.changes(works, {arguments, count}, numbers); });
 }
 
-inline Storage* storage_of(const NodeTouch& touch) { return touch.storage.get(); }
+inline Storage* storage_of(const NodeTouch& touch) { return touch.storage; }
 inline std::uint32_t node_of(const NodeTouch& touch) { return touch.node; }
 inline bool is_write(const NodeTouch& touch) { return writes(touch.access); }
 // Where copies and fills have their elements; null for other work.

@@ -140,8 +140,8 @@ class Backend {
   virtual Ref<Library> load_library(std::span<const std::byte> image) = 0;
 
   // -- graphs --
-  // The graph made ready to run here as a whole, its upload included; all of its nodes are of devices of this kind. Null
-  // if this device cannot do that; `make_unrolled` can then.
+  // The graph made ready to run here as a whole, its upload included; all of its nodes are of devices of this kind.
+  // Null if this device cannot do that; `make_unrolled` can then.
   virtual Ref<Executable> instantiate(const Ref<Graph>& graph, const Ref<Works>& works) {
     (void)graph, (void)works;
     return nullptr;

@@ -161,7 +161,7 @@ class CaptureStream final : public Stream {
   friend class CaptureBackend;
 
   Ref<Capture> keeps_;
-  Ref<Stream> real_;  // until the capture ends
+  Ref<Stream> real_;          // until the capture ends
   Stream* before_ = nullptr;  // the recorder of the outer capture
   const std::uintptr_t handle_;
   // What the next node comes after: one node, or those of a set.

@@ -124,16 +124,21 @@ struct GraphNode {
 // An access to memory that a node makes.
 struct NodeTouch {
   std::uint32_t node = 0;
-  Ref<Storage> storage;  // kept with the graph
+  Storage* storage = nullptr;
   ByteRange bytes;
   Access access = Access::read;
+};
+// All of a graph's, and the memory.
+struct GraphAccesses {
+  std::vector<NodeTouch> touches;
+  std::vector<Ref<Storage>> kept;
 };
 
 // Operations and their order, recorded once to run many times. Immutable. What it uses lives as long as it does.
 class Graph final : public RefCounted {
  public:
   std::vector<GraphNode> nodes;  // each after those that it comes after
-  std::vector<NodeTouch> touches;
+  GraphAccesses accesses;
   std::vector<Ref<Storage>> memory;  // that its nodes allocate
   Backend* home = nullptr;           // the device that it is launched on, if nothing else is said
 };
