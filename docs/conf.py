@@ -50,20 +50,28 @@ class PrivateNames(ast.NodeTransformer):
         return self.meanings.get(node.id, node)
 
 
+def decorated(node: ast.FunctionDef, decorator: str) -> bool:
+    """Return whether a function or method has a decorator."""
+    return any(ast.unparse(each) == decorator for each in node.decorator_list)
+
+
 def read_stubs() -> dict[str, str]:
-    """Return the signatures of public functions, classes and methods, by their name below the package."""
+    """Return the signatures of public functions, classes and methods, by their name below the package.
+
+    None for overloads: what the function itself says is all of them in one.
+    """
     signatures: dict[str, str] = {}
     for file in PACKAGE.glob("_*.pyi"):
         stub = ast.parse(file.read_text())
         stub = PrivateNames(stub).visit(stub)
         for node in stub.body:
-            if isinstance(node, ast.FunctionDef):
+            if isinstance(node, ast.FunctionDef) and not decorated(node, "overload"):
                 signatures[node.name] = signature(node, bound=False)
             elif isinstance(node, ast.ClassDef):
                 for member in node.body:
-                    if isinstance(member, ast.FunctionDef):
-                        static = any(ast.unparse(each) == "staticmethod" for each in member.decorator_list)
-                        signatures[f"{node.name}.{member.name}"] = signature(member, bound=not static)
+                    if isinstance(member, ast.FunctionDef) and not decorated(member, "overload"):
+                        bound = not decorated(member, "staticmethod")
+                        signatures[f"{node.name}.{member.name}"] = signature(member, bound=bound)
     return signatures
 
 
@@ -81,10 +89,12 @@ STUBS = read_stubs()
 
 def take_from_stub(
     app: Sphinx, what: str, name: str, obj: Any, options: Any, given: str | None, returned: str | None
-) -> tuple[str, None] | None:
-    """Give Sphinx the signature that the stub has of a function or method, annotations included."""
+) -> tuple[str, str | None] | None:
+    """Give Sphinx the signature that the stub has of a function or method, annotations included; else its own."""
+    if not given:
+        return None
     found = STUBS.get(name.removeprefix("anabranch.").removeprefix("testing."))
-    return (found, None) if found and given else None
+    return (found, None) if found else (given.replace("(self, ", "("), returned)
 
 
 def add_constructors(app: Sphinx, page: str, source: list[str]) -> None:
