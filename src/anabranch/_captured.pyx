@@ -17,6 +17,7 @@ from anabranch._core_graph cimport (
     take_accesses)
 from anabranch._current cimport current_stream_of
 from anabranch._device cimport as_device
+from anabranch._dtype cimport ElementType, Item, encode
 from anabranch._graph cimport Graph
 from anabranch._grid cimport GridKernel, put_number
 from anabranch._hazard cimport note, order
@@ -128,14 +129,20 @@ cdef Ref[Patches] _patches(
     cdef NodePatch patch
     cdef NodePatch empty
     cdef Bodies bodies
-    cdef size_t i, k
+    cdef size_t i
     cdef int argument
     for i in range(graph.get().nodes.size()):
         patch = empty
         patch.node = i
         origin = origin_of(graph.get().nodes[i])
         if isinstance(origin, tuple):
-            _patch_launch(call, &patch, origin[0], origin[1], aliases, firsts)
+            if type(origin[0]) is Scalar:
+                _patch_value(call, &patch, origin[0], origin[1])
+                _patch_memory(&patch, works, accesses, aliases, firsts)
+            else:
+                _patch_launch(call, &patch, origin[0], origin[1], aliases, firsts)
+        elif origin is None:
+            _patch_memory(&patch, works, accesses, aliases, firsts)
         elif isinstance(origin, ReplayedFunction):
             call.functions.append(origin)
         elif isinstance(origin, Bodies):
@@ -149,21 +156,6 @@ cdef Ref[Patches] _patches(
             patch.body = _patches_of_body(call, bodies.then, aliases, firsts)
             if bodies.otherwise is not None:
                 patch.otherwise = _patches_of_body(call, bodies.otherwise, aliases, firsts)
-        elif origin is None:
-            for k in range(accesses.size()):
-                if node_of(accesses[k]) != i:
-                    continue
-                argument = _argument_of(storage_of(accesses[k]), aliases)
-                if argument < 0:
-                    continue
-                if is_write(accesses[k]):
-                    patch.has_dst = True
-                    patch.dst.argument = argument
-                    patch.dst.offset = <char*>destination(deref(works.get()), i) - firsts[argument]
-                else:
-                    patch.has_src = True
-                    patch.src.argument = argument
-                    patch.src.offset = <char*>source(deref(works.get()), i) - firsts[argument]
         elif isinstance(origin, Graph):
             call.functions += (<Graph>origin).functions
         if (patch.slots.size() or patch.numbers.size() or patch.has_dst or patch.has_src or
@@ -176,6 +168,38 @@ cdef Ref[Patches] _patches(
 cdef Ref[Patches] _patches_of_body(
         CapturedCall call, Body body, const vector[Ref[Storage]]& aliases, const vector[char*]& firsts) except *:
     return _patches(call, body.graph, body.works, body.accesses.touches, aliases, firsts)
+
+
+cdef int _patch_memory(
+        NodePatch* patch, Ref[Works] works, const vector[NodeTouch]& accesses, const vector[Ref[Storage]]& aliases,
+        const vector[char*]& firsts) except -1:
+    # Where a copy or fill has its elements.
+    cdef size_t i
+    cdef int argument
+    for i in range(accesses.size()):
+        argument = _argument_of(storage_of(accesses[i]), aliases) if node_of(accesses[i]) == patch.node else -1
+        if argument < 0:
+            continue
+        if is_write(accesses[i]):
+            patch.has_dst = True
+            patch.dst.argument = argument
+            patch.dst.offset = <char*>destination(deref(works.get()), patch.node) - firsts[argument]
+        else:
+            patch.has_src = True
+            patch.src.argument = argument
+            patch.src.offset = <char*>source(deref(works.get()), patch.node) - firsts[argument]
+    return 0
+
+
+cdef int _patch_value(CapturedCall call, NodePatch* patch, Scalar scalar, ElementType type_) except -1:
+    cdef Number number
+    number.slot = 0
+    number.words = 2
+    number.first = call.words
+    patch.numbers.push_back(number)
+    call.words += 2
+    call.numbers.append((scalar, None, type_, None))
+    return 0
 
 
 cdef int _patch_launch(
@@ -284,11 +308,17 @@ def _view_of(Array like, position, offset, args):
 cdef int _pack(CapturedCall call, tuple args, vector[uint64_t]* numbers) except -1:
     cdef vector[uint64_t] slots
     cdef uint64_t[2] packed
+    cdef Item item
     cdef Scalar scalar
     cdef size_t word
     cdef uint32_t size
     for scalar, kernel, position, what in call.numbers:
         value = scalar.of(args)
+        if kernel is None:
+            encode(value, <ElementType>position, &item)
+            numbers.push_back(<uint64_t>item.bytes[0])
+            numbers.push_back(<uint64_t>item.bytes[1])
+            continue
         if what is None:
             slots.resize((<GridKernel>kernel).slot_count)
             put_number(<GridKernel>kernel, position, value, slots.data())

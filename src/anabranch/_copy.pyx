@@ -11,11 +11,13 @@ from anabranch._core cimport Access as MemoryAccess
 from anabranch._core cimport (
     CStream, Layout, MemoryKind, OperationKind, Point, Touch, byte_t, open_operation, overlap, row_major,
     synchronize_point, tracing)
+from anabranch._core_graph cimport tell_origin
 from anabranch._current cimport as_stream
 from anabranch._device cimport DeviceBase
-from anabranch._dtype cimport Item, element_type, encode
+from anabranch._dtype cimport ElementType, Item, element_type, encode
 from anabranch._hazard cimport note, observe_stream, order
 from anabranch._make cimport new_array
+from anabranch._scalar cimport Scalar
 from anabranch._staging cimport download, upload
 from anabranch._stream cimport Stream
 from anabranch._traced cimport show
@@ -39,6 +41,17 @@ cdef int enqueue_fill(Array dst, const void* value, Stream stream) except -1:
         if tracing():
             show(target, point, OperationKind.fill, None, count * dst.layout.itemsize)
         note(state, target, point, &touch, 1)
+    return 0
+
+
+cdef int enqueue_value(Array dst, object value, Stream stream) except -1:
+    cdef ElementType type_ = element_type(dst._dtype)
+    cdef bint of_call = type(value) is Scalar
+    cdef Item item
+    encode((<Scalar>value).value if of_call else value, type_, &item)
+    enqueue_fill(dst, &item, stream)
+    if of_call and dst.layout.size() != 0 and stream.get().capture() != NULL:
+        tell_origin(deref(stream.get()), (value, type_))
     return 0
 
 
@@ -132,9 +145,7 @@ def fill(dst, value, *, stream=None):
         raise DeviceError(f"{array!r} cannot be filled on {target!r}, a stream of another device")
     if array.storage.get().read_only():
         raise ValueError(f"{array!r} is read-only memory")
-    cdef Item item
-    encode(value, element_type(array._dtype), &item)
-    enqueue_fill(array, &item, target)
+    enqueue_value(array, value, target)
 
 
 def copy(dst, src, *, stream=None, dst_offset=0, src_offset=0, count=None):

@@ -7,11 +7,12 @@ from anabranch._array cimport Array
 from anabranch._context cimport current_state
 from anabranch._core cimport Access as MemoryAccess
 from anabranch._core cimport CStream, Elements, Layout, MemoryKind, Ref, StreamOptions, byte_t, copy_elements, forked
-from anabranch._copy cimport enqueue_fill, transfer
+from anabranch._copy cimport enqueue_fill, enqueue_value, transfer
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._dtype cimport ElementType, Item, as_dtype, element_type, encode
 from anabranch._current cimport as_stream, current_stream_of
 from anabranch._make cimport layout_of, new_array
+from anabranch._scalar cimport Scalar
 from anabranch._staging cimport upload
 from anabranch._stream cimport Stream
 
@@ -102,12 +103,14 @@ def full(shape, value, dtype=None, *, device=None, stream=None, bint pinned=Fals
     if dtype is None:
         import numpy
 
+        if type(value) is Scalar:
+            value = (<Scalar>value).look()  # what the array is depends on it
         dtype = numpy.asarray(value).dtype
     cdef ElementType type_ = element_type(dtype)
     cdef Item item
-    encode(value, type_, &item)
+    encode((<Scalar>value).value if type(value) is Scalar else value, type_, &item)
     cdef Array array = _make(shape, type_, target, pinned)
-    enqueue_fill(array, &item, target)
+    enqueue_value(array, value, target)
     return array
 
 

@@ -6,6 +6,8 @@ cdef class Scalar:
     cdef int position               # of the argument
     cdef set looked                 # the positions of arguments whose values something depends on
 
+    # The value, which from then on belongs to what calls are told apart by.
+    cdef object look(self)
     # By the arguments of another call.
     cdef object of(self, tuple args)
 

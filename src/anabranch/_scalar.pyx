@@ -18,63 +18,63 @@ cdef class Scalar:
             return args[self.position]
         return self.fn(*[(<Scalar>each).of(args) if type(each) is Scalar else each for each in self.operands])
 
-    def _look(self):
+    cdef object look(self):
         # All that it is computed from.
         if self.fn is None:
             self.looked.add(self.position)
         else:
             for each in self.operands:
                 if type(each) is Scalar:
-                    each._look()
+                    (<Scalar>each).look()
         return self.value
 
     def __bool__(self):
-        return bool(self._look())
+        return bool(self.look())
 
     def __int__(self):
-        return int(self._look())
+        return int(self.look())
 
     def __index__(self):
-        return operator.index(self._look())
+        return operator.index(self.look())
 
     def __float__(self):
-        return float(self._look())
+        return float(self.look())
 
     def __complex__(self):
-        return complex(self._look())
+        return complex(self.look())
 
     def __hash__(self):
-        return hash(self._look())
+        return hash(self.look())
 
     def __repr__(self):
-        return repr(self._look())
+        return repr(self.look())
 
     def __format__(self, spec):
-        return format(self._look(), spec)
+        return format(self.look(), spec)
 
     def __round__(self, digits=None):
-        return round(self._look()) if digits is None else round(self._look(), digits)
+        return round(self.look()) if digits is None else round(self.look(), digits)
 
     def __trunc__(self):
-        return int(self._look())
+        return int(self.look())
 
     def __eq__(self, other):
-        return self._look() == _value(other)
+        return self.look() == _value(other)
 
     def __ne__(self, other):
-        return self._look() != _value(other)
+        return self.look() != _value(other)
 
     def __lt__(self, other):
-        return self._look() < _value(other)
+        return self.look() < _value(other)
 
     def __le__(self, other):
-        return self._look() <= _value(other)
+        return self.look() <= _value(other)
 
     def __gt__(self, other):
-        return self._look() > _value(other)
+        return self.look() > _value(other)
 
     def __ge__(self, other):
-        return self._look() >= _value(other)
+        return self.look() >= _value(other)
 
     def __neg__(self):
         return _computed(operator.neg, self)
@@ -125,18 +125,18 @@ cdef class Scalar:
         return _computed(operator.mod, other, self)
 
     def __pow__(self, other, modulus):
-        return _computed(pow, self, other) if modulus is None else pow(self._look(), _value(other), _value(modulus))
+        return _computed(pow, self, other) if modulus is None else pow(self.look(), _value(other), _value(modulus))
 
     def __rpow__(self, other, modulus):
         return _computed(pow, other, self)
 
     def __getattr__(self, name):
         # A method or attribute of the number, such as `real` or `dtype`.
-        return getattr(self._look(), name)
+        return getattr(self.look(), name)
 
 
 cdef object _value(object other):
-    return (<Scalar>other)._look() if type(other) is Scalar else other
+    return (<Scalar>other).look() if type(other) is Scalar else other
 
 
 cdef object _computed(object fn, object first, object second=None):

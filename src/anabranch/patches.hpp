@@ -94,7 +94,10 @@ class Patches final : public RefCounted {
     Ref<Work> change(const NodePatch& patch, const FillWork& fill) const {
       FillWork changed = fill;
       if (patch.has_dst) changed.dst.pointer = patch.dst.of(arguments);
-      return changed.dst.pointer == fill.dst.pointer ? nullptr : make_ref<Work>(changed);
+      for (const auto& one : patch.numbers) std::memcpy(changed.value, &numbers[one.first], sizeof(changed.value));
+      const bool same = changed.dst.pointer == fill.dst.pointer &&
+                        std::memcmp(changed.value, fill.value, static_cast<std::size_t>(fill.dst.layout.itemsize)) == 0;
+      return same ? nullptr : make_ref<Work>(changed);
     }
     Ref<Work> change(const NodePatch& patch, const NestedWork& nested) const {
       NestedWork changed = nested;
