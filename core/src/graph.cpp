@@ -81,12 +81,12 @@ void GraphInstance::note(Stream& stream) {
   if (last_.stream.get() == &stream) last_.past = stream.lane().past();
 }
 
-void GraphInstance::set(const Changes& changes) {
+void GraphInstance::set(Changes changes) {
   const std::lock_guard lock(mutex_);
-  apply(changes);
+  apply(std::move(changes));
 }
 
-void GraphInstance::apply(const Changes& changes) {
+void GraphInstance::apply(Changes changes) {
   if (!works_->unique()) {
     auto copy = make_ref<Works>();
     copy->of = works_->of;
@@ -94,7 +94,7 @@ void GraphInstance::apply(const Changes& changes) {
   } else {
     works_->version = Works::next_version();
   }
-  for (const auto& [node, work] : changes) works_->of[node] = work;
+  for (auto& [node, work] : changes) works_->of[node] = std::move(work);
 }
 
 bool GraphInstance::update(const Ref<Graph>& graph, const Ref<Works>& works) {

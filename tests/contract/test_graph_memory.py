@@ -139,6 +139,7 @@ TOPOLOGIES = {
 
 
 @pytest.mark.parametrize(("text", "expected", "again"), TOPOLOGIES.values(), ids=TOPOLOGIES)
+@pytest.mark.uninitialized
 def test_nodes_and_edges_of_memory(device, text, expected, again):
     script = Script(device)
     graph = script.run(text)

@@ -253,9 +253,10 @@ def test_waits_that_do_nothing_leave_no_trace_outside(device):
 
 
 def test_a_fork_goes_to_several_devices(device, other_device):
-    a, x = ab.Stream(device), ready(device)
     # Between two kinds of devices, copies can be captured of pinned memory.
-    y = ready(other_device) if other_device.kind == device.kind else ab.zeros(8, device=other_device, pinned=True)
+    pinned = device.kind != other_device.kind
+    x, y = (ab.zeros(8, device=each, pinned=pinned and each.kind == "cpu") for each in (device, other_device))
+    a = ab.Stream(device)
     ab.synchronize()
     with ab.capture(a) as graph:
         ab.fill(x, 1)

@@ -173,13 +173,13 @@ class GraphInstance final : public RefCounted {
   template <class Change>
   Point launch(Stream& stream, Ref<RefCounted> context, Change&& change) {
     const std::lock_guard lock(mutex_);
-    if (Changes changes = change(*works_); !changes.empty()) apply(changes);
+    if (Changes changes = change(*works_); !changes.empty()) apply(std::move(changes));
     return enqueue(stream, std::move(context));
   }
   // The last replay has been noted in the stream's lane.
   void note(Stream& stream);
   // From the next replay on these nodes run this.
-  void set(const Changes& changes);
+  void set(Changes changes);
   // From the next replay on it is that graph. Whether it had to be made ready anew.
   bool update(const Ref<Graph>& graph, const Ref<Works>& works);
 
@@ -190,7 +190,7 @@ class GraphInstance final : public RefCounted {
   Ref<Executable> instantiate(const Ref<Graph>& graph, const Ref<Works>& works);
   // With the lock.
   Point enqueue(Stream& stream, Ref<RefCounted> context);
-  void apply(const Changes& changes);
+  void apply(Changes changes);
   mutable std::mutex mutex_;
   Ref<Graph> graph_;
   Ref<Works> works_;
