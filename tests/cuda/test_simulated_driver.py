@@ -114,6 +114,30 @@ def test_kernels_can_be_launched_where_the_driver_cannot_tell_their_parameters(r
 # What is asked
 
 
+# A fill, a copy and a launch.
+PUT = (
+    "array, array2 = ab.zeros(4, stream=stream), ab.zeros(4, stream=stream); "
+    "put = lambda s: (ab.fill(array, 1, stream=s), ab.copy(array2, array, stream=s), "
+    "ab.launch(kernel, config, array, array, 4, stream=s)); stream.synchronize()"
+)
+RECORD = """
+    def record():
+        with ab.capture(stream) as graph:
+            put(stream)
+        return graph
+    graph = record()"""
+GRAPH = PUT + RECORD
+GRAPHED = (
+    PUT
+    + """
+    @ab.graphed
+    def work(x, y, n):
+        ab.fill(x, 1)
+        ab.copy(y, x)
+        ab.launch(kernel, config, x, y, n)
+    stream.__enter__()"""
+)
+
 COSTS = {
     "a launch": (
         "array = ab.zeros(4, stream=stream); warm = ab.launch(kernel, config, array, array, 4, stream=stream)",
@@ -167,6 +191,60 @@ COSTS = {
         "a = ab.zeros((8, 8), stream=stream)",
         "ab.copy(a[:, ::2], a[:, 1::2], stream=stream)",
         {"cuLaunchKernel": 1},
+    ),
+    "a graph launched": (
+        f"{GRAPH}; graph.launch(stream)",
+        "graph.launch(stream)",
+        {"cuGraphLaunch": 1},
+    ),
+    "new arguments for a launch of a graph": (
+        f"{GRAPH}; node = graph.nodes[2]; numbers = iter(range(10**6)); graph.launch(stream)",
+        "graph.set_args(node, array, array, next(numbers)); graph.launch(stream)",
+        {"cuGraphExecKernelNodeSetParams": 1, "cuGraphLaunch": 1},
+    ),
+    "new arguments that no replay had yet": (
+        f"{GRAPH}; node = graph.nodes[2]; numbers = iter(range(10**6)); graph.launch(stream)",
+        "graph.set_args(node, array, array, next(numbers))",
+        {},
+    ),
+    "a graphed call with the same arrays": (
+        f"{GRAPHED}; work(array, array2, 1)",
+        "work(array, array2, 1)",
+        {"cuGraphLaunch": 1},
+    ),
+    "a graphed call with other arrays": (
+        f"{GRAPHED}; work(array, array2, 1)",
+        "work(array2, array, 1); work(array, array2, 1)",
+        {
+            "cuGraphExecKernelNodeSetParams": 2,
+            "cuGraphExecMemcpyNodeSetParams": 2,
+            "cuGraphExecMemsetNodeSetParams": 2,
+            "cuGraphLaunch": 2,
+        },
+    ),
+    "a graphed call with another number": (
+        f"{GRAPHED}; numbers = iter(range(10**6)); work(array, array2, 1)",
+        "work(array, array2, next(numbers))",
+        {"cuGraphExecKernelNodeSetParams": 1, "cuGraphLaunch": 1},
+    ),
+    "a capture": (
+        GRAPH,
+        "graph = record()",
+        {
+            "cuGraphCreate": 1,
+            "cuGraphAddMemsetNode": 1,
+            "cuGraphAddMemcpyNode": 1,
+            "cuGraphAddKernelNode": 1,
+            "cuGraphInstantiateWithFlags": 1,
+            "cuGraphUpload": 1,
+            "cuGraphDestroy": 1,
+            "cuGraphExecDestroy": 1,
+        },
+    ),
+    "what is recorded": (
+        f"{GRAPH}; scope = ab.capture(other); scope.__enter__()",
+        "put(other)",
+        {},
     ),
     "a copy between views that overlap": (
         "a = ab.zeros((8, 8), stream=stream)",
