@@ -258,18 +258,21 @@ def test_an_aborted_capture_gives_its_memory_back(device, how):
     device.synchronize()
     stream, size = ab.Stream(device), 1 << 24
     free = device.free_memory
-    with contextlib.suppress(ab.CaptureError, ZeroDivisionError), ab.capture(stream):
-        kept = ab.zeros(size, "int8")
-        dropped = ab.zeros(2 * size, "int8")
-        assert dropped.ptr != kept.ptr
-        del dropped
-        if how == "raised":
-            raise ZeroDivisionError
+    # The pool of a GPU may still have what the last one gave back.
+    rounds = 8
+    for _ in range(rounds):
+        with contextlib.suppress(ab.CaptureError, ZeroDivisionError), ab.capture(stream):
+            kept = ab.zeros(size, "int8")
+            dropped = ab.zeros(2 * size, "int8")
+            assert dropped.ptr != kept.ptr
+            del dropped
+            if how == "raised":
+                raise ZeroDivisionError
+            stream.synchronize()
+        kept.close()
         stream.synchronize()
-    kept.close()
-    stream.synchronize()
-    device.synchronize()
-    assert device.free_memory >= free - size // 2
+        device.synchronize()
+    assert device.free_memory >= free - (size // 2 if device.kind == "cpu" else 4 * size)
 
 
 def test_an_array_of_an_aborted_capture_is_an_array_like_others(device):
