@@ -340,3 +340,18 @@ def test_a_graph_that_is_dropped_gives_its_memory_back(device):
     gc.collect()
     device.synchronize()
     assert device.free_memory >= free + 2 * size
+
+
+def test_what_had_memory_that_is_used_again_is_not_confused_with_later_arrays(device):
+    stream, other, last = ab.Stream(device), ab.Stream(device), ready(device)
+    with ab.capture(stream) as graph:
+        first = ab.full(SIZE, 1)
+        del first
+        del last
+        array = ab.full(SIZE, 2)
+    others = [ab.full(SIZE, 3, "float32", device=device, stream=other) for _ in range(4)]
+    with ab.hazards("check"):
+        graph.launch(stream)
+    assert_all(array, 2)
+    for each in others:
+        assert_all(each, 3)
