@@ -7,7 +7,7 @@ import pytest
 import anabranch as ab
 
 from .accesses import ready
-from .graphs import assert_all, edges, give
+from .graphs import assert_all, edges, give, replays_to
 
 
 @ab.kernel
@@ -248,6 +248,25 @@ def test_an_update_of_another_structure_instantiates_anew(device):
     assert_all(array, 3)
     assert len(graph.nodes) == 3
     assert edges(graph) == {(0, 1), (1, 2)}
+    assert graph.instantiations == 2
+
+
+def test_an_update_of_another_order_instantiates_anew(device):
+    stream, x, y = ab.Stream(device), ready(device), ready(device)
+
+    def beside():
+        with ab.capture(stream) as graph, ab.fork(2) as (a, b):
+            ab.fill(x, 1, stream=a)
+            ab.fill(y, 2, stream=b)
+        return graph
+
+    with ab.capture(stream) as graph:
+        ab.fill(x, 3)
+        ab.fill(y, 4)
+    graph.update(beside())
+    assert (graph.instantiations, edges(graph)) == (2, set())
+    replays_to(graph, stream, [x, y], 1, 2)
+    graph.update(beside())
     assert graph.instantiations == 2
 
 
