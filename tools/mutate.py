@@ -1,4 +1,4 @@
-"""Plant bugs in the hazard engine, one at a time, and see whether the tests notice.
+"""Plant bugs in the hazard engine, in captures and in replays, one at a time, and see whether the tests notice.
 
 Works in a copy of the repository below build/, of which each bug builds again what it changes. The random programs run
 first; what they miss the engine's other tests may notice. A test that hangs or crashes has noticed, too.
@@ -21,16 +21,20 @@ import cython_cmake
 
 ROOT = Path(__file__).resolve().parent.parent
 COPY = ROOT / "build" / "mutate"
-CORE_TESTS = ["clock_test", "history_test", "hazard_test", "layout_test"]
+CORE_TESTS = [
+    *("clock_test", "history_test", "hazard_test", "layout_test"),
+    *("cpu_graph_test", "cpu_replay_test", "cpu_random_graph_test"),
+]
 # Tests that ANABRANCH_EXAMPLES makes run as many programs, the same each time.
 RANDOM_TESTS = [
     "tests/hazards/test_random_auto.py",
     "tests/hazards/test_random_check.py::test_a_race_is_raised_exactly_where_there_is_one",
     "tests/hazards/test_random_check.py::test_with_modes_that_change_nothing_wrong_is_reported",
     "tests/hazards/test_random_check.py::test_auto_comes_after_what_was_off",
+    "tests/hazards/test_random_graph.py",
 ]
 OTHER_TESTS = ["tests/hazards/test_waits.py", "tests/hazards/test_random_check.py", "tests/contract"]
-OTHER_FILES = ["-k", "test_hazard or test_errors_async"]  # of the contract
+OTHER_FILES = ["-k", "test_hazard or test_errors_async or test_graph"]  # of the contract
 TESTS_FAILED = 1  # what pytest returns then; other positive numbers mean that it could not run them
 
 
