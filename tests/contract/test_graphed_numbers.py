@@ -203,6 +203,21 @@ def test_numbers_of_several_launches(device):
     assert working.calls == 1
 
 
+@pytest.mark.numba
+def test_launches_with_other_arrays_and_the_same_numbers(device):
+    def work(x, y, a):
+        ab.launch(put, 8, a, x)
+        ab.launch(put, 4, 2.0, y[2:6])
+
+    working = Counted(work)
+    for _ in range(3):
+        x, y = ready(device), ready(device)
+        working(x, y, 5.0)
+        assert_all(x, 5)
+        assert y.numpy().tolist() == [0, 0, 2, 2, 2, 2, 0, 0]
+    assert working.calls == 1
+
+
 # Numbers that are looked at
 
 
