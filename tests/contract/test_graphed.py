@@ -135,6 +135,7 @@ KINDS = {
     "size": (lambda d: ready(d), lambda d: ready(d, 9)),
     "dimensions": (lambda d: ready(d), lambda d: ab.zeros((2, 4), device=d)),
     "strides": (lambda d: ready(d), lambda d: ready(d, 16)[::2]),
+    "steps": (lambda d: ready(d, 16)[::2], lambda d: ready(d, 24)[::3]),
     "direction": (lambda d: ready(d)[:], lambda d: ready(d)[::-1]),
     "no array": (lambda d: ready(d), lambda d: 1.0),
     "order of bytes": (lambda d: ab.zeros((2, 3), device=d), lambda d: ab.zeros((3, 2), device=d)),
@@ -178,6 +179,23 @@ def test_arguments_that_are_one_array_are_told_from_two(device):
         both(x, x)
         assert_all(x, 2)
     assert both.calls == 2
+
+
+def test_which_of_three_arguments_are_one_array_is_told(device):
+    def work(x, y, z):
+        with ab.fork(2) as (a, b):
+            ab.fill(x, 1, stream=a)
+            ab.fill(y, 2, stream=b)
+            ab.fill(z, 3, stream=a)
+
+    working = Counted(work)
+    for _ in range(2):
+        for third in 0, 1:
+            x, y = given(device, 0, 0)
+            working(x, y, (x, y)[third])
+            assert_all(x, 1 if third else 3)
+            assert_all(y, 3 if third else 2)
+    assert working.calls == 2
 
 
 def test_views_that_overlap_are_told_from_those_that_do_not_and_by_how_much(device):

@@ -140,6 +140,8 @@ def test_a_race_within_the_function_is_found_at_each_call(device):
     x = ready(device)
     racing(x)
     assert_all(x, 2)
+    with ab.hazards("check"), pytest.raises(ab.RaceError):
+        racing(x)
 
 
 def test_forks_within(device):
