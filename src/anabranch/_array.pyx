@@ -15,7 +15,8 @@ from anabranch._core cimport (
     host_function_stream, row_major,
 )
 from anabranch._hazard cimport (
-    follow_use, note, note_host_access, open_access, order, order_host, order_return, refuse_captured, uses_before)
+    follow_use, note, note_host_access, open_access, order, order_host, order_return, refuse_alias, refuse_captured,
+    uses_before)
 from anabranch._staging cimport download
 
 from anabranch._errors import ClosedError
@@ -116,6 +117,7 @@ cdef class Array:
     def ptr(self):
         """The address of the first element, on its device."""
         self.check()
+        refuse_alias(self.storage.get())
         return <uintptr_t>self.data
 
     @property

@@ -1,7 +1,5 @@
 """Calls of a function as graphs: captured once, and launched with the arguments of other calls."""
 
-import functools
-
 cimport cython
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uint32_t, uint64_t
@@ -13,21 +11,24 @@ from anabranch._context cimport TaskState, enter_stream, leave_scope, use_captur
 from anabranch._core cimport (
     CCapture, CStream, HazardMode, OperationKind, Point, Ref, RefCounted, Storage, Touch, byte_t, tracing)
 from anabranch._core_graph cimport (
-    CGraph, GraphAccesses, GraphInstance, NodeTouch, Works, begin_capture, end_capture, instantiate, merged, origin_of,
-    take_accesses)
+    CGraph, GraphAccesses, GraphInstance, NodeTouch, Works, begin_capture, end_capture, forget_origins, instantiate,
+    merged, origin_of, take_accesses)
 from anabranch._current cimport current_stream_of
 from anabranch._device cimport as_device
 from anabranch._dtype cimport ElementType, Item, encode
 from anabranch._graph cimport Graph
 from anabranch._grid cimport GridKernel, put_number
 from anabranch._hazard cimport note, order
-from anabranch._launch cimport pack_number
+from anabranch._launch cimport pack_number, words_of
 from anabranch._patches cimport (
     NodePatch, Number, Patches, Slot, destination, is_write, launch_call, make_patches, node_of, source, storage_of)
 from anabranch._replayed cimport ReplayedFunction, context_of_replay
+from anabranch._returned cimport argument_of, result_of, stand_in
 from anabranch._scalar cimport Scalar, scalar_argument
 from anabranch._stream cimport Stream
 from anabranch._traced cimport show
+
+from anabranch._errors import CaptureError
 
 cdef tuple _nothing = (True, None)
 
@@ -41,18 +42,6 @@ cdef class CapturedCall:
 
 
 # -- the first call --
-
-cdef Array _stand_in(Array array, Ref[Storage] storage):
-    cdef Array made = Array.__new__(Array)
-    made.storage = storage
-    made._device = array._device
-    made.layout = array.layout
-    made.data = array.data
-    made._dtype = array._dtype
-    made.code = array.code
-    made.contiguous = array.contiguous
-    return made
-
 
 cdef CapturedCall capture_call(object fn, tuple args, tuple names, tuple numbers):
     cdef CapturedCall call = CapturedCall.__new__(CapturedCall)
@@ -81,7 +70,7 @@ cdef CapturedCall capture_call(object fn, tuple args, tuple names, tuple numbers
             aliases.push_back(Storage.alias(array.storage))
             call.arguments.push_back(position)
             firsts.push_back(array.data)
-        stand_ins.append(_stand_in(array, aliases[i]))
+        stand_ins.append(stand_in(array, aliases[i]))
     if call.device is None:
         call.device = as_device(None)
     cdef Stream stream = Stream(call.device, name="graphed")
@@ -106,20 +95,22 @@ cdef CapturedCall capture_call(object fn, tuple args, tuple names, tuple numbers
     call.functions = []
     call.patches = _patches(call, graph, works, accesses.touches, aliases, firsts)
     _list_accesses(call, accesses.touches, aliases, firsts)
-    call.result = _result_of(result, args, stand_ins, aliases, firsts, call)
+    call.result = result_of(result, stand_ins, aliases, firsts, call.arguments)
     for each in stand_ins:
         if type(each) is Array:
             (<Array>each).storage.reset()
+    # They have views of the arguments.
+    forget_origins(deref(graph.get()))
     call.core = instantiate(graph, works)
     return call
 
 
-cdef int _argument_of(Storage* storage, const vector[Ref[Storage]]& aliases) noexcept:
+cdef bint _original_of(Storage* storage, const vector[Ref[Storage]]& aliases) noexcept:
     cdef size_t i
     for i in range(aliases.size()):
-        if aliases[i].get() == storage:
-            return i
-    return -1
+        if aliases[i].get().original().get() == storage:
+            return True
+    return False
 
 
 cdef Ref[Patches] _patches(
@@ -148,7 +139,7 @@ cdef Ref[Patches] _patches(
         elif isinstance(origin, Bodies):
             bodies = origin
             call.functions += bodies.functions()
-            argument = _argument_of(bodies.flag.storage.get(), aliases)
+            argument = argument_of(bodies.flag.storage.get(), aliases)
             if argument >= 0:
                 patch.has_src = True
                 patch.src.argument = argument
@@ -177,7 +168,7 @@ cdef int _patch_memory(
     cdef size_t i
     cdef int argument
     for i in range(accesses.size()):
-        argument = _argument_of(storage_of(accesses[i]), aliases) if node_of(accesses[i]) == patch.node else -1
+        argument = argument_of(storage_of(accesses[i]), aliases) if node_of(accesses[i]) == patch.node else -1
         if argument < 0:
             continue
         if is_write(accesses[i]):
@@ -215,7 +206,7 @@ cdef int _patch_launch(
             at = (<GridKernel>kernel).rules[<size_t>position].slot
         if type(mark) is Array:
             slot.slot = at
-            slot.pointer.argument = _argument_of((<Array>mark).storage.get(), aliases)
+            slot.pointer.argument = argument_of((<Array>mark).storage.get(), aliases)
             slot.pointer.offset = (<Array>mark).data - firsts[slot.pointer.argument]
             patch.slots.push_back(slot)
             continue
@@ -232,7 +223,7 @@ cdef int _patch_launch(
             what = None
         else:
             what = pack_number(kernel, position, scalar.value, packed)
-            number.words = 2 if isinstance(scalar.value, complex) else 1
+            number.words = words_of(what)
         call.packed[id(scalar), id(kernel), position] = number.first, number.words
         call.words += number.words
         call.numbers.append((scalar, kernel, position, what))
@@ -248,59 +239,20 @@ cdef int _list_accesses(
     cdef size_t i
     cdef int64_t start
     for i in range(touches.size()):
-        access.argument = _argument_of(touches[i].storage, aliases)
+        access.argument = argument_of(touches[i].storage, aliases)
         access.storage = touches[i].storage
         access.access = touches[i].access
         start = 0
         if access.argument >= 0:
             start = firsts[access.argument] - <char*>touches[i].storage.pointer()
         else:
+            if _original_of(touches[i].storage, aliases):
+                raise CaptureError("an argument is memory that the function has from elsewhere, too")
             call.kept.push_back(Ref[Storage].share(touches[i].storage))
         access.low = <int64_t>touches[i].low - start
         access.high = <int64_t>touches[i].high - start
         call.accesses.push_back(access)
     return 0
-
-
-# -- what it returns --
-
-cdef object _result_of(
-        object result, tuple args, list stand_ins, const vector[Ref[Storage]]& aliases, const vector[char*]& firsts,
-        CapturedCall call):
-    # A function of a call's arguments that returns what the captured call did; None if that is None.
-    cdef int argument
-    if result is None:
-        return None
-    if type(result) is Scalar:
-        return functools.partial(_scalar_of, result)
-    if type(result) is tuple or type(result) is list:
-        parts = [_result_of(each, args, stand_ins, aliases, firsts, call) for each in result]
-        return lambda given, kind=type(result): kind([None if part is None else part(given) for part in parts])
-    if type(result) is dict:
-        named = {name: _result_of(each, args, stand_ins, aliases, firsts, call) for name, each in result.items()}
-        return lambda given: {name: None if part is None else part(given) for name, part in named.items()}
-    if type(result) is Array:
-        for i, each in enumerate(stand_ins):
-            if each is result:
-                return lambda given, i=i: given[i]
-        argument = _argument_of((<Array>result).storage.get(), aliases)
-        if argument >= 0:
-            view = _stand_in(<Array>result, aliases[argument])
-            (<Array>view).storage.reset()
-            return functools.partial(
-                _view_of, view, call.arguments[argument], (<Array>result).data - firsts[argument])
-    return lambda given: result
-
-
-def _scalar_of(Scalar scalar, args):
-    return scalar.of(args)
-
-
-def _view_of(Array like, position, offset, args):
-    cdef Array array = args[position]
-    cdef Array view = _stand_in(like, array.storage)
-    view.data = array.data + <int64_t>offset
-    return view
 
 
 # -- the calls after --
@@ -329,7 +281,7 @@ cdef int _pack(CapturedCall call, tuple args, vector[uint64_t]* numbers) except 
         if pack_number(kernel, position, value, packed) != what:
             return 1
         numbers.push_back(packed[0])
-        if isinstance(value, complex):
+        if words_of(what) == 2:
             numbers.push_back(packed[1])
     return 0
 
@@ -350,7 +302,7 @@ cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
     cdef Ref[RefCounted] context
     cdef Point point
     cdef int64_t start
-    cdef size_t i
+    cdef size_t i, k
     if call.arguments.size() > few:
         many_arguments.resize(call.arguments.size())
         arguments = many_arguments.data()
@@ -358,7 +310,12 @@ cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
         many_touches.resize(call.accesses.size())
         touches = many_touches.data()
     for i in range(call.arguments.size()):
-        arguments[i] = <byte_t*>(<Array>args[call.arguments[i]]).data
+        array = <Array>args[call.arguments[i]]
+        for k in range(call.kept.size()):
+            # Between an argument and what the function has from elsewhere the graph has no order.
+            if call.kept[k].get() == array.storage.get():
+                return None, None
+        arguments[i] = <byte_t*>array.data
     if _pack(call, args, &numbers):
         return False, None
     for i in range(call.accesses.size()):

@@ -1,6 +1,7 @@
 """Functions that are captured at their first call for arguments of a kind, and replayed after."""
 
 import functools
+import threading
 import types
 import warnings
 
@@ -54,10 +55,21 @@ cdef int _kind_of_number(object value) except -1:
     return 0
 
 
+cdef object _name_of(object fn):
+    return getattr(fn, "__qualname__", None) or repr(fn)
+
+
+cdef tuple _values_of(set looked, tuple args):
+    # Floating point numbers by their text, which tells zeros of both signs apart and is equal for every NaN.
+    return tuple([
+        args[i] if isinstance(args[i], int) else repr(args[i]) for i in looked])
+
+
 cdef tuple _numbers_of(tuple args):
     return tuple([i for i, each in enumerate(args) if type(each) is not Array and _kind_of_number(each)])
 
 
+@cython.final
 cdef class _Kind:
     # Of the kinds that cannot be captured, `calls` is None.
     cdef set looked
@@ -69,8 +81,9 @@ cdef class Graphed:
     """A function that is captured at its first call for arguments of a kind, and replayed after. See `graphed`."""
     cdef object fn
     cdef dict kinds
-    cdef list order             # the captured calls, the newest last: (kind, values)
+    cdef list order             # the captured calls, the newest last: (key, kind, values)
     cdef int size
+    cdef object lock
     cdef object last            # the key and the kind of the last call, or None
     cdef bint warned
     cdef dict __dict__
@@ -80,6 +93,7 @@ cdef class Graphed:
         self.kinds = {}
         self.order = []
         self.size = size
+        self.lock = threading.Lock()
         functools.update_wrapper(self, fn)
 
     def __get__(self, instance, owner):
@@ -97,7 +111,7 @@ cdef class Graphed:
         self.last = None
 
     def __repr__(self):
-        return f"<graphed {self.fn.__qualname__}, {self.graphs} captured>"
+        return f"<graphed {_name_of(self.fn)}, {self.graphs} captured>"
 
     def __call__(self, *args, **kwargs):
         cdef _Kind kind
@@ -135,7 +149,7 @@ cdef class Graphed:
             kind = self.kinds.setdefault(key, kind)
         if kind.calls is None:
             return self._call(args, names)
-        values = tuple([args[i] for i in kind.looked]) if kind.looked else ()
+        values = _values_of(kind.looked, args) if kind.looked else ()
         call = kind.calls.get(values)
         if call is None:
             try:
@@ -148,23 +162,35 @@ cdef class Graphed:
         done, result = replay_call(call, state, args)
         if done:
             return result
+        if done is None:
+            self._warn("an argument is memory that the function has from elsewhere, too")
+            return self._call(args, names)
         # A number that is computed from others has become one of another kind.
-        kind.calls.pop(values, None)
-        self.order.remove((kind, values))
+        self._forget(kind, values)
         return self(*args[:len(args) - len(names)], **dict(zip(names, args[len(args) - len(names):], strict=True)))
 
     def _keep(self, key, _Kind kind, CapturedCall call, args):
-        if call.looked - kind.looked:
-            # Captures before did not know that the value matters.
-            self.order = [each for each in self.order if each[0] is not kind]
-            kind.calls = {}
-            kind.looked = kind.looked | call.looked
-        values = tuple([args[i] for i in kind.looked])
-        kind.calls[values] = call
-        self.order.append((kind, values))
-        while len(self.order) > self.size:
-            oldest, values = self.order.pop(0)
-            (<_Kind>oldest).calls.pop(values, None)
+        with self.lock:
+            if call.looked - kind.looked:
+                # Captures before did not know that the value matters.
+                self.order = [each for each in self.order if each[1] is not kind]
+                kind.calls = {}
+                kind.looked = kind.looked | call.looked
+            values = _values_of(kind.looked, args)
+            if values not in kind.calls:
+                self.order.append((key, kind, values))
+            kind.calls[values] = call
+            while len(self.order) > self.size:
+                key, kind, values = self.order.pop(0)
+                kind.calls.pop(values, None)
+                if not kind.calls:
+                    self.kinds.pop(key, None)
+                    self.last = None
+
+    def _forget(self, _Kind kind, values):
+        with self.lock:
+            kind.calls.pop(values, None)
+            self.order = [each for each in self.order if each[1] is not kind or each[2] != values]
 
     def _call(self, args, names):
         count = len(args) - len(names)
@@ -174,7 +200,7 @@ cdef class Graphed:
         if not self.warned:
             self.warned = True
             warnings.warn(
-                f"{self.fn.__qualname__} is not captured, it is called as it is: {reason}", RuntimeWarning, 1)
+                f"{_name_of(self.fn)} is not captured, it is called as it is: {reason}", RuntimeWarning, 1)
 
 
 cdef inline bint _is_text(bytes known, const vector[char]& text) noexcept:
@@ -201,7 +227,8 @@ cdef tuple _describe(vector[char]* key, TaskState state, tuple args):
             if code == 0:
                 hash(each)
                 others = [] if others is None else others
-                others.append((type(each), each))
+                # What is in a tuple may be equal and of another type.
+                others.append((type(each), each, repr(each) if isinstance(each, tuple | frozenset) else None))
             continue
         array = <Array>each
         array.check()

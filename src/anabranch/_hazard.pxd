@@ -82,6 +82,8 @@ cdef inline int note_at(
 
 # Raises CaptureError if it is what captured work of the task writes.
 cdef int refuse_captured(TaskState state, Storage* storage) except -1
+# Raises CaptureError for memory that later calls will have others of.
+cdef int refuse_alias(Storage* storage) except -1
 # The host is about to make an access, and blocks until it may; what that has to come after it then knows. Raises
 # RaceError, with `checked`, and CaptureError for what captured work writes.
 cdef int order_host(TaskState state, Touch touch, bint checked) except -1

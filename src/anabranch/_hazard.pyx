@@ -114,6 +114,13 @@ cdef int refuse_captured(TaskState state, Storage* storage) except -1:
     return 0
 
 
+cdef int refuse_alias(Storage* storage) except -1:
+    cdef CCapture* capture = current_state().capture.get()
+    if storage.original().get() != NULL and capture != NULL:
+        capture.refuse(b"an address of an argument is that of the first call alone")
+    return 0
+
+
 cdef int refuse_outside(TaskState state) except -1:
     cdef CCapture* capture = state.capture.get()
     if capture.active() and capture.exclusive():

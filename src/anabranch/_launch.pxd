@@ -19,3 +19,5 @@ cdef class KernelBase:
 
 # Puts a number into one or two slots, as arguments of Python kernels are. What tells the kinds of numbers apart.
 cdef int pack_number(object kernel, Py_ssize_t position, object value, uint64_t* slots) except -1
+# How many slots numbers of that kind take.
+cdef int words_of(int kind) noexcept

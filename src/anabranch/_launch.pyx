@@ -140,6 +140,8 @@ cdef int _put_scalar(Packed* packed, object value, object kernel, Py_ssize_t pos
         number[0] = PyComplex_RealAsDouble(value)
         number[1] = PyComplex_ImagAsDouble(value)
         _put(packed, number, 2)
+    elif type(value) is Scalar:
+        return _put_scalar(packed, (<Scalar>value).value, kernel, position)
     else:
         if _numpy_scalar is None:
             import numpy
@@ -170,6 +172,10 @@ cdef int _put_scalar(Packed* packed, object value, object kernel, Py_ssize_t pos
     return 0
 
 
+cdef int words_of(int kind) noexcept:
+    return 2 if kind == complex64_code or kind == complex128_code else 1
+
+
 cdef int pack_number(object kernel, Py_ssize_t position, object value, uint64_t* slots) except -1:
     cdef Packed packed
     packed.slots = slots
@@ -195,8 +201,6 @@ cdef int _put_integer(Packed* packed, object value, object kernel, Py_ssize_t po
 
 
 cdef int _put_other(Packed* packed, object value, object kernel, Py_ssize_t position) except -1:
-    if type(value) is Scalar:
-        return _put_scalar(packed, (<Scalar>value).value, kernel, position)
     # Subclasses of Python's numbers, enumerations among them, count as what they derive from.
     for kind in (int, float, complex):
         if isinstance(value, kind):

@@ -12,7 +12,10 @@ from anabranch._core cimport (
     CStream, HazardMode, Moment, Past, Pending, Point, Ref, RefCounted, as_context, context_of, make_failure,
     make_graph_call)
 from anabranch._core_graph cimport add_host, tell_origin
+from anabranch._array cimport Array
 from anabranch._hazard cimport PastOf, follow_moment, note, order, past_of
+
+from anabranch._scalar cimport Scalar
 
 from anabranch._errors import KernelError
 
@@ -95,11 +98,25 @@ cdef class ReplayedFunction:
         return getattr(self.fn, "__qualname__", type(self.fn).__name__)
 
 
+cdef object _given(CStream* stream, object argument):
+    # Of a call that stands for others, numbers are those of this one, and arrays cannot be told apart later.
+    if type(argument) is Scalar:
+        return (<Scalar>argument).look()
+    if type(argument) is Array and (<Array>argument).storage.get().original().get() != NULL:
+        stream.capture().refuse(b"a host function has an array of the call, which later calls could not exchange")
+    return argument
+
+
 cdef object submit_captured(
         TaskState state, CStream* stream, object fn, tuple args, dict kwargs, Touches touches):
     cdef ReplayedFunction function = ReplayedFunction.__new__(ReplayedFunction)
     cdef string name
     cdef Point point
+    if stream.capture().exclusive():
+        args = tuple([_given(stream, each) for each in args])
+        kwargs = {name: _given(stream, each) for name, each in kwargs.items()}
+        for each in touches.arrays if touches is not None else ():
+            _given(stream, each)
     function.fn = fn
     function.args = args
     function.kwargs = kwargs

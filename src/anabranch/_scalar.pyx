@@ -4,6 +4,7 @@ What is computed from them is computed again in each call. Where a program looks
 take it for a size, what was captured is right for that value alone.
 """
 
+import math
 import operator
 
 cimport cython
@@ -13,6 +14,13 @@ from anabranch._array cimport Array
 
 @cython.final
 cdef class Scalar:
+    # NumPy leaves operations with one to this class.
+    __array_ufunc__ = None
+
+    @property
+    def __class__(self):
+        return type(self.look())
+
     cdef object of(self, tuple args):
         if self.fn is None:
             return args[self.position]
@@ -123,6 +131,48 @@ cdef class Scalar:
 
     def __rmod__(self, other):
         return _computed(operator.mod, other, self)
+
+    def __and__(self, other):
+        return _computed(operator.and_, self, other)
+
+    def __rand__(self, other):
+        return _computed(operator.and_, other, self)
+
+    def __or__(self, other):
+        return _computed(operator.or_, self, other)
+
+    def __ror__(self, other):
+        return _computed(operator.or_, other, self)
+
+    def __xor__(self, other):
+        return _computed(operator.xor, self, other)
+
+    def __rxor__(self, other):
+        return _computed(operator.xor, other, self)
+
+    def __lshift__(self, other):
+        return _computed(operator.lshift, self, other)
+
+    def __rlshift__(self, other):
+        return _computed(operator.lshift, other, self)
+
+    def __rshift__(self, other):
+        return _computed(operator.rshift, self, other)
+
+    def __rrshift__(self, other):
+        return _computed(operator.rshift, other, self)
+
+    def __divmod__(self, other):
+        return divmod(self.look(), _value(other))
+
+    def __rdivmod__(self, other):
+        return divmod(_value(other), self.look())
+
+    def __floor__(self):
+        return math.floor(self.look())
+
+    def __ceil__(self):
+        return math.ceil(self.look())
 
     def __pow__(self, other, modulus):
         return _computed(pow, self, other) if modulus is None else pow(self.look(), _value(other), _value(modulus))

@@ -25,6 +25,10 @@ inline PyObject* origin_of(const GraphNode& node) {
   return object;
 }
 
+inline void forget_origins(Graph& graph) {
+  for (GraphNode& node : graph.nodes) node.origin.reset();
+}
+
 inline Ref<Capture> begin_capture(Stream& stream) { return Capture::begin(stream); }
 // Of what is put into the stream within the capture that it takes part in.
 inline Ref<Capture> begin_body(Stream& stream) { return Capture::begin(stream, Ref<Capture>::share(stream.capture())); }
