@@ -123,9 +123,11 @@ export -f sanitizer
 # The tool takes what a replay accesses for races with allocations and frees that are in order with it.
 memcheck() {
   local marks='not slow and not memory and not many_streams and not races and not unseen_order'
+  local status=0
   files="$(ls tests/contract/test_*.py | grep -v test_graph) $more_files" \
-    sanitizer "$marks" --tool memcheck --track-stream-ordered-races all &&
-    files=$(ls tests/contract/test_graph*.py) sanitizer "$marks" --tool memcheck
+    sanitizer "$marks" --tool memcheck --track-stream-ordered-races all || status=1
+  files=$(ls tests/contract/test_graph*.py) sanitizer "$marks" --tool memcheck || status=1
+  return $status
 }
 
 initcheck() { files="tests/contract $more_files" sanitizer 'not slow and not memory and not uninitialized' --tool initcheck; }

@@ -123,6 +123,7 @@ def resident():
     return int(pages.read_text().split()[1]) * 4096
 
 
+@pytest.mark.memory
 def test_ten_thousand_arrays_views_and_operations_leave_nothing_behind(device):
     stream = ab.Stream(device)
 
