@@ -220,6 +220,25 @@ def copy_device(cupy: Any, numpy: Any) -> Iterator[Case]:
         yield Timed(batch, stream.synchronize)
 
 
+@twin("graph.replay10")
+def replay(cupy: Any, numpy: Any) -> Iterator[Case]:
+    kernel, grid, block, alpha = kernel_of(cupy), (1,), (BLOCK,), numpy.float32(2)
+    with make_stream(cupy) as stream:
+        x, y, z = (cupy.zeros(PAGE, "float32") for _ in range(3))
+        stream.synchronize()
+        stream.begin_capture()
+        for _ in repeat(10):
+            kernel(grid, block, (x, y, z, alpha))
+        graph = stream.end_capture()
+
+        def batch(calls: int) -> None:
+            launch = graph.launch
+            for _ in repeat(calls):
+                launch()
+
+        yield Timed(batch, stream.synchronize)
+
+
 @twin("pipeline.overlap")
 def pipeline(cupy: Any, numpy: Any) -> Iterator[Case]:
     import cupyx

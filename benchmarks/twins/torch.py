@@ -177,6 +177,24 @@ def copy_device(torch: Any) -> Iterator[Case]:
     yield from copies(torch, torch.zeros(PAGE, device=DEVICE))
 
 
+@twin("graph.replay10")
+def replay(torch: Any) -> Iterator[Case]:
+    stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    x, y, z = (torch.zeros(BLOCK, device=DEVICE) for _ in range(3))
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph, stream=stream):
+        for _ in repeat(10):
+            torch.add(y, x, alpha=2.0, out=z)
+    with torch.cuda.stream(stream):
+
+        def batch(calls: int) -> None:
+            replay = graph.replay
+            for _ in repeat(calls):
+                replay()
+
+        yield Timed(batch, stream.synchronize)
+
+
 @twin("pipeline.overlap")
 def pipeline(torch: Any) -> Iterator[Case]:
     def make_lane() -> SimpleNamespace:
