@@ -161,14 +161,13 @@ def run_while(flag, body):
     Examples
     --------
     >>> import anabranch as ab
-    >>> @ab.kernel
-    ... def halve(i, x: ab.InOut, again: ab.Out):
-    ...     x[i] /= 2
-    ...     again[0] = 1 if x[i] > 1 else 0
-    >>> x, again = ab.full(1, 100.0), ab.ones(1, "int32")
-    >>> ab.run_while(again, lambda: ab.launch(halve, 1, x, again))
+    >>> x, again = ab.zeros(2), ab.ones(1, "int32")
+    >>> def body():
+    ...     ab.fill(x, 5)
+    ...     ab.fill(again, 0)
+    >>> ab.run_while(again, body)
     >>> x.numpy()
-    array([0.78125])
+    array([5., 5.], dtype=float32)
     """
     cdef Array array = _flag(flag)
     if not callable(body):

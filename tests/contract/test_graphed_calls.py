@@ -199,6 +199,7 @@ def test_calls_from_several_threads(device, in_threads):
 # Branches and loops
 
 
+@pytest.mark.unseen_order
 def test_branches_by_arrays_of_the_call(device):
     def work(flag, x, y):
         ab.run_if(flag, lambda: ab.copy(y, x), lambda: ab.fill(y, 9))
@@ -211,6 +212,7 @@ def test_branches_by_arrays_of_the_call(device):
     assert branching.calls == 1
 
 
+@pytest.mark.unseen_order
 def test_a_flag_may_be_a_part_of_an_array(device):
     branching = Counted(lambda flags, y: ab.run_if(flags[2:3], lambda: ab.fill(y, 1), lambda: ab.fill(y, 2)))
     for flags in [0, 0, 1], [1, 1, 0]:
@@ -220,6 +222,7 @@ def test_a_flag_may_be_a_part_of_an_array(device):
     assert branching.calls == 1
 
 
+@pytest.mark.unseen_order
 def test_loops_by_arrays_of_the_call(device):
     def work(flag, nothing, x, y):
         def body():
