@@ -7,7 +7,6 @@ import anabranch as ab
 from .accesses import ready
 from .graphs import assert_all, give, kinds
 
-
 # Of kernels within a branch or loop of a graph memcheck does not see that they come after allocations of their stream.
 pytestmark = pytest.mark.unseen_order
 
