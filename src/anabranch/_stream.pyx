@@ -319,6 +319,9 @@ cdef class Stream:
         several streams run at the same time, and it may enqueue work and wait for other streams. If it
         raises, its future fails and nothing else.
 
+        In a capture it becomes a node of the graph: each replay calls it. The future is that of the first
+        replay, and an exception fails the stream of its replay, with a KernelError.
+
         Parameters
         ----------
         fn : callable
