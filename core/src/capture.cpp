@@ -91,10 +91,12 @@ void Capture::detach() noexcept {
   std::vector<Ref<CaptureStream>> streams;
   std::map<Place, Operand> operands;
   std::vector<Access_> accesses;
+  std::vector<Ref<CaptureStream>> retired;  // which keep the captures within, and these this one
   {
     const std::lock_guard lock(mutex_);
     if (!active_.exchange(false)) return;
     streams.swap(streams_);
+    retired.swap(retired_);
     operands.swap(operands_);
     recent_ = {};
     accesses.swap(accesses_);
@@ -107,6 +109,7 @@ void Capture::detach() noexcept {
   if (!outer_) return;
   const std::lock_guard lock(outer_->mutex_);
   outer_->suspended_ = false;
+  if (!outer_->active()) return;
   outer_->retired_.insert(outer_->retired_.end(), streams.begin(), streams.end());
 }
 

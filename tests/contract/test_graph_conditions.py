@@ -1,11 +1,14 @@
 """`ab.run_if` and `ab.run_while`: the same result eager and captured."""
 
+import gc
+
 import pytest
 
 import anabranch as ab
 
 from .accesses import ready
 from .graphs import assert_all, give, kinds
+from .test_memory import resident
 
 # Of kernels within a branch or loop of a graph memcheck does not see that they come after allocations of their stream.
 pytestmark = pytest.mark.unseen_order
@@ -170,6 +173,22 @@ def test_a_branch_in_a_loop(device, run):
 
     run(lambda: ab.run_while(left, body))
     assert_all(array, 2)
+
+
+@pytest.mark.memory
+def test_captures_of_branches_leave_nothing_behind(device, stream):
+    chosen, array = flag(device, 1), ready(device)
+
+    def cycles(count):
+        for _ in range(count):
+            with ab.capture(stream):
+                ab.run_if(chosen, lambda: ab.fill(array, 1), lambda: ab.fill(array, 2))
+        gc.collect()
+
+    cycles(300)
+    before = resident()
+    cycles(3000)
+    assert resident() - before < 4 << 20
 
 
 @each_way
