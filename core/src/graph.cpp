@@ -8,9 +8,29 @@
 
 namespace anabranch {
 
-std::uint64_t Works::next_version() noexcept {
+std::uint64_t next_version() noexcept {
   static std::atomic<std::uint64_t> newest{0};
   return newest.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+Work::What& Change::what(std::uint32_t node) {
+  if (!begun_) {
+    if (works_->unique()) {
+      works_->version = next_version();
+    } else {
+      auto copy = make_ref<Works>();
+      copy->of = works_->of;
+      works_ = std::move(copy);
+    }
+    begun_ = true;
+  }
+  Ref<Work>& work = works_->of[node];
+  if (work->unique()) {
+    work->version = works_->version;
+  } else {
+    work = make_ref<Work>(work->what);
+  }
+  return work->what;
 }
 
 namespace {
@@ -42,17 +62,17 @@ Ref<Executable> GraphInstance::instantiate(const Ref<Graph>& graph, const Ref<Wo
 }
 
 Ref<Graph> GraphInstance::graph() const {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(lock_);
   return graph_;
 }
 
 Ref<Works> GraphInstance::works() const {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(lock_);
   return works_;
 }
 
 void GraphInstance::follow(Stream& stream) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(lock_);
   if (last_.stream && last_.stream.get() != &stream && last_.past.count != 0) Ordering::wait(stream, last_);
 }
 
@@ -77,30 +97,19 @@ Point GraphInstance::enqueue(Stream& stream, Ref<RefCounted> context) {
 }
 
 void GraphInstance::note(Stream& stream) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(lock_);
   if (last_.stream.get() == &stream) last_.past = stream.lane().past();
 }
 
-void GraphInstance::set(Changes changes) {
-  const std::lock_guard lock(mutex_);
-  apply(std::move(changes));
-}
-
-void GraphInstance::apply(Changes changes) {
-  if (!works_->unique()) {
-    auto copy = make_ref<Works>();
-    copy->of = works_->of;
-    works_ = std::move(copy);
-  } else {
-    works_->version = Works::next_version();
-  }
-  for (auto& [node, work] : changes) works_->of[node] = std::move(work);
+void GraphInstance::set(std::uint32_t node, const Work::What& what) {
+  const std::lock_guard lock(lock_);
+  Change(works_).what(node) = what;
 }
 
 bool GraphInstance::update(const Ref<Graph>& graph, const Ref<Works>& works) {
   auto copy = make_ref<Works>();
   copy->of = works->of;
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(lock_);
   const bool same = alike(*graph_, *works_, *graph, *works);
   if (!same) executable_ = instantiate(graph, copy);
   graph_ = graph;

@@ -3,6 +3,7 @@
 cimport cython
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memcpy
 from libcpp.vector cimport vector
 
 from anabranch._array cimport Array
@@ -16,6 +17,7 @@ from anabranch._core_graph cimport (
 from anabranch._current cimport current_stream_of
 from anabranch._device cimport as_device
 from anabranch._dtype cimport ElementType, Item, encode
+from anabranch._few cimport Words
 from anabranch._graph cimport Graph
 from anabranch._grid cimport GridKernel, put_number
 from anabranch._hazard cimport note, order
@@ -257,13 +259,12 @@ cdef int _list_accesses(
 
 # -- the calls after --
 
-cdef int _pack(CapturedCall call, tuple args, vector[uint64_t]* numbers) except -1:
-    cdef vector[uint64_t] slots
+cdef int _pack(CapturedCall call, tuple args, Words* numbers) except -1:
+    cdef Words slots
     cdef uint64_t[2] packed
     cdef Item item
     cdef Scalar scalar
-    cdef size_t word
-    cdef uint32_t size
+    cdef size_t words
     for scalar, kernel, position, what in call.numbers:
         value = scalar.of(args)
         if kernel is None:
@@ -272,11 +273,12 @@ cdef int _pack(CapturedCall call, tuple args, vector[uint64_t]* numbers) except 
             numbers.push_back(<uint64_t>item.bytes[1])
             continue
         if what is None:
-            slots.resize((<GridKernel>kernel).slot_count)
+            if slots.size() < (<GridKernel>kernel).slot_count:
+                slots.extend((<GridKernel>kernel).slot_count - slots.size())
             put_number(<GridKernel>kernel, position, value, slots.data())
-            size = ((<GridKernel>kernel).rules[<size_t>position].size + 7) // 8
-            for word in range(size):
-                numbers.push_back(slots[(<GridKernel>kernel).rules[<size_t>position].slot + word])
+            words = ((<GridKernel>kernel).rules[<size_t>position].size + 7) // 8
+            memcpy(
+                numbers.extend(words), slots.data() + (<GridKernel>kernel).rules[<size_t>position].slot, 8 * words)
             continue
         if pack_number(kernel, position, value, packed) != what:
             return 1
@@ -293,7 +295,7 @@ cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
     cdef (byte_t*)[few] some_arguments
     cdef vector[byte_t*] many_arguments
     cdef byte_t** arguments = some_arguments
-    cdef vector[uint64_t] numbers
+    cdef Words numbers
     cdef Touch[few] some_touches
     cdef vector[Touch] many_touches
     cdef Touch* touches = some_touches
@@ -338,7 +340,7 @@ cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
         context = context_of_replay(queue, state.mode)
     point = launch_call(
         deref(core), deref(queue), context, deref(call.patches.get()), arguments, call.arguments.size(),
-        numbers)
+        numbers.data(), numbers.size())
     if tracing():
         show(queue, point, OperationKind.graph, None, 0)
     note(state, queue, point, touches, call.accesses.size())

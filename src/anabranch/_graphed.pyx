@@ -1,5 +1,6 @@
 """Functions that are captured at their first call for arguments of a kind, and replayed after."""
 
+import collections
 import functools
 import threading
 import types
@@ -9,17 +10,20 @@ cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp
-from libcpp.vector cimport vector
 
 from anabranch._array cimport Array
 from anabranch._captured cimport CapturedCall, capture_call, replay_call
 from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport Storage
 from anabranch._dtype cimport dtype_code
+from anabranch._few cimport Addresses, Text
 
 from anabranch._errors import CaptureError
 
 cdef enum:
+    # For each capture that may be kept, how many kinds that cannot be captured are remembered. To forget one means to
+    # try again, which calls the function twice.
+    refusals_per_capture = 64
     # What the key says an argument is, from where dtypes end.
     int_kind = 0x80
     large_int_kind
@@ -82,6 +86,7 @@ cdef class Graphed:
     cdef object fn
     cdef dict kinds
     cdef list order             # the captured calls, the newest last: (key, kind, values)
+    cdef object refused         # the keys of the kinds that cannot be captured, the newest last
     cdef int size
     cdef object lock
     cdef object last            # the key and the kind of the last call, or None
@@ -92,6 +97,7 @@ cdef class Graphed:
         self.fn = fn
         self.kinds = {}
         self.order = []
+        self.refused = collections.deque()
         self.size = size
         self.lock = threading.Lock()
         functools.update_wrapper(self, fn)
@@ -108,6 +114,7 @@ cdef class Graphed:
         """Forget all captures. Replays that were launched complete."""
         self.kinds = {}
         self.order = []
+        self.refused = collections.deque()
         self.last = None
 
     def __repr__(self):
@@ -116,6 +123,7 @@ cdef class Graphed:
     def __call__(self, *args, **kwargs):
         cdef _Kind kind
         cdef CapturedCall call
+        cdef dict calls
         cdef tuple names = ()
         cdef TaskState state = current_state()
         if state.capture.get() != NULL and state.capture.get().active():
@@ -123,14 +131,13 @@ cdef class Graphed:
         if kwargs:
             names = tuple(kwargs)
             args += tuple(kwargs.values())
-        cdef vector[char] text
-        text.reserve(256)
+        cdef Text text
         try:
             others = _describe(&text, state, args)
             if others is None and not names:
                 # Most calls are of the kind of the last one.
                 last = self.last
-                if last is not None and _is_text((<tuple>last)[0], text):
+                if last is not None and _is_text((<tuple>last)[0], &text):
                     key, kind = last
                 else:
                     key = PyBytes_FromStringAndSize(text.data(), text.size())
@@ -147,15 +154,16 @@ cdef class Graphed:
             kind.looked = set()
             kind.calls = {}
             kind = self.kinds.setdefault(key, kind)
-        if kind.calls is None:
+        calls = kind.calls
+        if calls is None:
             return self._call(args, names)
         values = _values_of(kind.looked, args) if kind.looked else ()
-        call = kind.calls.get(values)
+        call = calls.get(values)
         if call is None:
             try:
                 call = capture_call(self.fn, args, names, _numbers_of(args))
             except CaptureError as error:
-                kind.calls = None
+                self._refuse(key, kind)
                 self._warn(str(error))
                 return self._call(args, names)
             self._keep(key, kind, call, args)
@@ -171,6 +179,9 @@ cdef class Graphed:
 
     def _keep(self, key, _Kind kind, CapturedCall call, args):
         with self.lock:
+            if kind.calls is None:
+                # Another thread could not capture it.
+                return
             if call.looked - kind.looked:
                 # Captures before did not know that the value matters.
                 self.order = [each for each in self.order if each[1] is not kind]
@@ -187,10 +198,20 @@ cdef class Graphed:
                     self.kinds.pop(key, None)
                     self.last = None
 
+    def _refuse(self, key, _Kind kind):
+        with self.lock:
+            kind.calls = None
+            self.order = [each for each in self.order if each[1] is not kind]
+            self.refused.append(key)
+            if len(self.refused) > refusals_per_capture * self.size:
+                self.kinds.pop(self.refused.popleft(), None)
+                self.last = None
+
     def _forget(self, _Kind kind, values):
         with self.lock:
-            kind.calls.pop(values, None)
             self.order = [each for each in self.order if each[1] is not kind or each[2] != values]
+            if kind.calls is not None:
+                kind.calls.pop(values, None)
 
     def _call(self, args, names):
         count = len(args) - len(names)
@@ -203,14 +224,14 @@ cdef class Graphed:
                 f"{_name_of(self.fn)} is not captured, it is called as it is: {reason}", RuntimeWarning, 1)
 
 
-cdef inline bint _is_text(bytes known, const vector[char]& text) noexcept:
+cdef inline bint _is_text(bytes known, Text* text) noexcept:
     return <size_t>len(known) == text.size() and memcmp(<const char*>known, text.data(), text.size()) == 0
 
 
-cdef tuple _describe(vector[char]* key, TaskState state, tuple args):
+cdef tuple _describe(Text* key, TaskState state, tuple args):
     # What captures have to be told apart by, and what of that is no text; TypeError for what cannot be.
-    cdef vector[Storage*] seen
-    cdef vector[char*] first
+    cdef Addresses seen
+    cdef Addresses first
     cdef Array array
     cdef Storage* storage
     cdef size_t group
@@ -246,7 +267,7 @@ cdef tuple _describe(vector[char]* key, TaskState state, tuple args):
             if not array.contiguous:
                 _put(key, array.layout.strides[d])
         if group < seen.size():
-            offset = array.data - first[group]
+            offset = array.data - <const char*>first[group]
             _put(key, offset)
         else:
             seen.push_back(storage)
@@ -254,8 +275,9 @@ cdef tuple _describe(vector[char]* key, TaskState state, tuple args):
     return None if others is None else tuple(others)
 
 
-cdef inline void _put(vector[char]* key, int64_t value) noexcept:
-    key.insert(key.end(), <char*>&value, <char*>&value + sizeof(value))
+cdef inline int _put(Text* key, int64_t value) except -1:
+    key.append(<char*>&value, sizeof(value))
+    return 0
 
 
 def graphed(fn=None, *, size=16):

@@ -35,7 +35,7 @@ cdef extern from "patches.hpp" namespace "anabranch::python" nogil:
         vector[NodePatch] nodes
     Ref[Patches] make_patches() except +
     Point launch_call(
-        GraphInstance&, CStream&, Ref[RefCounted], const Patches&, byte_t**, size_t, const vector[uint64_t]&
+        GraphInstance&, CStream&, Ref[RefCounted], const Patches&, byte_t**, size_t, const uint64_t*, size_t
     ) except +translate
     byte_t* destination(const Works&, uint32_t)
     byte_t* source(const Works&, uint32_t)

@@ -132,7 +132,7 @@ inline GraphAccesses take_accesses(Graph& graph) { return std::exchange(graph.ac
 
 // The work of the only node of a graph becomes that of a node of an instance.
 inline void set_work(GraphInstance& instance, std::uint32_t node, const Ref<Works>& works) {
-  instance.set({{node, works->of.front()}});
+  instance.set(node, works->of.front()->what);
 }
 
 // The accesses of `node` become those of the only node of another graph.

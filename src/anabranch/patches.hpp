@@ -47,18 +47,12 @@ class Patches final : public RefCounted {
  public:
   std::vector<NodePatch> nodes;
 
-  // What has to change in the works of a replay to be those of a call.
-  GraphInstance::Changes changes(const Works& works, std::span<std::byte* const> arguments,
-                                 std::span<const std::uint64_t> numbers) const {
-    GraphInstance::Changes found;
-    found.reserve(nodes.size());
+  // Makes works those of a call.
+  void apply(Change& works, std::span<std::byte* const> arguments, std::span<const std::uint64_t> numbers) const {
     const Call call{arguments, numbers};
     for (const NodePatch& patch : nodes) {
-      const Work& now = *works.of[patch.node];
-      Ref<Work> changed = std::visit([&](const auto& what) { return call.change(patch, what); }, now.what);
-      if (changed) found.emplace_back(patch.node, std::move(changed));
+      std::visit([&](const auto& what) { call.apply(works, patch, what); }, works.now().of[patch.node]->what);
     }
-    return found;
   }
 
  private:
@@ -68,67 +62,60 @@ class Patches final : public RefCounted {
 
     std::uint64_t slot(const Pointer& pointer) const { return reinterpret_cast<std::uintptr_t>(pointer.of(arguments)); }
 
-    Ref<Work> change(const NodePatch& patch, const KernelWork& kernel) const {
+    // `what` is what the node runs by now. It may be gone once the works were changed.
+    void apply(Change& works, const NodePatch& patch, const KernelWork& kernel) const {
       bool same = true;
       for (const auto& one : patch.slots) same = same && kernel.arguments[one.slot] == slot(one.pointer);
       for (const auto& one : patch.numbers) {
         same =
             same && std::memcmp(&kernel.arguments[one.slot], &numbers[one.first], one.words * sizeof(numbers[0])) == 0;
       }
-      if (same) return nullptr;
-      auto work = make_ref<Work>(std::in_place_type<KernelWork>, kernel);
-      LaunchArguments& changed = std::get<KernelWork>(work->what).arguments;
+      if (same) return;
+      LaunchArguments& changed = std::get<KernelWork>(works.what(patch.node)).arguments;
       for (const auto& one : patch.slots) changed[one.slot] = slot(one.pointer);
       for (const auto& one : patch.numbers) {
         std::memcpy(&changed[one.slot], &numbers[one.first], one.words * sizeof(numbers[0]));
       }
-      return work;
     }
-    Ref<Work> change(const NodePatch& patch, const CopyWork& copy) const {
+    void apply(Change& works, const NodePatch& patch, const CopyWork& copy) const {
       CopyWork changed = copy;
       if (patch.has_dst) changed.dst.pointer = patch.dst.of(arguments);
       if (patch.has_src) changed.src.pointer = patch.src.of(arguments);
       const bool same = changed.dst.pointer == copy.dst.pointer && changed.src.pointer == copy.src.pointer;
-      return same ? nullptr : make_ref<Work>(changed);
+      if (!same) works.what(patch.node) = changed;
     }
-    Ref<Work> change(const NodePatch& patch, const FillWork& fill) const {
+    void apply(Change& works, const NodePatch& patch, const FillWork& fill) const {
       FillWork changed = fill;
       if (patch.has_dst) changed.dst.pointer = patch.dst.of(arguments);
       for (const auto& one : patch.numbers) std::memcpy(changed.value, &numbers[one.first], sizeof(changed.value));
       const bool same = changed.dst.pointer == fill.dst.pointer &&
                         std::memcmp(changed.value, fill.value, static_cast<std::size_t>(fill.dst.layout.itemsize)) == 0;
-      return same ? nullptr : make_ref<Work>(changed);
+      if (!same) works.what(patch.node) = changed;
     }
-    Ref<Work> change(const NodePatch& patch, const NestedWork& nested) const {
+    void apply(Change& works, const NodePatch& patch, const NestedWork& nested) const {
       NestedWork changed = nested;
       if (patch.has_src) changed.flag = reinterpret_cast<const std::int32_t*>(patch.src.of(arguments));
       bool same = changed.flag == nested.flag;
       same = !within(patch.body, changed.works) && same;
       same = !within(patch.otherwise, changed.otherwise_works) && same;
-      return same ? nullptr : make_ref<Work>(std::move(changed));
+      if (!same) works.what(patch.node) = std::move(changed);
     }
     bool within(const Ref<Patches>& patches, Ref<Works>& works) const {
-      if (!patches) return false;
-      const GraphInstance::Changes changes = patches->changes(*works, arguments, numbers);
-      if (changes.empty()) return false;
-      auto changed = make_ref<Works>();
-      changed->of = works->of;
-      for (const auto& [node, work] : changes) changed->of[node] = work;
-      works = std::move(changed);
-      return true;
+      Change changes(works);
+      if (patches) patches->apply(changes, arguments, numbers);
+      return changes.begun();
     }
     template <class What>
-    Ref<Work> change(const NodePatch&, const What&) const {
-      return nullptr;
-    }
+    void apply(Change&, const NodePatch&, const What&) const {}
   };
 };
 
 inline Ref<Patches> make_patches() { return make_ref<Patches>(); }
 inline Point launch_call(GraphInstance& instance, Stream& stream, Ref<RefCounted> context, const Patches& patches,
-                         std::byte* const* arguments, std::size_t count, const std::vector<std::uint64_t>& numbers) {
+                         std::byte* const* arguments, std::size_t count, const std::uint64_t* numbers,
+                         std::size_t words) {
   return instance.launch(stream, std::move(context),
-                         [&](const Works& works) { return patches.changes(works, {arguments, count}, numbers); });
+                         [&](Change& works) { patches.apply(works, {arguments, count}, {numbers, words}); });
 }
 
 inline Storage* storage_of(const NodeTouch& touch) { return touch.storage; }

@@ -1,5 +1,7 @@
 """Graphed functions that cannot be captured, and errors."""
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -90,6 +92,26 @@ def test_other_kinds_are_captured_though_one_cannot_be(device):
         working(x)
         assert_all(x, 1)
     assert (working.calls, working.graphs) == (3, 1)
+
+
+def test_of_kinds_that_cannot_be_captured_a_bounded_number_is_remembered(device):
+    class Label:
+        pass
+
+    @ab.graphed(size=1)
+    def step(x, y, label):
+        look(x, y)
+
+    x, y = given(device, 1, 2)
+    with pytest.warns(RuntimeWarning, match="not captured"):
+        step(x, y, "first")
+    labels = [Label() for _ in range(200)]
+    gone = [weakref.ref(label) for label in labels]
+    for label in labels:
+        step(x, y, label)
+    del labels, label
+    assert sum(reference() is not None for reference in gone) <= 64
+    assert_all(x, y.numpy()[0] + 1)
 
 
 def test_an_error_of_the_function_is_raised_and_nothing_stays_captured(device):

@@ -17,6 +17,7 @@
 #include "anabranch/host.hpp"
 #include "anabranch/kernel.hpp"
 #include "anabranch/layout.hpp"
+#include "anabranch/lock.hpp"
 #include "anabranch/memory.hpp"
 #include "anabranch/ref.hpp"
 #include "anabranch/stream.hpp"
@@ -62,7 +63,7 @@ class LaunchArguments {
   std::vector<std::uint64_t> many_;
 };
 
-// What the nodes of these kinds run. Immutable: new arguments are new work.
+// What the nodes of these kinds run.
 struct KernelWork {
   Ref<Kernel> kernel;
   std::variant<LaunchShape, LaunchGrid> grid;
@@ -94,22 +95,38 @@ struct NestedWork {
   Ref<Works> otherwise_works = nullptr;
 };
 
+// What a version is of was never different from what it is now.
+std::uint64_t next_version() noexcept;
+
+// Nobody changes it while another holds it, and whoever does gives it a new version.
 struct Work final : RefCounted {
   using What = std::variant<std::monostate, KernelWork, CopyWork, FillWork, Ref<HostWork>, NestedWork>;
   explicit Work(What what) : what(std::move(what)) {}
-  // Like another, to be changed before anybody else has it.
-  template <class T>
-  Work(std::in_place_type_t<T> kind, const T& like) : what(kind, like) {}
   What what;
+  std::uint64_t version = next_version();  // of no other work of its node
 };
 
-// What all nodes of a graph run, by their numbers. A replay keeps those that it was launched with; nobody changes them
-// while another holds them, and whoever does gives them a new version.
+// What all nodes of a graph run, by their numbers. A replay keeps those that it was launched with; as for the work of
+// one, nobody changes them while another holds them, and whoever does gives them a new version.
 struct Works final : RefCounted {
-  static std::uint64_t next_version() noexcept;
   std::vector<Ref<Work>> of;
   std::uint64_t version = next_version();  // of no others
   Ref<RefCounted> context;                 // what the host functions of a replay are told
+};
+
+// Changes works for the replays from now on: in place what nobody else holds, which costs no memory, else in copies.
+class Change {
+ public:
+  explicit Change(Ref<Works>& works) noexcept : works_(works) {}
+  // As they are by now.
+  const Works& now() const noexcept { return *works_; }
+  // What the node runs, to be changed. Throws for want of memory, with nothing changed.
+  Work::What& what(std::uint32_t node);
+  bool begun() const noexcept { return begun_; }
+
+ private:
+  Ref<Works>& works_;
+  bool begun_ = false;
 };
 
 struct GraphNode {
@@ -146,8 +163,8 @@ class Graph final : public RefCounted {
 // A graph made ready to run on a device, or on several.
 class Executable : public RefCounted {
  public:
-  // Enqueues one replay, which keeps the works. The caller has seen to it that the one before comes before. Throws what
-  // a launch does, with nothing enqueued.
+  // Enqueues one replay, which keeps the works. The caller has seen to it that the one before comes before, and calls
+  // this for one at a time. Throws what a launch does, with nothing enqueued.
   virtual Point launch(Stream& stream, const Ref<Works>& works) = 0;
 };
 
@@ -164,22 +181,22 @@ class GraphInstance final : public RefCounted {
   Ref<Works> works() const;
   // Lets the stream wait for the last replay that was noted, and its lane know of that.
   void follow(Stream& stream);
-  // What a replay is given that is about to be enqueued: new works for some nodes, by what those run now.
-  using Changes = std::vector<std::pair<std::uint32_t, Ref<Work>>>;
   // Enqueues a replay, on a stream of a device that the graph uses, after the one before. `context`: as of works.
   Point launch(Stream& stream, Ref<RefCounted> context = nullptr) {
-    return launch(stream, std::move(context), [](const Works&) { return Changes(); });
+    return launch(stream, std::move(context), [](Change&) {});
   }
-  template <class Change>
-  Point launch(Stream& stream, Ref<RefCounted> context, Change&& change) {
-    const std::lock_guard lock(mutex_);
-    if (Changes changes = change(*works_); !changes.empty()) apply(std::move(changes));
+  // Before it, `change(Change&)` has the works of this replay and the later ones.
+  template <class Changes>
+  Point launch(Stream& stream, Ref<RefCounted> context, Changes&& change) {
+    const std::lock_guard lock(lock_);
+    Change changes(works_);
+    change(changes);
     return enqueue(stream, std::move(context));
   }
   // The last replay has been noted in the stream's lane.
   void note(Stream& stream);
-  // From the next replay on these nodes run this.
-  void set(Changes changes);
+  // From the next replay on the node runs this.
+  void set(std::uint32_t node, const Work::What& what);
   // From the next replay on it is that graph. Whether it had to be made ready anew.
   bool update(const Ref<Graph>& graph, const Ref<Works>& works);
 
@@ -190,8 +207,8 @@ class GraphInstance final : public RefCounted {
   Ref<Executable> instantiate(const Ref<Graph>& graph, const Ref<Works>& works);
   // With the lock.
   Point enqueue(Stream& stream, Ref<RefCounted> context);
-  void apply(Changes changes);
-  mutable std::mutex mutex_;
+  // Held while a replay is handed over: who wants to launch the next has to wait for the driver in any case.
+  mutable SpinLock lock_;
   Ref<Graph> graph_;
   Ref<Works> works_;
   std::atomic<std::uint64_t> replays_{0};

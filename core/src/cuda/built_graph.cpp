@@ -86,24 +86,28 @@ bool BuiltGraph::update(BuiltLevel& level, const Graph& graph, const Works& work
   for (std::size_t i = 0; i < level.nodes.size(); ++i) {
     BuiltLevel::Node& node = level.nodes[i];
     const Ref<Work>& work = works.of[i];
+    if (!work || node.version == work->version) continue;
+    node.version = 0;
     if (node.body) {
       if (!update_nested(node, *work)) return false;
-    } else if (node.work != work) {
-      node.work = nullptr;
+      node.nested = work;
+    } else {
       auto& device = static_cast<CudaBackend&>(graph.nodes[i].device->device());
       const ContextScope scope(&device == &device_ ? nullptr : device.context());
       Renewal renewal(device, executable_, {nodes_.data() + node.first, node.count});
-      if (work) split(device, *work, renewal);
+      split(device, *work, renewal);
       if (!renewal.complete()) return false;
+      const auto* launch = std::get_if<KernelWork>(&work->what);
+      if (launch && !(launch->kernel == node.kernel)) node.kernel = launch->kernel;
     }
-    node.work = work;
+    node.version = work->version;
   }
   level.version = works.version;
   return true;
 }
 
 bool BuiltGraph::update_nested(BuiltLevel::Node& node, const Work& work) {
-  const auto& before = std::get<NestedWork>(node.work->what);
+  const auto& before = std::get<NestedWork>(node.nested->what);
   const auto* after = std::get_if<NestedWork>(&work.what);
   if (!after || after->body != before.body || after->otherwise != before.otherwise || after->flag != before.flag)
     return false;

@@ -22,7 +22,9 @@ struct BuiltNode {
 // A graph as it was built: what each of its nodes runs, and which nodes of the driver's that came to.
 struct BuiltLevel {
   struct Node {
-    Ref<Work> work;  // taken up last; null if that did not come about
+    std::uint64_t version = 0;  // of the work taken up last; 0: none, or that did not come about
+    Ref<Kernel> kernel;         // that it launches
+    Ref<Work> nested;           // taken up last, if it has graphs within
     std::uint32_t first = 0;
     std::uint32_t count = 0;
     std::unique_ptr<BuiltLevel> body, otherwise;  // the graphs within
@@ -47,10 +49,7 @@ class BuiltGraph {
   bool update(const Graph& graph, const Works& works) { return update(level_, graph, works); }
   CUgraphExec executable() const noexcept { return executable_; }
   // That of its last node that runs one, or null.
-  Kernel* last_kernel() const noexcept {
-    const KernelWork* launch = last_ && last_->work ? std::get_if<KernelWork>(&last_->work->what) : nullptr;
-    return launch ? launch->kernel.get() : nullptr;
-  }
+  Kernel* last_kernel() const noexcept { return last_ ? last_->kernel.get() : nullptr; }
 
  private:
   friend class GraphBuilder;

@@ -64,14 +64,12 @@ Point CudaExecutable::launch(Stream& stream, const Ref<Works>& works) {
 }
 
 void CudaExecutable::submit(CudaStream& stream, CUstream native, const Works& works) {
-  const std::lock_guard lock(mutex_);
   if (works.version != version_) [[unlikely]]
     take_up(works);
   stream.device().check(driver->cuGraphLaunch(built_->executable(), native), "launching a graph");
   if (Kernel* kernel = built_->last_kernel()) stream.note_kernel(*kernel);
 }
 
-// With the lock.
 void CudaExecutable::take_up(const Works& works) {
   version_ = 0;
   const ContextScope scope(device_.context());

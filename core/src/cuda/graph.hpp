@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
 #include "built_graph.hpp"
 
@@ -29,12 +28,12 @@ class CudaExecutable final : public Executable {
   std::uint64_t builds() const noexcept { return builds_.load(std::memory_order_relaxed); }
 
  private:
+  // As the launches, one after the other: also those that a stream holds, since each waits for the one before.
   void submit(CudaStream& stream, CUstream native, const Works& works);
   void take_up(const Works& works);
 
   CudaBackend& device_;
   const Ref<Graph> graph_;
-  std::mutex mutex_;
   std::unique_ptr<BuiltGraph> built_;
   std::uint64_t version_ = 0;  // of the works that it has; 0: of several
   std::atomic<std::uint64_t> builds_{1};

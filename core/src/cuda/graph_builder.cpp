@@ -119,8 +119,7 @@ std::vector<CUgraphNode> GraphBuilder::add(BuiltLevel& level, CUgraph target, co
     });
     auto& device = static_cast<CudaBackend&>(node.device->device());
     const ContextScope scope(&device == &built_.device_ ? nullptr : device.open());
-    level.nodes[i].work = works.of[i];
-    tails[i] = add(level.nodes[i], device, node.kind, place);
+    tails[i] = add(level.nodes[i], device, node.kind, works.of[i], place);
   }
   collect([&](auto&& add_tail) {
     for (std::size_t i = 0; i < tails.size(); ++i) {
@@ -131,20 +130,25 @@ std::vector<CUgraphNode> GraphBuilder::add(BuiltLevel& level, CUgraph target, co
   return std::move(place.after);
 }
 
-CUgraphNode GraphBuilder::add(BuiltLevel::Node& node, CudaBackend& device, NodeKind kind, Place& place) {
-  if (kind == NodeKind::branch || kind == NodeKind::loop) return add_condition(node, device, kind, place);
-  if (kind == NodeKind::graph) {
-    const auto& nested = std::get<NestedWork>(node.work->what);
+CUgraphNode GraphBuilder::add(BuiltLevel::Node& node, CudaBackend& device, NodeKind kind, const Ref<Work>& work,
+                              Place& place) {
+  if (work) node.version = work->version;
+  if (const auto* nested = work ? std::get_if<NestedWork>(&work->what) : nullptr) {
+    node.nested = work;
+    if (kind != NodeKind::graph) return add_condition(node, device, kind, *nested, place);
     const CUgraphNode entry = join(device, place);
     node.body = std::make_unique<BuiltLevel>();
-    place.after = add(*node.body, place.target, *nested.body, *nested.works, entry);
+    place.after = add(*node.body, place.target, *nested->body, *nested->works, entry);
     return join(device, place);
   }
   node.first = static_cast<std::uint32_t>(built_.nodes_.size());
-  if (node.work) {
-    Chain chain(built_, device, place, *node.work);
-    split(device, *node.work, chain);
-    if (kind == NodeKind::kernel) built_.last_ = &node;
+  if (work) {
+    Chain chain(built_, device, place, *work);
+    split(device, *work, chain);
+    if (const auto* launch = std::get_if<KernelWork>(&work->what)) {
+      node.kernel = launch->kernel;
+      built_.last_ = &node;
+    }
   }
   node.count = static_cast<std::uint32_t>(built_.nodes_.size()) - node.first;
   return join(device, place);
@@ -189,8 +193,8 @@ CUgraphNode GraphBuilder::add_body(CudaBackend& device, const Place& place, CUgr
   return node;
 }
 
-CUgraphNode GraphBuilder::add_condition(BuiltLevel::Node& node, CudaBackend& device, NodeKind kind, Place& place) {
-  const auto& nested = std::get<NestedWork>(node.work->what);
+CUgraphNode GraphBuilder::add_condition(BuiltLevel::Node& node, CudaBackend& device, NodeKind kind,
+                                        const NestedWork& nested, Place& place) {
   const bool loops = kind == NodeKind::loop;
   const int count = nested.otherwise && !loops ? 2 : 1;
   std::array<CUgraphConditionalHandle, 2> handles{};

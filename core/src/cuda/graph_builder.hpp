@@ -31,8 +31,9 @@ class GraphBuilder {
   class Chain;
 
   // Each returns the node that its successors come after; null if they come after nothing.
-  CUgraphNode add(BuiltLevel::Node& node, CudaBackend& device, NodeKind kind, Place& place);
-  CUgraphNode add_condition(BuiltLevel::Node& node, CudaBackend& device, NodeKind kind, Place& place);
+  CUgraphNode add(BuiltLevel::Node& node, CudaBackend& device, NodeKind kind, const Ref<Work>& work, Place& place);
+  CUgraphNode add_condition(BuiltLevel::Node& node, CudaBackend& device, NodeKind kind, const NestedWork& nested,
+                            Place& place);
   CUgraphNode join(CudaBackend& device, const Place& place);
   CUgraphNode set_conditions(CudaBackend& device, const Place& place, const std::int32_t* flag,
                              const CUgraphConditionalHandle* handles, int count);

@@ -68,10 +68,10 @@ TEST(a_replay_keeps_the_works_it_was_launched_with) {
   {
     const Gate gate(*a);
     replay(*instance, *a);
-    instance->set({{1, make_ref<Work>(kernel<std::string>(1, &write<'c'>, text))}});
+    instance->set(1, kernel<std::string>(1, &write<'c'>, text));
     replay(*instance, *a);
     replay(*instance, *a);
-    instance->set({{0, make_ref<Work>(kernel<std::string>(1, &write<'d'>, text))}});
+    instance->set(0, kernel<std::string>(1, &write<'d'>, text));
     replay(*instance, *a);
   }
   finish(*a);
