@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -147,3 +149,9 @@ def test_package_uses_no_private_module_of_another(file: Path) -> None:
 @pytest.mark.parametrize("file", [file for file in PYTHON if "tests/contract" in name(file)], ids=name)
 def test_contract_tests_use_the_public_names(file: Path) -> None:
     assert [module for module in imported(file) if module.startswith("anabranch._")] == []
+
+
+def test_the_bugs_to_be_planted_fit_the_files() -> None:
+    command = [sys.executable, ROOT / "tools" / "mutate.py", "--list"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
