@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-from gpu import BLOCK, CHUNK, CHUNK_BLOCKS, DEVICE, KERNEL, LANES, PAGE, PTX, THREADS, in_threads, on_gpu, pipeline_case
-from harness import OURS, Case, Timed, repeat
+from gpu import BLOCK, CHUNK, CHUNK_BLOCKS, DEVICE, KERNEL, LANES, PAGE, PTX, on_gpu, pipeline_case
+from harness import OURS, Case, Timed, in_threads, repeat
 
 import anabranch as ab
 
@@ -50,29 +50,6 @@ def python_kernel() -> Iterator[Case]:
                 launch(kernel, BLOCK, 2.0, x, y, z)
 
         yield Timed(batch, stream.synchronize)
-
-
-@ours("launch.threads8")
-def threads() -> Iterator[Case]:
-    """The launch of a module's kernel from eight threads, each with its own stream and arrays."""
-    kernel, config = module_kernel(), ab.LaunchConfig(1, BLOCK)
-    streams = [ab.Stream(DEVICE) for _ in range(THREADS)]
-    arrays = [[ab.zeros(PAGE, stream=stream) for _ in range(3)] for stream in streams]
-
-    def body_of(stream: ab.Stream, x: ab.Array, y: ab.Array, z: ab.Array) -> Any:
-        def body(calls: int) -> None:
-            with stream:
-                launch = ab.launch
-                for _ in repeat(calls):
-                    launch(kernel, config, x, y, z, 2.0)
-
-        return body
-
-    def drain() -> None:
-        for stream in streams:
-            stream.synchronize()
-
-    yield from in_threads([body_of(stream, *three) for stream, three in zip(streams, arrays, strict=True)], drain)
 
 
 @ours("event.record")

@@ -62,7 +62,8 @@ RATIOS: dict[str, dict[str, float]] = {
     "cuda.pipeline.overlap": {FLOOR: 1.03},
 }
 if FREE_THREADED:
-    RATIOS["cuda.launch.threads8"] = {FLOOR: 1.2}
+    RATIOS |= {f"cuda.launch.threads{count}": {FLOOR: 1.2} for count in (1, 2, 4, 8)}
+    RATIOS["threads.launch2"] = {"one thread": 1 / 1.7}
 
 # What ours may be at most, in its unit.
 LIMITS: dict[str, float] = {

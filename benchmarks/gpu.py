@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import functools
 import importlib
-import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
 from typing import Any
 
-from harness import FOLDER, ROUNDS, AbsentError, Case, Counted, SetUp, Timed, implementation
+from harness import FOLDER, AbsentError, Case, SetUp, Timed, implementation
 
 import anabranch as ab
 
@@ -27,9 +24,8 @@ KERNEL = "scaled_sum"
 PAGE = 1024
 BLOCK = 256
 
-# The launches of each of 8 threads in a batch: so many that starting the threads does not count.
+# Most threads that launch at the same time.
 THREADS = 8
-THREAD_CALLS = 500
 
 # Graphs of 1000 kernels: a replay takes the GPU some 2 ms.
 GRAPH_CALLS = 10
@@ -75,30 +71,6 @@ def _outcome(package: str) -> ModuleType | AbsentError:
         return importlib.import_module(package)
     except Exception as error:  # such as a library that is missing, in each package's own way
         return AbsentError(f"{package} cannot be imported: {error}")
-
-
-def in_threads(bodies: Sequence[Callable[[int], object]], drain: Callable[[], object]) -> Iterator[Case]:
-    """Yield a case whose batches run each body in a thread of its own, all at the same time.
-
-    The value is the time from the first begin to the last end, divided by the calls of all threads.
-    """
-    start = threading.Barrier(len(bodies))
-
-    def run(body: Callable[[int], object], calls: int) -> tuple[int, int]:
-        start.wait()
-        begin = time.perf_counter_ns()
-        body(calls)
-        return begin, time.perf_counter_ns()
-
-    with ThreadPoolExecutor(len(bodies)) as pool:
-
-        def measure(calls: int) -> float:
-            # None returns before all have started, so that none runs two.
-            times = list(pool.map(run, bodies, [calls] * len(bodies)))
-            drain()
-            return (max(end for _, end in times) - min(begin for begin, _ in times)) / (calls * len(bodies))
-
-        yield Counted(measure, THREAD_CALLS, "ns", rounds=ROUNDS, warms_up=True)
 
 
 def pipeline_case(push: Callable[[Any], object], lanes: Sequence[Any], wait: Callable[[Any], object]) -> Case:

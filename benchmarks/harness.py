@@ -16,9 +16,11 @@ import resource
 import statistics
 import subprocess
 import sys
+import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +29,8 @@ OURS = "anabranch"
 ROUNDS = 51
 QUICK_ROUNDS = 2
 QUICK_CALLS = 3
+# The calls of each of several threads in a batch: so many that starting the threads does not count.
+THREAD_CALLS = 500
 
 
 class AbsentError(Exception):
@@ -97,6 +101,30 @@ class Counted(Case):
 
 SetUp = Callable[[], Iterator[Case]]
 registry: dict[str, dict[str, SetUp]] = {}
+
+
+def in_threads(bodies: Sequence[Callable[[int], object]], drain: Callable[[], object]) -> Iterator[Case]:
+    """Yield a case whose batches run each body in a thread of its own, all at the same time.
+
+    The value is the time from the first begin to the last end, divided by the calls of all threads.
+    """
+    start = threading.Barrier(len(bodies))
+
+    def run(body: Callable[[int], object], calls: int) -> tuple[int, int]:
+        start.wait()
+        begin = time.perf_counter_ns()
+        body(calls)
+        return begin, time.perf_counter_ns()
+
+    with ThreadPoolExecutor(len(bodies)) as pool:
+
+        def measure(calls: int) -> float:
+            # None returns before all have started, so that none runs two.
+            times = list(pool.map(run, bodies, [calls] * len(bodies)))
+            drain()
+            return (max(end for _, end in times) - min(begin for begin, _ in times)) / (calls * len(bodies))
+
+        yield Counted(measure, THREAD_CALLS, "ns", rounds=ROUNDS, warms_up=True)
 
 
 def implementation(name: str) -> Callable[[str], Callable[[SetUp], SetUp]]:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-from gpu import BLOCK, CHUNK, CHUNK_BLOCKS, KERNEL, LANES, PAGE, PTX, THREADS, in_threads, on_gpu, pipeline_case
-from harness import Case, Timed, repeat
+from gpu import BLOCK, CHUNK, CHUNK_BLOCKS, KERNEL, LANES, PAGE, PTX, THREADS, on_gpu, pipeline_case
+from harness import Case, Timed, in_threads, repeat
 
 twin = on_gpu("cuda.core", "cuda.core", "numpy")
 

@@ -14,7 +14,7 @@
 
 struct driver cu;
 
-enum { threads = 8, lanes = 3 };
+enum { most_threads = 8, lanes = 3 };
 
 static const size_t page = 4096;
 static CUcontext context;
@@ -52,12 +52,12 @@ static struct worker {
   long calls;
   double begin, end;
   CUresult status;
-} workers[threads];
+} workers[most_threads];
 
 static pthread_barrier_t start;
 
 static CUresult open_threads(void) {
-  for (int i = 0; i < threads; ++i) {
+  for (int i = 0; i < most_threads && !workers[i].stream; ++i) {
     TRY(cu.cuStreamCreate(&workers[i].stream, CU_STREAM_NON_BLOCKING));
     TRY(cu.cuMemAlloc(&workers[i].x, page));
     TRY(cu.cuMemAlloc(&workers[i].y, page));
@@ -77,9 +77,9 @@ static void* work(void* argument) {
   return NULL;
 }
 
-static CUresult launch_threads(long calls) {
-  pthread_t ids[threads];
-  pthread_barrier_init(&start, NULL, threads);
+static CUresult launch_threads(int threads, long calls) {
+  pthread_t ids[most_threads];
+  pthread_barrier_init(&start, NULL, (unsigned)threads);
   for (int i = 0; i < threads; ++i) {
     workers[i].calls = calls;
     if (pthread_create(&ids[i], NULL, work, &workers[i]) != 0) return CUDA_ERROR_OPERATING_SYSTEM;
@@ -96,6 +96,11 @@ static CUresult launch_threads(long calls) {
   own_time = (end - begin) / (double)(threads * calls);
   return status;
 }
+
+static CUresult launch_threads1(long calls) { return launch_threads(1, calls); }
+static CUresult launch_threads2(long calls) { return launch_threads(2, calls); }
+static CUresult launch_threads4(long calls) { return launch_threads(4, calls); }
+static CUresult launch_threads8(long calls) { return launch_threads(8, calls); }
 
 /* Events */
 
@@ -271,7 +276,10 @@ static const struct twin {
 } twins[] = {
     {"cuda.launch.4args", launch_4args, NULL, NULL},
     {"cuda.launch.kernel4", launch_4args, NULL, NULL},
-    {"cuda.launch.threads8", launch_threads, open_threads, NULL},
+    {"cuda.launch.threads1", launch_threads1, open_threads, NULL},
+    {"cuda.launch.threads2", launch_threads2, open_threads, NULL},
+    {"cuda.launch.threads4", launch_threads4, open_threads, NULL},
+    {"cuda.launch.threads8", launch_threads8, open_threads, NULL},
     {"cuda.event.record", event_record, NULL, NULL},
     {"cuda.event.record_own_thread", event_record, NULL, NULL},
     {"cuda.event.record_wait", event_record_wait, NULL, NULL},

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gpu import CHUNKS, GRAPH_CALLS, GRAPH_ROUNDS, PIPELINE_ROUNDS, PREFIX, PTX, THREAD_CALLS, on_gpu
-from harness import FOLDER, ROUNDS, AbsentError, Case, Counted
+from gpu import CHUNKS, GRAPH_CALLS, GRAPH_ROUNDS, PIPELINE_ROUNDS, PREFIX, PTX, on_gpu
+from harness import FOLDER, ROUNDS, THREAD_CALLS, AbsentError, Case, Counted
 
 SOURCES = [Path(__file__).with_name(name) for name in ("driver.c", "driver_graph.c")]
 HEADER = Path(__file__).with_suffix(".h")
@@ -23,6 +23,9 @@ OPTIONS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-pthrea
 SAMPLES = {
     "launch.4args": (200, ROUNDS),
     "launch.kernel4": (200, ROUNDS),
+    "launch.threads1": (THREAD_CALLS, ROUNDS),
+    "launch.threads2": (THREAD_CALLS, ROUNDS),
+    "launch.threads4": (THREAD_CALLS, ROUNDS),
     "launch.threads8": (THREAD_CALLS, ROUNDS),
     "event.record": (200, ROUNDS),
     "event.record_own_thread": (THREAD_CALLS, ROUNDS),

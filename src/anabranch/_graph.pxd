@@ -1,5 +1,6 @@
 from libcpp.vector cimport vector
 
+from anabranch._context cimport TaskState
 from anabranch._core cimport CStream, Ref, Touch, forked
 from anabranch._core_graph cimport CGraph, GraphAccesses, GraphInstance, Works
 from anabranch._device cimport DeviceBase
@@ -37,7 +38,7 @@ cdef class Graph:
     cdef int fill(self, const Ref[CGraph]& graph, const Ref[Works]& works, const GraphAccesses& accesses) except -1
     cdef int describe(self) except -1
     cdef list all_nodes(self)
-    cdef int enqueue(self, CStream* queue) except -1
+    cdef int enqueue(self, TaskState state, CStream* queue) except -1
 
 
 # The host functions that replays of a graph may call.

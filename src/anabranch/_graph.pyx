@@ -13,7 +13,7 @@ from anabranch._core_graph cimport (
     CGraph, GraphAccesses, GraphInstance, NodeKind, Works, add_nested, begin_capture, devices_of, end_capture, grid_of,
     instantiate, merged, origin_of, set_work, shape_of, take_accesses, tell_origin, unordered, with_functions,
     with_accesses)
-from anabranch._current cimport as_stream
+from anabranch._current cimport as_stream, current_stream_of
 from anabranch._device cimport device_of
 from anabranch._hazard cimport note, order
 from anabranch._launch_config cimport LaunchConfig, LaunchGrid
@@ -147,8 +147,7 @@ cdef class Graph:
             self._nodes = _nodes_of(deref(graph.get()))
         return self._nodes
 
-    cdef int enqueue(self, CStream* queue) except -1:
-        cdef TaskState state = current_state()
+    cdef int enqueue(self, TaskState state, CStream* queue) except -1:
         cdef GraphInstance* core = self.core.get()
         cdef Ref[RefCounted] context
         cdef Point point
@@ -186,14 +185,15 @@ cdef class Graph:
             Under ``hazards("check")``, if what the graph accesses is not in order with another access.
         """
         self.check()
-        cdef Stream target = as_stream(stream, self.device)
+        cdef TaskState state = current_state()
+        cdef Stream target = current_stream_of(state, self.device.ordinal) if stream is None else as_stream(stream, None)
         cdef CStream* queue = target.get()
         if target.device is not self.device and target.device not in self.devices:
             names = ", ".join(sorted(device.alias for device in self.devices))
             raise DeviceError(f"a graph of {names} cannot be launched on {target!r}")
         if queue.capture() != NULL:
-            return add_graph(current_state(), queue, self)
-        self.enqueue(queue)
+            return add_graph(state, queue, self)
+        self.enqueue(state, queue)
 
     @property
     def nodes(self):
