@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
 
 import anabranch
+
+sys.path.insert(0, str(Path(__file__).parent))
+from results import fill_in
 
 project = "Anabranch"
 author = "The Anabranch developers"
@@ -109,7 +113,14 @@ def add_constructors(app: Sphinx, page: str, source: list[str]) -> None:
     )
 
 
+def add_results(app: Sphinx, page: str, source: list[str]) -> None:
+    """Put the benchmarks' tables into the page that shows them."""
+    if page == "measured":
+        source[0] = fill_in(source[0])
+
+
 def setup(app: Sphinx) -> None:
-    """Connect the signatures."""
+    """Connect the signatures and the tables."""
     app.connect("autodoc-process-signature", take_from_stub)
     app.connect("source-read", add_constructors)
+    app.connect("source-read", add_results)

@@ -12,6 +12,7 @@ import doctest
 import io
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,6 +48,28 @@ def blocks(page: Path) -> list[Block]:
     if closing:
         raise ValueError(f"{page}:{first - 1}: this block is not closed")
     return found
+
+
+class Row(NamedTuple):
+    """A row of a page's table, by the headings of its columns."""
+
+    cells: dict[str, str]
+    line: int  # from 1
+
+
+def rows(page: Path) -> Iterator[Row]:
+    """Yield the rows of the tables outside of blocks."""
+    code = {number for block in blocks(page) for number in range(block.line, block.line + block.code.count("\n"))}
+    headings: list[str] | None = None
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        if number in code or not line.startswith("|"):
+            headings = None
+            continue
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip("|"))]
+        if headings is None:
+            headings = cells
+        elif not all(re.fullmatch(":?-+:?", cell) for cell in cells):
+            yield Row(dict(zip(headings, cells, strict=True)), number)
 
 
 def run(page: Path) -> None:
