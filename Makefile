@@ -145,7 +145,7 @@ counts: site
 	if [ -f benchmarks/counts.py ]; then $(installed) $(bin)/python benchmarks/counts.py --check; fi
 
 docs: $(bin)/.package $(bin)/.docs
-	$(bin)/python -m sphinx -q -W --keep-going -b html docs build/docs
+	$(bin)/python -m sphinx -q -W --keep-going -E -a -b html docs build/docs
 
 # The release notes that the fragments in news/ add up to.
 news: $(bin)/.news

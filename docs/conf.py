@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from sphinx import addnodes
 from sphinx.application import Sphinx
 
 import anabranch
@@ -30,6 +31,8 @@ napoleon_google_docstring = False
 napoleon_use_rtype = False
 
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
 html_title = "Anabranch"
 html_copy_source = False
 html_show_copyright = False
@@ -59,6 +62,9 @@ def decorated(node: ast.FunctionDef, decorator: str) -> bool:
     return any(ast.unparse(each) == decorator for each in node.decorator_list)
 
 
+TYPES: dict[str, str] = {}  # of properties
+
+
 def read_stubs() -> dict[str, str]:
     """Return the signatures of public functions, classes and methods, by their name below the package.
 
@@ -75,6 +81,8 @@ def read_stubs() -> dict[str, str]:
                 for member in node.body:
                     if isinstance(member, ast.FunctionDef) and not decorated(member, "overload"):
                         bound = not decorated(member, "staticmethod")
+                        if decorated(member, "property") and member.returns is not None:
+                            TYPES[f"{node.name}.{member.name}"] = ast.unparse(member.returns)
                         signatures[f"{node.name}.{member.name}"] = signature(member, bound=bound)
     return signatures
 
@@ -101,6 +109,14 @@ def take_from_stub(
     return (found, None) if found else (given.replace("(self, ", "("), returned)
 
 
+def add_type(app: Sphinx, domain: str, kind: str, content: addnodes.desc_content) -> None:
+    """Put the type of a property behind its name: extension types do not know it."""
+    signature = content.parent[0]
+    found = TYPES.get(signature.get("fullname", "").removeprefix("testing."))
+    if kind in ("attribute", "property") and found:
+        signature += addnodes.desc_annotation("", f": {found}")
+
+
 def add_constructors(app: Sphinx, page: str, source: list[str]) -> None:
     """Give each class on a page its parameters: Sphinx finds none in an extension type."""
 
@@ -122,5 +138,6 @@ def add_results(app: Sphinx, page: str, source: list[str]) -> None:
 def setup(app: Sphinx) -> None:
     """Connect the signatures and the tables."""
     app.connect("autodoc-process-signature", take_from_stub)
+    app.connect("object-description-transform", add_type)
     app.connect("source-read", add_constructors)
     app.connect("source-read", add_results)

@@ -16,6 +16,8 @@ sys.path.insert(0, str(BENCHMARKS))
 from compare import FLOOR, in_words  # noqa: E402
 from harness import OURS, load  # noqa: E402
 
+NO_BREAK = "\N{NO-BREAK SPACE}"  # between a number and its unit
+
 NAMES = {
     OURS: "Anabranch",
     FLOOR: "C",
@@ -82,14 +84,15 @@ def in_table(run: dict[str, Any], benchmarks: list[str]) -> str:
     values = run["values"]
     others = sorted({name for benchmark in benchmarks for name in values[benchmark]} - {OURS, FLOOR}, key=str.lower)
     floors = [FLOOR] if any(FLOOR in values[benchmark] for benchmark in benchmarks) else []
-    columns = [*floors, OURS, *others]
+    columns = [*floors, OURS]
     targets = [{row["twin"]: row for row in judged(run) if row["benchmark"] == benchmark} for benchmark in benchmarks]
-    rows = [["", *(NAMES.get(name, name) for name in columns), "target"]]
+    rows = [["", *(NAMES.get(name, name) for name in columns), "target", *(NAMES.get(name, name) for name in others)]]
     for benchmark, limits in zip(benchmarks, targets, strict=True):
         # Where the target is a time, what C does is not the same thing.
         floor = None if "" in limits else values[benchmark].get(FLOOR)
-        cells = [cell(values[benchmark].get(name), None if name == FLOOR else floor) for name in columns]
-        rows.append([description(benchmark), *cells, "; ".join(in_target(run, row) for row in limits.values())])
+        cells = {name: cell(values[benchmark].get(name), None if name == FLOOR else floor) for name in columns + others}
+        target = "; ".join(in_target(run, row) for row in limits.values())
+        rows.append([description(benchmark), *map(cells.get, columns), target, *map(cells.get, others)])
     return markdown(rows)
 
 
@@ -97,7 +100,7 @@ def cell(value: dict[str, Any] | None, floor: dict[str, Any] | None) -> str:
     """Return a value in words, with its ratio to the floor where there is one."""
     if value is None:
         return ""
-    words = in_words(value["median"], value["unit"])
+    words = in_words(value["median"], value["unit"]).replace(" ", NO_BREAK)
     return f"{words} ({value['median'] / floor['median']:.2f})" if floor else words
 
 
@@ -114,6 +117,7 @@ def in_target(run: dict[str, Any], row: dict[str, Any]) -> str:
         words = f"≤ {row['target']:.3g}"
     else:
         words = f"≤ {row['target']:.3g} of {NAMES.get(row['twin'], row['twin'])}"
+    words = words.replace(" ", NO_BREAK)
     return f"{words}, **missed**" if row["verdict"] == "missed" else words
 
 

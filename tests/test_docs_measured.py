@@ -52,7 +52,7 @@ def recorded(results, tmp_path, monkeypatch):
         run = {"date": date, **machine, "values": values, "absent": {}, "rows": judged}
         (tmp_path / f"{date}-some-gpu-python3.12.json").write_text(json.dumps(run))
     (tmp_path / "counts.json").write_text(json.dumps({"cpython-3.12": {"event.record": 556}}))
-    return results.fill_in(PAGE.read_text())
+    return results.fill_in(PAGE.read_text()).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_of_each_machine_the_newest_run_is_shown(recorded) -> None:
@@ -61,8 +61,8 @@ def test_of_each_machine_the_newest_run_is_shown(recorded) -> None:
 
 
 def test_values_are_shown_with_how_many_times_the_floor_they_are(recorded) -> None:
-    assert "| 2 µs | 3 µs (1.50) | 5 µs (2.50) | ≤ 1.1, **missed** |" in recorded
-    assert "| 4 ms | 16 ms | ≤ 0.5 of NumPy |" in recorded
+    assert "| 2 µs | 3 µs (1.50) | ≤ 1.1, **missed** | 5 µs (2.50) |" in recorded
+    assert "| 4 ms | ≤ 0.5 of NumPy | 16 ms |" in recorded
 
 
 def test_where_the_target_is_a_time_there_is_no_ratio(recorded) -> None:

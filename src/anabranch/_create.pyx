@@ -90,14 +90,14 @@ def ones(shape, dtype="float32", *, device=None, stream=None, bint pinned=False)
 def full(shape, value, dtype=None, *, device=None, stream=None, bint pinned=False):
     """Return a new array with every element set to a value. Asynchronous on the stream.
 
+    The other parameters, and the errors, are those of `empty`; a value that does not fit the dtype is a ValueError.
+
     Parameters
     ----------
     value : scalar
         Converted as NumPy does.
     dtype : dtype-like, optional
         None: what NumPy makes of the value.
-
-    Other parameters and errors are those of `empty`; a value that does not fit the dtype is a ValueError.
     """
     cdef Stream target = _stream_for(device, stream)
     if dtype is None:
@@ -118,6 +118,7 @@ def array(data, dtype=None, *, device=None, stream=None, bint pinned=False):
     """Return a new array with a copy of the data.
 
     Returns when the copy is done, unless the data is an array in pinned memory: then it is asynchronous on the stream.
+    The other parameters, and the errors, are those of `empty`.
 
     Parameters
     ----------
@@ -125,8 +126,6 @@ def array(data, dtype=None, *, device=None, stream=None, bint pinned=False):
         Whatever `numpy.asarray` takes, or an `Array`.
     dtype : dtype-like, optional
         None: that of the data.
-
-    Other parameters and errors are those of `empty`.
     """
     import numpy
 
