@@ -30,7 +30,6 @@ def launches(kernel: Any, dim: Any, arguments: Callable[[list[ab.Array]], tuple[
 
 
 def on_cuda(threads: int) -> Iterator[Case]:
-    """The launch of a module's kernel with three arrays and a scalar, from each of the threads."""
     streams = [ab.Stream(DEVICE) for _ in repeat(threads)]
     body_of = launches(module_kernel(), ab.LaunchConfig(1, BLOCK), lambda arrays: (*arrays, 2.0))
 
@@ -42,8 +41,28 @@ def on_cuda(threads: int) -> Iterator[Case]:
     yield from in_threads(bodies, drain)
 
 
-for count in (1, 2, 4, THREADS):
-    on_gpu(OURS)(f"launch.threads{count}")(lambda count=count: on_cuda(count))
+@on_gpu(OURS)("launch.threads1")
+def one_on_cuda() -> Iterator[Case]:
+    """Launch a module's kernel with three arrays and a scalar, one block, from a thread with a stream of its own."""
+    return on_cuda(1)
+
+
+@on_gpu(OURS)("launch.threads2")
+def two_on_cuda() -> Iterator[Case]:
+    """The same from two threads: the time for both, divided by the launches of both."""
+    return on_cuda(2)
+
+
+@on_gpu(OURS)("launch.threads4")
+def four_on_cuda() -> Iterator[Case]:
+    """The same from four threads."""
+    return on_cuda(4)
+
+
+@on_gpu(OURS)("launch.threads8")
+def eight_on_cuda() -> Iterator[Case]:
+    """The same from eight threads."""
+    return on_cuda(THREADS)
 
 
 @ab.kernel
@@ -80,7 +99,7 @@ def on_cpu(threads: int) -> Iterator[Case]:
 
 @implementation(OURS)("threads.launch2")
 def two_threads() -> Iterator[Case]:
-    """Launches from two threads, by the time for each: half of what one thread takes, where nothing is shared."""
+    """Enqueue a kernel with four arguments from two threads: half the time of one, where nothing holds them up."""
     return on_cpu(2)
 
 

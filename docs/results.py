@@ -35,6 +35,7 @@ GROUPS = {
     "event": "Events",
     "stream": "Streams",
     "memory": "Memory",
+    "threads": "Threads",
     "copy": "Copies",
     "pipeline": "Copies and kernels at once",
     "graph": "Graphs",

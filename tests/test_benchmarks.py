@@ -173,7 +173,7 @@ def test_threads_run_at_the_same_time_and_share_the_calls(modules):
         meeting.wait()
         done.append(calls)
 
-    cases = modules("gpu").in_threads([body] * 3, lambda: done.append("drained"))
+    cases = modules("harness").in_threads([body] * 3, lambda: done.append("drained"))
     assert next(cases).sample(quick=True) > 0
     assert done == [3, 3, 3, "drained"]
     assert next(cases, None) is None
