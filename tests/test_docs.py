@@ -109,7 +109,8 @@ def documented() -> list[str]:
 
 def test_the_reference_has_every_public_name() -> None:
     names = {name for name in anabranch.__all__ if not inspect.ismodule(getattr(anabranch, name))} - {"__version__"}
-    names |= {f"testing.{name}" for name in anabranch.testing.__all__}
+    for module in ("interop", "testing"):
+        names |= {f"{module}.{name}" for name in getattr(anabranch, module).__all__}
     assert set(documented()) == names
 
 

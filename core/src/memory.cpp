@@ -9,9 +9,13 @@
 
 #include "anabranch/backend.hpp"
 #include "anabranch/capture.hpp"
+#include "anabranch/loan.hpp"
 
 namespace anabranch {
 namespace {
+
+// Parts of a block that are lent and told apart.
+constexpr std::size_t most_lent = 8;
 
 // So many entries of one stream are not looked at again. More are merged, and more of those that are to be told apart.
 constexpr std::size_t few_uses = 4;
@@ -228,8 +232,34 @@ void Storage::forget(const Stream& stream) {
   note_sole();
 }
 
+void Storage::lend(const Ref<Loan>& loan, ByteRange bytes) {
+  std::lock_guard guard(lock_);
+  for (Lent& lent : lent_) {
+    if (lent.loan != loan || !(lent.bytes.contains(bytes) || lent_.size() >= most_lent)) continue;
+    lent.bytes = {std::min(lent.bytes.low, bytes.low), std::max(lent.bytes.high, bytes.high)};
+    return;
+  }
+  lent_.push_back({loan, bytes});
+  note_sole();
+}
+
+std::vector<Lent> Storage::lent() const {
+  std::lock_guard guard(lock_);
+  return lent_;
+}
+
+std::vector<Lent> Storage::end_loan(const Loan& loan) {
+  std::lock_guard guard(lock_);
+  const auto ended =
+      std::partition(lent_.begin(), lent_.end(), [&loan](const Lent& lent) { return lent.loan.get() != &loan; });
+  std::vector<Lent> over(std::make_move_iterator(ended), std::make_move_iterator(lent_.end()));
+  lent_.erase(ended, lent_.end());
+  note_sole();
+  return over;
+}
+
 void Storage::note_sole() noexcept {
-  const void* who = nullptr;
+  const void* who = lent_.empty() ? nullptr : this;
   for (const Use& use : history_.uses()) {
     const void* one = use.stream ? static_cast<const void*>(use.stream.get()) : this;
     who = !who || who == one ? one : this;
@@ -311,6 +341,8 @@ void Storage::dispose() noexcept {
     const auto place = adopted.all.find({backend_, pointer_});
     if (place != adopted.all.end() && place->second == this) adopted.all.erase(place);
   }
+  if (!lent_.empty()) [[unlikely]]
+    Loan::take_back(*this);
   std::erase_if(history_.uses(), [](const Use& use) { return !use.stream; });
   merge(false, false);
   if (listed && tracing() && !backend_->capture()) trace_end();

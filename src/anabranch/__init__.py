@@ -1,6 +1,6 @@
 """Streams for Python that are safe by default, at the speed of the bare driver, on a GPU or with none."""
 
-from anabranch import testing
+from anabranch import interop, testing
 from anabranch._array import Array
 from anabranch._capture import capture
 from anabranch._condition import run_if, run_while
@@ -32,6 +32,7 @@ from anabranch._module import Module
 from anabranch._protocol import asarray, from_dlpack
 from anabranch._stream import Stream
 from anabranch._trace.trace import trace
+from anabranch.interop._bridge import bridge
 from anabranch.kernels import In, InOut, Kernel, Out, atomic_add, atomic_max, atomic_min, kernel
 
 __all__ = [
@@ -96,6 +97,9 @@ __all__ = [
     "KernelError",
     "OutOfMemoryError",
     "RaceError",
+    # Other libraries
+    "bridge",
+    "interop",
     # Helpers for tests
     "testing",
 ]

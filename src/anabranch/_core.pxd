@@ -265,6 +265,13 @@ cdef extern from "anabranch/hazard.hpp" namespace "anabranch" nogil:
     cbool checks_begun()
     void begin_checks()
 
+cdef extern from "anabranch/loan.hpp" namespace "anabranch" nogil:
+    cdef cppclass CLoan "anabranch::Loan":
+        @staticmethod
+        Ref[CLoan] open(Ref[CStream]) except +translate
+        void close(HazardMode, Site) except +translate
+    void lend "anabranch::Loan::lend"(CStream&, Storage&, ByteRange) except +translate
+
 cdef extern from "<chrono>" namespace "std::chrono" nogil:
     cdef cppclass nanoseconds:
         nanoseconds()

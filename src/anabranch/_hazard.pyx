@@ -15,6 +15,7 @@ from anabranch._site cimport current_site
 from anabranch._context import modes
 
 cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
+    void note_loans(const Touch*, size_t, const CStream*) except +translate
     vector[Race] missing_order(CStream&, const HostTask&, const Touch*, size_t) except +
     Past lane_of(CStream&) except +
     void take_back(CStream&, const Past&) except +
@@ -45,6 +46,7 @@ cdef Found _found(const Use& first, const Ref[CStream]& stream, const Touch& tou
 
 
 cdef int add_missing(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1:
+    note_loans(touches, count, stream)
     add_order(
         deref(stream), deref(state.task.core.get()),
         missing_order(deref(stream), deref(state.task.core.get()), touches, count))

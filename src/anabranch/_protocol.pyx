@@ -13,8 +13,8 @@ from anabranch._array cimport Array
 from anabranch._core cimport Access as MemoryAccess
 from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport (
-    Activation, CStream, HazardMode, Layout, Ref, Site, Touch, Use, forked, max_dimensions, owner_of, row_major,
-    settle_point)
+    Activation, CStream, HazardMode, Layout, Ref, Site, Touch, Use, forked, lend, max_dimensions, owner_of,
+    row_major, settle_point)
 from anabranch._current cimport current_stream_of
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._device cimport device_of as device_of_backend
@@ -66,7 +66,9 @@ cdef int _order_after_uses(Array array, CStream* stream) except -1:
         follow_use(deref(stream), use)
     # From now on it is the consumer's.
     order(state, stream, &touch, 1)
-    return note(state, stream, stream.backend().newest(deref(stream)), &touch, 1)
+    note(state, stream, stream.backend().newest(deref(stream)), &touch, 1)
+    lend(deref(stream), deref(touch.storage), array.bytes())
+    return 0
 
 
 cdef Ref[CStream] _consumer(Array array, object stream) except *:
@@ -274,6 +276,7 @@ cdef Array _adopt(
         stream = reader.get()
         touch = array.touch(MemoryAccess.write)
         note(current_state(), stream, stream.backend().record(deref(stream)), &touch, 1)
+        lend(deref(stream), deref(touch.storage), array.bytes())
     return array
 
 

@@ -348,6 +348,12 @@ cdef class Stream:
             touches = touches_of(reads, writes)
         return submit_call(kept, fn, args, kwargs, touches)
 
+    def bridge(self, /, *libraries, sync_enter=True, sync_exit=True):
+        """Make this stream the current one of other libraries, too, for a ``with`` block: `anabranch.bridge`."""
+        from anabranch.interop._bridge import bridge
+
+        return bridge(self, *libraries, sync_enter=sync_enter, sync_exit=sync_exit)
+
     def use(self):
         """Make this the current stream of its device, and its device the current one, for this task from now on."""
         self.check()

@@ -5,6 +5,7 @@
 #include "anabranch/backend.hpp"
 #include "anabranch/capture.hpp"
 #include "anabranch/hazard.hpp"
+#include "anabranch/loan.hpp"
 
 // The core's hazards as the Cython modules call them.
 namespace anabranch::python {
@@ -21,6 +22,11 @@ inline void take_back(Stream& stream, const Past& before) { Ordering::take_back(
 
 inline std::vector<Race> missing_order(Stream& stream, const HostTask& task, const Touch* touches, std::size_t count) {
   return Ordering(stream, task.lane).missing({touches, count});
+}
+
+// What others may have done by now with memory that is lent to them, on other streams than this one.
+inline void note_loans(const Touch* touches, std::size_t count, const Stream* stream) {
+  for (std::size_t i = 0; i < count; ++i) Loan::note(*touches[i].storage, stream);
 }
 
 inline void add_order(Stream& stream, const HostTask& task, const std::vector<Race>& missing) {
@@ -53,7 +59,10 @@ inline void note_captured(Stream& stream, Point point, const Touch* touches, std
 }
 
 // What has to be over before the host makes an access, and what of that `task` does not know to be.
-inline std::vector<Use> uses_of(const Touch& touch) { return touch.storage->uses(touch.access, touch.footprint()); }
+inline std::vector<Use> uses_of(const Touch& touch) {
+  note_loans(&touch, 1, nullptr);
+  return touch.storage->uses(touch.access, touch.footprint());
+}
 // The same for a task, which cannot wait for what comes after the host function that it is.
 inline std::vector<Use> uses_before(const HostTask& task, const Touch& touch) {
   std::vector<Use> found = uses_of(touch);

@@ -188,3 +188,16 @@ def numba(cuda):
         except Exception as error:  # of a class that differs between its packages
             pytest.skip(f"Numba cannot use the GPU: {error}")
     return numba
+
+
+@pytest.fixture
+def warp(cuda):
+    """Warp, with its part of the GPU opened."""
+    warp = imported("warp", "Warp")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warp.config.quiet = True
+        warp.init()
+        if not warp.is_cuda_available():
+            pytest.skip("this Warp finds no GPU")
+    return warp

@@ -35,6 +35,14 @@ struct HostSource {
   void (*release)(void* pointer) noexcept = [](void* pointer) noexcept { std::free(pointer); };
 };
 
+class Loan;
+
+// Bytes that others work with past us, for as long as the loan is open.
+struct Lent {
+  Ref<Loan> loan;
+  ByteRange bytes;
+};
+
 // A block of memory that arrays share. Dropping the last reference gives it back in stream order: after every use of
 // it, by whichever streams, without the caller waiting, on any thread.
 class Storage final : public RefCounted {
@@ -84,6 +92,12 @@ class Storage final : public RefCounted {
     return who == nullptr || who == &stream;
   }
 
+  // For loans, which see to it that what is lent counts as used. The bytes are lent from now on; those that are; those
+  // that were, up to now.
+  void lend(const Ref<Loan>& loan, ByteRange bytes);
+  std::vector<Lent> lent() const;
+  std::vector<Lent> end_loan(const Loan& loan);
+
   // Where it was made, if that is known.
   Site site = {};
   // Whether it is an array's, so that traces tell of its end.
@@ -118,7 +132,9 @@ class Storage final : public RefCounted {
 
   mutable SpinLock lock_;
   History history_;
-  std::atomic<const void*> sole_{nullptr};  // who made all accesses; null: nobody; this object: several, or the host
+  std::vector<Lent> lent_;
+  // Who made all accesses; null: nobody; this object: several, the host, or some of it is lent.
+  std::atomic<const void*> sole_{nullptr};
 };
 
 // Calls `done(context)` once every use is complete or failed: at once if it is already, else on the thread that

@@ -1,0 +1,88 @@
+#include "anabranch/loan.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+
+#include "anabranch/backend.hpp"
+
+namespace anabranch {
+namespace {
+
+// Never destroyed: the last arrays go late. Its mutex comes before the lock of a storage.
+struct OpenLoans {
+  std::mutex mutex;
+  std::vector<Ref<Loan>> all;
+  std::atomic<std::size_t> count{0};
+
+  static OpenLoans& instance() {
+    static auto* const loans = new OpenLoans;
+    return *loans;
+  }
+};
+
+}  // namespace
+
+Ref<Loan> Loan::open(Ref<Stream> stream) {
+  const Ref<Loan> loan = Ref<Loan>::take(new Loan(std::move(stream)));
+  OpenLoans& open = OpenLoans::instance();
+  std::lock_guard lock(open.mutex);
+  open.all.push_back(loan);
+  open.count.store(open.all.size(), std::memory_order_release);
+  return loan;
+}
+
+void Loan::lend(Stream& stream, Storage& storage, ByteRange bytes) {
+  OpenLoans& open = OpenLoans::instance();
+  if (open.count.load(std::memory_order_acquire) == 0) return;
+  std::lock_guard lock(open.mutex);
+  for (const Ref<Loan>& loan : open.all) {
+    if (loan->stream_.get() != &stream) continue;
+    loan->storages_.insert(&storage);
+    storage.lend(loan, bytes);
+  }
+}
+
+void Loan::note(Stream& stream, Storage& storage, ByteRange bytes, HazardMode mode, Site site) {
+  const Access access = storage.read_only() ? Access::read : Access::read_write;
+  const Touch touch{&storage, bytes.low, bytes.high, nullptr, 0, access};
+  stream.backend().legacy_lanes().join(stream);
+  Ordering::note(stream, stream.backend().newest(stream), {&touch, 1}, mode, site);
+}
+
+void Loan::note(Storage& storage, const Stream* except) {
+  for (const Lent& lent : storage.lent()) {
+    if (lent.loan->stream_.get() != except) {
+      note(*lent.loan->stream_, storage, lent.bytes, HazardMode::automatic, {});
+    }
+  }
+}
+
+void Loan::take_back(Storage& storage) noexcept {
+  const std::vector<Lent> lent = storage.lent();
+  {
+    std::lock_guard lock(OpenLoans::instance().mutex);
+    for (const Lent& each : lent) each.loan->storages_.erase(&storage);
+  }
+  for (const Lent& each : lent) note(*each.loan->stream_, storage, each.bytes, HazardMode::automatic, {});
+  for (const Lent& each : lent) storage.end_loan(*each.loan);
+}
+
+void Loan::close(HazardMode mode, Site site) {
+  OpenLoans& open = OpenLoans::instance();
+  std::vector<Ref<Storage>> storages;
+  {
+    std::lock_guard lock(open.mutex);
+    std::erase_if(open.all, [this](const Ref<Loan>& loan) { return loan.get() == this; });
+    open.count.store(open.all.size(), std::memory_order_release);
+    for (Storage* storage : storages_) {
+      if (storage->try_retain()) storages.push_back(Ref<Storage>::take(storage));
+    }
+    storages_.clear();
+  }
+  for (const Ref<Storage>& storage : storages) {
+    for (const Lent& lent : storage->end_loan(*this)) note(*stream_, *storage, lent.bytes, mode, site);
+  }
+}
+
+}  // namespace anabranch
