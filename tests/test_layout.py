@@ -30,7 +30,7 @@ EXTRA_FILES: dict[str, set[str]] = {
         )
         for suffix in ("cpp", "hpp")
     }
-    | {"fault.cpp", "hold.cpp", "primitive.hpp"},
+    | {"allocator.cpp", "fault.cpp", "hold.cpp", "primitive.hpp"},
     "null": set(),
 }
 

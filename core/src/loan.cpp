@@ -9,6 +9,9 @@
 namespace anabranch {
 namespace {
 
+// Parts of a block that are lent and told apart.
+constexpr std::size_t most_lent = 8;
+
 // Never destroyed: the last arrays go late. Its mutex comes before the lock of a storage.
 struct OpenLoans {
   std::mutex mutex;
@@ -83,6 +86,32 @@ void Loan::close(HazardMode mode, Site site) {
   for (const Ref<Storage>& storage : storages) {
     for (const Lent& lent : storage->end_loan(*this)) note(*stream_, *storage, lent.bytes, mode, site);
   }
+}
+
+void Storage::lend(const Ref<Loan>& loan, ByteRange bytes) {
+  std::lock_guard guard(lock_);
+  for (Lent& lent : lent_) {
+    if (lent.loan != loan || !(lent.bytes.contains(bytes) || lent_.size() >= most_lent)) continue;
+    lent.bytes = {std::min(lent.bytes.low, bytes.low), std::max(lent.bytes.high, bytes.high)};
+    return;
+  }
+  lent_.push_back({loan, bytes});
+  note_sole();
+}
+
+std::vector<Lent> Storage::lent() const {
+  std::lock_guard guard(lock_);
+  return lent_;
+}
+
+std::vector<Lent> Storage::end_loan(const Loan& loan) {
+  std::lock_guard guard(lock_);
+  const auto ended =
+      std::partition(lent_.begin(), lent_.end(), [&loan](const Lent& lent) { return lent.loan.get() != &loan; });
+  std::vector<Lent> over(std::make_move_iterator(ended), std::make_move_iterator(lent_.end()));
+  lent_.erase(ended, lent_.end());
+  note_sole();
+  return over;
 }
 
 }  // namespace anabranch

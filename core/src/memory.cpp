@@ -14,9 +14,6 @@
 namespace anabranch {
 namespace {
 
-// Parts of a block that are lent and told apart.
-constexpr std::size_t most_lent = 8;
-
 // So many entries of one stream are not looked at again. More are merged, and more of those that are to be told apart.
 constexpr std::size_t few_uses = 4;
 constexpr std::size_t most_uses = 32;
@@ -173,6 +170,22 @@ Ref<Storage> Storage::adopt(Backend& backend, void* pointer, std::size_t bytes, 
   return storage;
 }
 
+Ref<Storage> Storage::entrust(Stream& stream, void* pointer, std::size_t bytes, void* owner, Release release) {
+  Backend& backend = stream.backend();
+  Ref<Storage> storage = make(backend, MemoryKind::device, static_cast<std::byte*>(pointer), bytes);
+  if (!backend.capabilities().host_memory) {
+    // Usable by that stream at once, by others after it.
+    storage->history_.uses().push_back(
+        {Ref<Stream>::share(&stream), backend.newest(stream), Access::write, true, {}, {0, bytes}});
+    storage->history_.uses().back().when = stream.lane().advance();
+    storage->note_sole();
+    if (stream.role() != StreamRole::per_thread) storage->home_ = Ref<Stream>::share(&stream);
+  }
+  storage->owner_ = owner;
+  storage->release_ = release;
+  return storage;
+}
+
 Ref<Storage> Storage::alias(Ref<Storage> of) {
   Ref<Storage> storage = make(of->backend(), of->kind(), of->pointer(), of->bytes());
   storage->read_only_ = of->read_only();
@@ -230,32 +243,6 @@ void Storage::forget(const Stream& stream) {
   over.assign(std::make_move_iterator(gone), std::make_move_iterator(uses.end()));
   uses.erase(gone, uses.end());
   note_sole();
-}
-
-void Storage::lend(const Ref<Loan>& loan, ByteRange bytes) {
-  std::lock_guard guard(lock_);
-  for (Lent& lent : lent_) {
-    if (lent.loan != loan || !(lent.bytes.contains(bytes) || lent_.size() >= most_lent)) continue;
-    lent.bytes = {std::min(lent.bytes.low, bytes.low), std::max(lent.bytes.high, bytes.high)};
-    return;
-  }
-  lent_.push_back({loan, bytes});
-  note_sole();
-}
-
-std::vector<Lent> Storage::lent() const {
-  std::lock_guard guard(lock_);
-  return lent_;
-}
-
-std::vector<Lent> Storage::end_loan(const Loan& loan) {
-  std::lock_guard guard(lock_);
-  const auto ended =
-      std::partition(lent_.begin(), lent_.end(), [&loan](const Lent& lent) { return lent.loan.get() != &loan; });
-  std::vector<Lent> over(std::make_move_iterator(ended), std::make_move_iterator(lent_.end()));
-  lent_.erase(ended, lent_.end());
-  note_sole();
-  return over;
 }
 
 void Storage::note_sole() noexcept {
@@ -365,12 +352,15 @@ void Storage::trace_end() noexcept {
 
 void Storage::give_back() noexcept {
   std::vector<Use>& uses = history_.uses();
-  if (kind_ != MemoryKind::foreign) {
-    if (pointer_) backend_->free(pointer_, bytes_, kind_, uses);
+  if (!release_) {
+    if (kind_ != MemoryKind::foreign && pointer_) backend_->free(pointer_, bytes_, kind_, uses);
     return;
   }
-  if (!release_) return;
-  std::erase_if(uses, [](const Use& use) { return is_over(use, true); });
+  const Ref<Stream> home = std::move(home_);
+  std::erase_if(uses, [&home](const Use& use) {
+    const bool in_order = home && use.stream == home && home->backend().settle(*home, use.point, {});
+    return in_order || is_over(use, true);
+  });
   if (uses.empty()) return release_(owner_);
   struct Owner {
     void* object;

@@ -1,6 +1,7 @@
 """Streams for Python that are safe by default, at the speed of the bare driver, on a GPU or with none."""
 
 from anabranch import interop, testing
+from anabranch._allocator import set_allocator
 from anabranch._array import Array
 from anabranch._capture import capture
 from anabranch._condition import run_if, run_while
@@ -100,6 +101,7 @@ __all__ = [
     # Other libraries
     "bridge",
     "interop",
+    "set_allocator",
     # Helpers for tests
     "testing",
 ]

@@ -181,6 +181,8 @@ cdef extern from "anabranch/memory.hpp" namespace "anabranch" nogil:
         @staticmethod
         Ref[Storage] adopt(
             CBackend&, void*, size_t, cbool read_only, void* owner, void (*)(void*) noexcept) except +translate
+        @staticmethod
+        Ref[Storage] entrust(CStream&, void*, size_t, void* owner, void (*)(void*) noexcept) except +translate
         CBackend& backend() const
         byte_t* pointer() const
         size_t bytes() const
@@ -264,13 +266,6 @@ cdef extern from "anabranch/hazard.hpp" namespace "anabranch" nogil:
     uint64_t added_waits()
     cbool checks_begun()
     void begin_checks()
-
-cdef extern from "anabranch/loan.hpp" namespace "anabranch" nogil:
-    cdef cppclass CLoan "anabranch::Loan":
-        @staticmethod
-        Ref[CLoan] open(Ref[CStream]) except +translate
-        void close(HazardMode, Site) except +translate
-    void lend "anabranch::Loan::lend"(CStream&, Storage&, ByteRange) except +translate
 
 cdef extern from "<chrono>" namespace "std::chrono" nogil:
     cdef cppclass nanoseconds:

@@ -5,6 +5,7 @@ cdef class DeviceBase:
     cdef CBackend* backend
     cdef readonly str alias
     cdef int ordinal
+    cdef object allocator       # where its memory comes from; None: its own
 
 
 # The device for what a user may pass as one: a Device, an alias, or None for the current one.

@@ -3,7 +3,7 @@
 cimport cython
 
 from anabranch._context cimport TaskState, current_state
-from anabranch._core cimport CLoan, CStream, HazardMode, Ref, Site
+from anabranch._core cimport CStream, HazardMode, Ref, Site
 from anabranch._site cimport current_site
 from anabranch._stream cimport Stream
 
@@ -14,8 +14,6 @@ cdef class Loan:
 
     Whoever looks for order with them meanwhile finds an access by what the stream has got by then; the end is one, too.
     """
-    cdef Ref[CLoan] core
-
     def __init__(self, Stream stream not None):
         self.core = CLoan.open(Ref[CStream].share(stream.get()))
 

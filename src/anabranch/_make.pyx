@@ -5,6 +5,7 @@ from cpython.ref cimport Py_INCREF
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t
 
+from anabranch._allocator cimport allocate_with
 from anabranch._array cimport Array
 from anabranch._context cimport current_state
 from anabranch._core cimport (
@@ -43,6 +44,10 @@ cdef Layout layout_of(object shape, int64_t itemsize) except *:
     return row_major(ndim, sizes, itemsize)
 
 
+cdef inline bint is_captured(CStream* stream) noexcept:
+    return stream != NULL and stream.capture() != NULL
+
+
 cdef Array new_array(DeviceBase device, const Layout& layout, ElementType dtype, Stream stream, MemoryKind kind):
     cdef Array array = Array.__new__(Array)
     cdef CStream* target = NULL
@@ -50,7 +55,10 @@ cdef Array new_array(DeviceBase device, const Layout& layout, ElementType dtype,
     if stream is not None:
         target = stream.get()
         backend = &target.backend()
-    array.storage = Storage.allocate(deref(backend), target, layout.size() * layout.itemsize, kind)
+    if device.allocator is not None and kind == MemoryKind.device and layout.size() != 0 and not is_captured(target):
+        array.storage = allocate_with(device, stream, layout.size() * layout.itemsize)
+    else:
+        array.storage = Storage.allocate(deref(backend), target, layout.size() * layout.itemsize, kind)
     array.storage.get().listed = True
     if checks_begun() and current_state().mode == <int>HazardMode.check:
         array.storage.get().site = current_site()

@@ -13,8 +13,8 @@ from anabranch._array cimport Array
 from anabranch._core cimport Access as MemoryAccess
 from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport (
-    Activation, CStream, HazardMode, Layout, Ref, Site, Touch, Use, forked, lend, max_dimensions, owner_of,
-    row_major, settle_point)
+    Activation, CStream, HazardMode, Layout, Ref, Site, Touch, Use, forked, max_dimensions, owner_of, row_major,
+    settle_point)
 from anabranch._current cimport current_stream_of
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._device cimport device_of as device_of_backend
@@ -23,6 +23,7 @@ from anabranch._dlpack cimport (
     DLTensor, delete_plain, delete_versioned)
 from anabranch._dtype cimport as_dtype
 from anabranch._hazard cimport follow_use, note, note_touches, order, uses_of
+from anabranch._loan cimport lend
 from anabranch._make cimport adopt_array, layout_of
 from anabranch._stream cimport Stream
 

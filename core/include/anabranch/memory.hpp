@@ -57,6 +57,11 @@ class Storage final : public RefCounted {
   static Ref<Storage> adopt(Backend& backend, void* pointer, std::size_t bytes, bool read_only, void* owner,
                             Release release);
 
+  // Wraps memory that an allocator of the layer above made for `stream`; `release(owner)` is called once, on any
+  // thread, when what that stream is given from then on may use the memory: every other stream's use is over, and its
+  // own has been handed on, or is over too where the memory is the host's.
+  static Ref<Storage> entrust(Stream& stream, void* pointer, std::size_t bytes, void* owner, Release release);
+
   // Another name for the same memory, which lives as long: accesses through it are known to be that. For captures.
   static Ref<Storage> alias(Ref<Storage> of);
 
@@ -122,6 +127,7 @@ class Storage final : public RefCounted {
   bool read_only_ = false;
   void* owner_ = nullptr;
   Release release_ = nullptr;
+  Ref<Stream> home_;  // in whose order it is released; null: when all uses are over
   Ref<Storage> original_;
   // Either begins with the lock and gives it back. Whether nobody else has made an access, and it is noted.
   void note_anew(const Touch& touch, const Noted& operation);

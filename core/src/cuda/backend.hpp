@@ -87,6 +87,7 @@ class CudaBackend final : public Backend {
   EventPool& events() noexcept { return events_; }
   Transfer& transfer() noexcept { return transfer_; }
   Conditions& conditions() noexcept { return conditions_; }
+  MemoryPool& memory() noexcept { return memory_; }
   // Lets what runs here touch the elements, if they are another GPU's.
   void reach(const Elements& elements) {
     if (elements.home == this || !elements.home || elements.home->capabilities().host_memory) return;

@@ -70,13 +70,37 @@ Allocation MemoryPool::allocate(CudaStream* stream, std::size_t bytes) {
       if (status == CUDA_SUCCESS) status = driver->cuStreamSynchronize(allocations_);
     }
   }
+  check(status, bytes);
+  return {reinterpret_cast<std::byte*>(pointer), ready};
+}
+
+void MemoryPool::check(CUresult status, std::size_t bytes) {
   if (status == CUDA_ERROR_OUT_OF_MEMORY) {
     throw Error(ErrorKind::memory, "cannot allocate " + std::to_string(bytes) +
                                        " bytes: " + std::to_string(device_.free_memory()) + " of the " +
-                                       std::to_string(total) + " bytes of " + device_.alias() + " are free");
+                                       std::to_string(device_.capabilities().total_memory) + " bytes of " +
+                                       device_.alias() + " are free");
   }
   device_.check(status, "allocating");
-  return {reinterpret_cast<std::byte*>(pointer), ready};
+}
+
+CUdeviceptr MemoryPool::allocate_on(CUstream stream, std::size_t bytes) {
+  CUdeviceptr pointer = 0;
+  const ContextScope scope(device_.context());
+  check(bytes <= device_.capabilities().total_memory ? take(pointer, bytes, stream) : CUDA_ERROR_OUT_OF_MEMORY, bytes);
+  return pointer;
+}
+
+void MemoryPool::free_on(CUstream stream, CUdeviceptr pointer) noexcept {
+  try {
+    const ContextScope scope(device_.context());
+    if (driver->cuMemFreeAsync(pointer, stream) == CUDA_SUCCESS) return;
+    // The stream is gone, so what it had to do cannot be told from the rest.
+    driver->cuCtxSynchronize();
+    driver->cuMemFreeAsync(pointer, frees_);
+  } catch (const Error&) {
+    return;  // the device has failed, and its memory is gone
+  }
 }
 
 void MemoryPool::free(CUdeviceptr pointer, std::vector<Use>& uses) noexcept {

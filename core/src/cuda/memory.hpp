@@ -23,6 +23,9 @@ class MemoryPool {
   // Throws Error(memory).
   Allocation allocate(CudaStream* stream, std::size_t bytes);
   void free(CUdeviceptr pointer, std::vector<Use>& uses) noexcept;
+  // For others, in the order of a stream that they name. Throws Error(memory).
+  CUdeviceptr allocate_on(CUstream stream, std::size_t bytes);
+  void free_on(CUstream stream, CUdeviceptr pointer) noexcept;
   // Bytes that the pool holds and nobody uses.
   std::size_t unused();
   // Keeps no more of that than the threshold.
@@ -34,6 +37,7 @@ class MemoryPool {
   struct Late;
 
   CUresult take(CUdeviceptr& pointer, std::size_t bytes, CUstream stream);
+  void check(CUresult status, std::size_t bytes);
   // On a stream of ours, behind the uses; false if the driver does not know them all.
   bool free_behind(CUdeviceptr pointer, const std::vector<Use>& uses) noexcept;
   void free_now(CUdeviceptr pointer) noexcept;

@@ -1,5 +1,6 @@
 // Memory: what is handed out, and when it is given back.
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 
 #include "contract.hpp"
@@ -310,6 +311,34 @@ TEST(after_calls_back_once_every_use_is_over) {
   CHECK_EQUAL(called.load(), 1);
   gate.open();
   CHECK(eventually([] { return called == 2; }));
+}
+
+// Somebody's memory, and how often it was given back.
+struct Entrusted {
+  alignas(16) std::byte memory[64] = {};
+  std::atomic<int> released{0};
+
+  Ref<Storage> to(Stream& stream) {
+    return Storage::entrust(stream, memory, sizeof memory, this,
+                            [](void* owner) noexcept { ++static_cast<Entrusted*>(owner)->released; });
+  }
+};
+
+TEST(entrusted_memory_goes_back_after_the_streams_that_used_it) {
+  Backend& device = instance().make(limit);
+  const auto a = stream(device);
+  const auto b = stream(device);
+  Entrusted entrusted;
+  auto storage = entrusted.to(*a);
+  CHECK(storage->kind() == MemoryKind::device);
+  use(*a, *storage);
+  {
+    Gate gate(*b);
+    use(*b, *storage);
+    storage.reset();
+    CHECK_EQUAL(entrusted.released.load(), 0);
+  }
+  CHECK(eventually([&] { return entrusted.released.load() == 1; }));
 }
 
 }  // namespace

@@ -1,0 +1,190 @@
+"""The allocators of other libraries as ours, and our memory pool as theirs."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from anabranch._allocator import PoolBlock, core_library
+from anabranch.interop._bridge import LIBRARIES
+
+if TYPE_CHECKING:
+    from anabranch._allocator import Allocator
+    from anabranch._device import Device
+    from anabranch._stream import Stream
+
+
+class TorchMemory:
+    """PyTorch's caching allocator."""
+
+    def __init__(self, index: int) -> None:
+        self._cuda = LIBRARIES["torch"].load().cuda
+        self._index = index
+
+    def allocate(self, nbytes: int, stream: Stream) -> int:
+        """Return the address of a block of the stream's."""
+        handle = stream.handle if stream.handle != 1 else 0  # of which it has the blocks of its default stream
+        return int(self._cuda.caching_allocator_alloc(nbytes, self._index, handle))
+
+    def deallocate(self, address: int, nbytes: int, stream: Stream) -> None:
+        """Give it back to the stream's blocks."""
+        self._cuda.caching_allocator_delete(address)
+
+    def __repr__(self) -> str:
+        return "the allocator of PyTorch"
+
+
+class CuPyMemory:
+    """The allocator that CuPy uses at the time, most often its pool."""
+
+    def __init__(self) -> None:
+        self._library = LIBRARIES["cupy"]
+        self._cupy = self._library.load()
+        self._blocks: dict[int, Any] = {}
+
+    def allocate(self, nbytes: int, stream: Stream) -> int:
+        """Return the address of a block of the stream's."""
+        with ExitStack() as stack:
+            self._library.enter(self._cupy, stream, stack)
+            block = self._cupy.cuda.alloc(nbytes)
+        self._blocks[block.ptr] = block
+        return int(block.ptr)
+
+    def deallocate(self, address: int, nbytes: int, stream: Stream) -> None:
+        """Let go of the block, which CuPy keeps for the same stream."""
+        with ExitStack() as stack:
+            self._library.enter(self._cupy, stream, stack)
+            del self._blocks[address]
+
+    def __repr__(self) -> str:
+        return "the allocator of CuPy"
+
+
+class RmmMemory:
+    """A memory resource of RMM's, whose methods take RMM's own streams."""
+
+    def __init__(self, rmm: Any, resource: Any) -> None:
+        self._stream = rmm.pylibrmm.stream.Stream
+        self._resource = resource
+
+    def allocate(self, nbytes: int, stream: Stream) -> int:
+        """Return the address of new memory."""
+        return int(self._resource.allocate(nbytes, self._stream(obj=stream)))
+
+    def deallocate(self, address: int, nbytes: int, stream: Stream) -> None:
+        """Give it back."""
+        self._resource.deallocate(address, nbytes, self._stream(obj=stream))
+
+    def __repr__(self) -> str:
+        return repr(self._resource)
+
+
+def _load(name: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"the memory of {name!r} needs it installed: {error}", name=name) from error
+
+
+def as_allocator(allocator: str | Any, device: Device) -> Allocator:
+    """Return the object for what a user may set as an allocator."""
+    rmm = sys.modules.get("rmm")
+    if not isinstance(allocator, str):
+        resource = getattr(getattr(rmm, "mr", None), "DeviceMemoryResource", ())
+        return RmmMemory(rmm, allocator) if isinstance(allocator, resource) else allocator
+    if allocator not in ("cupy", "torch", "rmm"):
+        raise ValueError(f"an allocator is 'cupy', 'torch', 'rmm' or an object, not {allocator!r}")
+    if device.kind != "cuda":
+        raise ValueError(f"{allocator!r} allocates memory of GPUs, not of {device.alias}")
+    if allocator == "rmm":
+        rmm = _load("rmm")
+        return RmmMemory(rmm, rmm.mr.get_per_device_resource(device.index))
+    LIBRARIES[allocator].require()
+    return TorchMemory(device.index) if allocator == "torch" else CuPyMemory()
+
+
+def cupy_allocator(nbytes: int) -> Any:
+    """Allocate for CuPy from our memory pool: ``cupy.cuda.set_allocator(ab.interop.cupy_allocator)``.
+
+    On CuPy's current stream and device; the memory is freed in the order of the same stream. Any thread. The pool keeps
+    freed memory itself, so no pool of CuPy's is needed in between.
+
+    Parameters
+    ----------
+    nbytes : int
+
+    Returns
+    -------
+    cupy.cuda.MemoryPointer
+
+    Raises
+    ------
+    OutOfMemoryError
+        If the device has too little memory; it derives from MemoryError.
+    """
+    cuda = LIBRARIES["cupy"].load().cuda
+    index = cuda.runtime.getDevice()
+    stream = cuda.get_current_stream()
+    block = PoolBlock(nbytes, index, stream.ptr, stream)
+    return cuda.MemoryPointer(cuda.UnownedMemory(block.address, nbytes, block, index), 0)
+
+
+def torch_allocator() -> Any:
+    """Return an allocator for PyTorch that takes memory from our pool.
+
+    To be set before PyTorch has used a GPU, with ``torch.cuda.memory.change_current_allocator``, or for a block, with
+    ``torch.cuda.use_mem_pool(torch.cuda.MemPool(ab.interop.torch_allocator().allocator()))``.
+    Allocating and freeing are in the order of PyTorch's stream, as C functions without the interpreter lock.
+
+    Returns
+    -------
+    torch.cuda.memory.CUDAPluggableAllocator
+        If memory runs out, PyTorch raises a RuntimeError that says how much there is.
+
+    Notes
+    -----
+    PyTorch's statistics of memory, and captures of ``torch.cuda.CUDAGraph``, need its own allocator.
+    """
+    LIBRARIES["torch"].require()
+    memory = LIBRARIES["torch"].load().cuda.memory
+    return memory.CUDAPluggableAllocator(core_library(), "anabranch_allocate", "anabranch_free")
+
+
+def rmm_resource(device: Any = None) -> Any:
+    """Return a memory resource for RMM that takes memory from our pool.
+
+    To be set by ``rmm.mr.set_current_device_resource(ab.interop.rmm_resource())``.
+
+    Parameters
+    ----------
+    device : Device or str, optional
+        A GPU. None: the current device.
+
+    Returns
+    -------
+    rmm.mr.CallbackMemoryResource
+
+    Raises
+    ------
+    ValueError
+        For a CPU device.
+    """
+    from anabranch._device import Device, current_device
+
+    gpu = current_device() if device is None else Device(device)
+    if gpu.kind != "cuda":
+        raise ValueError(f"RMM manages memory of GPUs, not of {gpu.alias}")
+    blocks: dict[int, PoolBlock] = {}
+
+    def allocate(nbytes: int, stream: Any) -> int:
+        block = PoolBlock(nbytes, gpu.index, stream.__cuda_stream__()[1], stream)
+        blocks[block.address] = block
+        return block.address
+
+    def deallocate(address: int, nbytes: int, stream: Any) -> None:
+        blocks.pop(address).free_on(stream.__cuda_stream__()[1])
+
+    return _load("rmm").mr.CallbackMemoryResource(allocate, deallocate)
