@@ -168,8 +168,11 @@ def test_the_cuda_array_interface_is_of_version_3(device):
 
 
 @pytest.fixture
-def torch():
-    return pytest.importorskip("torch", reason="PyTorch is not installed")
+def torch(device):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    if device.kind == "cuda" and not torch.cuda.is_available():
+        pytest.skip("this PyTorch has no CUDA")
+    return torch
 
 
 def test_pytorch_reads_and_writes_arrays(torch, device):
