@@ -206,5 +206,6 @@ def bridge(stream: Stream | None = None, /, *libraries: str, sync_enter: bool = 
     for name in libraries:
         if name not in LIBRARIES:
             raise ValueError(f"no bridge leads to {name!r}; the libraries are {', '.join(map(repr, LIBRARIES))}")
+    for name in libraries:
         LIBRARIES[name].require()
     return Bridge(stream, [LIBRARIES[name] for name in dict.fromkeys(libraries)], sync_enter, sync_exit)
