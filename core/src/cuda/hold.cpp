@@ -31,12 +31,15 @@ Point CudaStream::hold(std::unique_ptr<Operation> operation) {
 // waits for the point must not wait for held operations that come after it.
 void CudaStream::note_direct(Point point) noexcept {
   std::vector<Follower> ready;
+  bool submitted = false;
   {
     std::lock_guard lock(mutex_);
     add_direct(point);
-    if (holding() && submitted_.load() >= point) ready = submit_up_to(submitted_.load());
+    submitted = holding() && submitted_.load() >= point;
+    if (submitted) ready = submit_up_to(submitted_.load());
   }
   wake(ready);
+  if (submitted) device().service().ready(*this);  // whose watches it may be
 }
 
 // With the lock.

@@ -4,7 +4,7 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
-#include <iterator>
+#include <limits>
 
 #include "stream.hpp"
 
@@ -15,6 +15,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto shortest_pause = std::chrono::microseconds(5);
 constexpr auto longest_pause = std::chrono::microseconds(500);
+// More for each stream that is looked at, so that the driver, whose lock others want, is left alone most of the time.
+constexpr auto pause_per_stream = std::chrono::nanoseconds(500);
 
 }  // namespace
 
@@ -43,6 +45,12 @@ void Service::watch(Ref<CudaStream> stream, Point point, Ref<Marker> marker, Wai
   changed_.notify_one();
 }
 
+void Service::fail() noexcept {
+  std::lock_guard lock(mutex_);
+  failed_ = true;
+  changed_.notify_one();
+}
+
 void Service::stop(std::chrono::milliseconds most) noexcept {
   std::unique_lock lock(mutex_);
   stopping_ = true;
@@ -51,37 +59,57 @@ void Service::stop(std::chrono::milliseconds most) noexcept {
 }
 
 void Service::run() noexcept {
-  std::vector<Watch> watches;
+  Watches running;
+  Watches held;  // of streams that hold the point back: nothing to look at until they are advanced
+  std::size_t looked_at = 0;
+  std::vector<Watch> arrived;
   std::vector<Ref<CudaStream>> ready;
   Clock::time_point active = Clock::now();
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    if (ready_.empty() && arrived_.empty()) {
-      if (watches.empty()) {
+    const bool all_failed = failed_ && !held.empty();
+    if (ready_.empty() && arrived_.empty() && !all_failed) {
+      if (running.empty()) {
         changed_.wait(lock);
       } else {
-        const auto waited = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - active);
-        changed_.wait_for(lock, std::clamp<std::chrono::microseconds>(waited / 16, shortest_pause, longest_pause));
+        const std::chrono::nanoseconds least = shortest_pause + looked_at * pause_per_stream;
+        const std::chrono::nanoseconds most = std::max<std::chrono::nanoseconds>(least, longest_pause);
+        changed_.wait_for(lock, std::clamp<std::chrono::nanoseconds>((Clock::now() - active) / 16, least, most));
       }
     }
     if (stopping_) break;
     if (!ready_.empty() || !arrived_.empty()) active = Clock::now();
     ready.swap(ready_);
-    std::move(arrived_.begin(), arrived_.end(), std::back_inserter(watches));
-    arrived_.clear();
+    arrived.swap(arrived_);
     lock.unlock();
-    for (const Ref<CudaStream>& stream : ready) stream->advance();
+    for (Watch& watch : arrived) {
+      const std::pair key(watch.stream.get(), watch.point);
+      held.emplace(key, std::move(watch));
+      hand_on(*key.first, held, running);
+    }
+    arrived.clear();
+    for (const Ref<CudaStream>& stream : ready) {
+      stream->advance();
+      hand_on(*stream, held, running);
+    }
     ready.clear();
-    look(watches);
+    if (all_failed) running.merge(held);
+    looked_at = look(running);
     lock.lock();
   }
   over_ = true;
   changed_.notify_all();
 }
 
-void Service::look(std::vector<Watch>& watches) noexcept {
-  for (std::size_t i = 0; i < watches.size();) {
-    Watch& watch = watches[i];
+void Service::hand_on(CudaStream& stream, Watches& held, Watches& running) noexcept {
+  const auto end = held.upper_bound({&stream, stream.submitted()});
+  for (auto next = held.lower_bound({&stream, 0}); next != end;) running.insert(held.extract(next++));
+}
+
+std::size_t Service::look(Watches& running) noexcept {
+  std::size_t streams = 0;
+  for (auto next = running.begin(); next != running.end();) {
+    const Watch& watch = next->second;
     Ref<Failure> failure;
     bool reached = true;
     try {
@@ -91,14 +119,15 @@ void Service::look(std::vector<Watch>& watches) noexcept {
     } catch (const DriverError& error) {
       failure = make_ref<Failure>(error);
     }
-    if (!reached) {
-      ++i;
-      continue;
+    if (reached) {
+      const auto over = running.extract(next++);
+      over.mapped().waiter->wake(failure);
+    } else {
+      next = running.upper_bound({watch.stream.get(), std::numeric_limits<Point>::max()});
+      ++streams;
     }
-    const Watch over = std::exchange(watch, std::move(watches.back()));
-    watches.pop_back();
-    over.waiter->wake(failure);
   }
+  return streams;
 }
 
 }  // namespace anabranch::cuda

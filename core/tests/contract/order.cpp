@@ -301,6 +301,36 @@ TEST(notify_wakes_once) {
   CHECK_EQUAL(bell.rung(), 1);
 }
 
+TEST(notify_wakes_each_in_the_order_of_the_points) {
+  constexpr std::size_t each = 100;
+  const auto a = stream(device());
+  const auto b = stream(device());
+  Gate gate_a(*a);
+  Gate gate_b(*b);
+  std::vector<Bell> of_a(each);
+  std::vector<Bell> of_b(each);
+  for (std::size_t i = 0; i < each; ++i) {
+    CHECK(device().notify(*a,
+                          call(*a,
+                               [&of_a, i] {
+                                 for (std::size_t j = i; j < each; ++j) CHECK_EQUAL(of_a[j].rung(), 0);
+                               }),
+                          of_a[i]));
+    CHECK(device().notify(*b, call(*b, [] {}), of_b[i]));
+  }
+  Gate second(*a);
+  Bell last;
+  CHECK(device().notify(*a, call(*a, [] {}), last));
+  gate_b.open();
+  CHECK(eventually([&] { return std::all_of(of_b.begin(), of_b.end(), [](Bell& bell) { return bell.rung() == 1; }); }));
+  for (Bell& bell : of_a) CHECK_EQUAL(bell.rung(), 0);
+  gate_a.open();
+  CHECK(eventually([&] { return std::all_of(of_a.begin(), of_a.end(), [](Bell& bell) { return bell.rung() == 1; }); }));
+  CHECK_EQUAL(last.rung(), 0);
+  second.open();
+  CHECK(eventually([&] { return last.rung() == 1; }));
+}
+
 TEST(notify_tells_of_a_failure) {
   const auto a = stream(device());
   Gate gate(*a);
