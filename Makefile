@@ -43,7 +43,7 @@ $(bin)/.package: $(bin)/.base $(build_files)
 	$(bin)/python -m pip install -q --no-build-isolation -e '.[demo]'
 	@touch $@
 
-$(bin)/.test $(bin)/.cuda $(bin)/.lint $(bin)/.bench $(bin)/.docs $(bin)/.news: $(bin)/.%: $(bin)/.base
+$(bin)/.test $(bin)/.cuda $(bin)/.uvloop $(bin)/.lint $(bin)/.bench $(bin)/.docs $(bin)/.news: $(bin)/.%: $(bin)/.base
 	$(bin)/python -m pip install -q --group $*
 	@touch $@
 
@@ -58,7 +58,7 @@ test-core: $(bin)/.base
 	$(bin)/cmake --build build/core
 	$(bin)/ctest --test-dir build/core --output-on-failure --no-tests=error --timeout 300
 
-test-python: $(bin)/.package $(bin)/.test $(bin)/.cuda $(bin)/.lint simulated-driver
+test-python: $(bin)/.package $(bin)/.test $(bin)/.cuda $(bin)/.uvloop $(bin)/.lint simulated-driver
 	ANABRANCH_CPU_DEVICES=3 $(bin)/python -m pytest -q tests/contract tests/hazards
 	$(on_simulated) $(bin)/python -m pytest -q tests/contract tests/cuda/test_peer.py -m 'not numba' -k cuda
 	$(bin)/python -m pytest

@@ -1,6 +1,7 @@
 #include "anabranch/host.hpp"
 
 #include <chrono>
+#include <utility>
 
 namespace anabranch {
 
@@ -27,11 +28,14 @@ bool Pending::enter(Resume resume, void* context) noexcept {
   return true;
 }
 
-void Inbox::post(Errand* errand) noexcept {
+void Inbox::post(Errand* errand, bool brief) noexcept {
   std::lock_guard lock(mutex_);
   errand->next_errand = nullptr;
-  (last_ ? last_->next_errand : first_) = errand;
-  last_ = errand;
+  Queue& queue = brief ? all_brief_ : others_;
+  const bool joins = brief && queue.first;
+  (queue.first ? queue.last->next_errand : queue.first) = errand;
+  queue.last = errand;
+  if (joins) return;
   ++posted_;
   arrived_.notify_one();
   if (posted_ > waiting_) short_.notify_one();
@@ -40,13 +44,13 @@ void Inbox::post(Errand* errand) noexcept {
 Errand* Inbox::take() noexcept {
   std::unique_lock lock(mutex_);
   ++waiting_;
-  arrived_.wait(lock, [this] { return first_ || closed_; });
+  arrived_.wait(lock, [this] { return posted_ != 0 || closed_; });
   --waiting_;
   if (closed_) return nullptr;
-  Errand* errand = first_;
-  first_ = errand->next_errand;
-  if (!first_) last_ = nullptr;
   --posted_;
+  if (all_brief_.first) return std::exchange(all_brief_, {}).first;
+  Errand* errand = others_.first;
+  others_.first = std::exchange(errand->next_errand, nullptr);
   return errand;
 }
 

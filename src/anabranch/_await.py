@@ -1,50 +1,133 @@
-"""What `await` does with a stream or an event under asyncio."""
+"""What `await` does with streams, events and futures, under asyncio and trio."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import sys
+from collections.abc import Callable, Hashable, Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Generator
+
+    import trio
 
     from anabranch._host import Notification
 
 
-def until(notifications: list[Notification]) -> Generator[Any, None, None]:
-    """Wait until every point is reached, without holding up the event loop.
+class Suspended(Protocol):
+    """A task that waits for something to arrive."""
+
+    @property
+    def loop(self) -> Hashable:
+        """The event loop that it is a task of."""
+
+    def call_soon(self, function: Callable[[list[Any]], None], argument: list[Any], /) -> None:
+        """Have the loop call a function. From any thread. Raises RuntimeError if the loop is closed."""
+
+    def wait(self) -> Generator[Any, None, None]:
+        """Suspend the task until it is resumed or cancelled."""
+
+    def resume(self) -> None:
+        """Let the task go on, unless it was cancelled. In the loop."""
+
+
+def until(notifications: Iterable[Notification], result: Any = None) -> Generator[Any, None, Any]:
+    """Wait until every point is reached, without holding up the event loop, and return `result`.
 
     Cancelling the wait leaves the work alone. A loop that closes before a point is reached is left alone too.
     """
+    suspends = False
     for notification in notifications:
-        if not notification.reached():
-            yield from _one(notification)
+        # In this task, whose later work comes after it, and which meets a failure here.
+        while not notification.reached():
+            suspended = suspend()
+            if notification.resume(suspended):
+                suspends = True
+                yield from suspended.wait()
+    if not suspends and (trio := in_trio()):
+        # Whatever is awaited there lets others run, and may be cancelled.
+        yield from trio.lowlevel.checkpoint().__await__()
+    return result
 
 
-def _one(notification: Notification) -> Generator[Any, None, None]:
-    import asyncio
+def suspend() -> Suspended:
+    """Return the current task, to be suspended."""
+    trio = in_trio()
+    return TrioTask(trio) if trio else AsyncioTask()
 
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[None] = loop.create_future()
 
-    def settle(error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is None:
-            future.set_result(None)
-        else:
-            future.set_exception(error)
+def in_trio() -> Any:
+    """Return the module trio if the current task is one of trio's, else None."""
+    trio = sys.modules.get("trio")
+    return trio if trio is not None and trio.lowlevel.in_trio_task() else None
 
-    def arrived(error: BaseException | None) -> None:
-        if loop.is_closed():
-            return
-        try:
-            loop.call_soon_threadsafe(settle, error)
-        except RuntimeError:
-            # Closed in between: nobody waits any more.
-            return
 
-    if notification.subscribe(arrived):
-        yield from future
-    # In this task, whose later work comes after it.
-    notification.reached()
+def resume(arrived: list[Suspended]) -> None:
+    """Let tasks go on, with one call for each event loop. From any thread."""
+    loops: dict[Hashable, list[Suspended]] = {}
+    for suspended in arrived:
+        loops.setdefault(suspended.loop, []).append(suspended)
+    for tasks in loops.values():
+        # In a closed loop nobody waits any more.
+        with suppress(RuntimeError):
+            tasks[0].call_soon(_resume_all, tasks)
+
+
+def _resume_all(tasks: list[Suspended]) -> None:
+    for suspended in tasks:
+        suspended.resume()
+
+
+class AsyncioTask:
+    """A task of asyncio, or of an event loop like its."""
+
+    __slots__ = ("_future", "loop")
+
+    def __init__(self) -> None:
+        import asyncio
+
+        self.loop = asyncio.get_running_loop()
+        self._future: asyncio.Future[None] = self.loop.create_future()
+
+    def call_soon(self, function: Callable[[list[Any]], None], argument: list[Any]) -> None:
+        """Have the loop call a function."""
+        self.loop.call_soon_threadsafe(function, argument)
+
+    def wait(self) -> Generator[Any, None, None]:
+        """Suspend the task."""
+        yield from self._future
+
+    def resume(self) -> None:
+        """Let the task go on."""
+        if not self._future.done():
+            self._future.set_result(None)
+
+
+class TrioTask:
+    """A task of trio."""
+
+    __slots__ = ("_task", "_trio", "loop")
+
+    def __init__(self, trio: Any) -> None:
+        self._trio = trio
+        self.loop: trio.lowlevel.TrioToken = trio.lowlevel.current_trio_token()
+        self._task: trio.lowlevel.Task | None = trio.lowlevel.current_task()
+
+    def call_soon(self, function: Callable[[list[Any]], None], argument: list[Any]) -> None:
+        """Have the loop call a function."""
+        self.loop.run_sync_soon(function, argument)
+
+    def wait(self) -> Generator[Any, None, None]:
+        """Suspend the task."""
+        yield from self._trio.lowlevel.wait_task_rescheduled(self._cancel).__await__()
+
+    def _cancel(self, _: object) -> Any:
+        self._task = None
+        return self._trio.lowlevel.Abort.SUCCEEDED
+
+    def resume(self) -> None:
+        """Let the task go on."""
+        task, self._task = self._task, None
+        if task is not None:
+            self._trio.lowlevel.reschedule(task)

@@ -7,6 +7,8 @@ from concurrent.futures import Future
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
+from anabranch import _await
+
 if TYPE_CHECKING:
     from anabranch._hazard import PastOf
 
@@ -51,6 +53,11 @@ class StreamFuture(Future[Any]):
 
     def __await__(self) -> Generator[Any, None, Any]:
         """Wait for the function without blocking the event loop. What this task does later comes after."""
+        if _await.in_trio():
+            suspended = _await.suspend()
+            self.add_done_callback(lambda _: _await.resume([suspended]))
+            yield from suspended.wait()
+            return self.result()
         import asyncio
 
         try:

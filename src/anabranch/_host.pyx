@@ -7,6 +7,8 @@ streams run at the same time however many there are, and short ones share a few 
 
 import threading
 
+from anabranch import _await
+
 cimport cython
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cython.operator cimport dereference as deref
@@ -31,6 +33,9 @@ cdef extern from *:
       anabranch::host_function_stream() = stream;
     }
     static anabranch::python::Notice* make_notice(PyObject* object) { return new anabranch::python::Notice(object); }
+    static anabranch::python::PythonErrand* next_errand(anabranch::python::PythonErrand* errand) {
+      return static_cast<anabranch::python::PythonErrand*>(errand->next_errand);
+    }
     static anabranch::python::PythonErrand* take_errand() {
       return static_cast<anabranch::python::PythonErrand*>(anabranch::host_inbox().take());
     }
@@ -51,6 +56,7 @@ cdef extern from *:
     void set_host_function_stream(const CStream*) nogil
     HostCall* make_call(object) nogil
     Notice* make_notice(object) nogil
+    PythonErrand* next_errand(PythonErrand*) nogil
     PythonErrand* take_errand() nogil
     HostCall* as_call(PythonErrand*) nogil
     ReplayedCall* as_replayed(PythonErrand*) nogil
@@ -107,18 +113,30 @@ def _serve():
 
 cdef int _do(PythonErrand* errand) except -1:
     cdef ErrandKind kind = errand.kind
+    if kind == ErrandKind.notice or kind == ErrandKind.discard:
+        return _do_brief(errand)
     cdef object target = <object>errand.object
     cdef object error = _error_of(errand.error) if errand.error.get() != NULL else None
-    if kind != ErrandKind.replay:
-        Py_DECREF(target)
-    if kind == ErrandKind.call:
-        (<Call>target).run(as_call(errand), error)
-    elif kind == ErrandKind.replay:
+    if kind == ErrandKind.replay:
         (<ReplayedFunction>target).run(as_replayed(errand), error)
-    else:
+        return 0
+    Py_DECREF(target)
+    return (<Call>target).run(as_call(errand), error)
+
+
+cdef int _do_brief(PythonErrand* errand) except -1:
+    cdef PythonErrand* later
+    cdef list arrived = []
+    cdef list dropped = []
+    while errand != NULL:
+        later = next_errand(errand)
+        (arrived if errand.kind == ErrandKind.notice else dropped).append(<object>errand.object)
+        Py_DECREF(<object>errand.object)
         delete_errand(errand)
-        if kind == ErrandKind.notice:
-            target(error)
+        errand = later
+    # Only then are the others let go, in the end of this call: that may run any code.
+    if arrived:
+        _await.resume(arrived)
     return 0
 
 
@@ -228,17 +246,17 @@ cdef class Notification:
         observe_record(self.record)
         return True
 
-    def subscribe(self, callback):
-        """Have ``callback(error)`` called once by a host thread, `error` being None or the failure; False if
-        there is nothing to wait for.
+    def resume(self, suspended):
+        """Have a host thread hand `suspended` to `_await.resume` once the point is reached or has failed; False if
+        it is.
         """
         ensure_host_thread()
-        cdef Notice* notice = make_notice(callback)
-        Py_INCREF(callback)
+        cdef Notice* notice = make_notice(suspended)
+        Py_INCREF(suspended)
         cdef CStream* stream = self.record.stream.get()
         if stream.backend().notify(deref(stream), self.record.point, deref(notice), self.record.marker.get()):
             return True
-        Py_DECREF(callback)
+        Py_DECREF(suspended)
         delete_errand(notice)
         return False
 

@@ -31,13 +31,10 @@ struct HostCall final : Pending, PythonErrand {
   }
 };
 
-// Tells a host thread that a point is reached.
+// Tells a host thread that a point is reached or has failed.
 struct Notice final : Waiter, PythonErrand {
   explicit Notice(PyObject* object) : PythonErrand(ErrandKind::notice, object) {}
-  void wake(const Ref<Failure>& reason) noexcept override {
-    error = reason;
-    host_inbox().post(this);
-  }
+  void wake(const Ref<Failure>&) noexcept override { host_inbox().post(this, true); }
 };
 
 // Drops a reference that was kept while a stream used the object's memory. On a thread of Python's at once, on a
@@ -46,7 +43,7 @@ inline void discard(void* object) noexcept {
   if (PyGILState_Check()) {
     Py_DECREF(static_cast<PyObject*>(object));
   } else {
-    host_inbox().post(new PythonErrand(ErrandKind::discard, static_cast<PyObject*>(object)));
+    host_inbox().post(new PythonErrand(ErrandKind::discard, static_cast<PyObject*>(object)), true);
   }
 }
 

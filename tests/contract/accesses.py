@@ -1,6 +1,5 @@
 """What the tests of hazards share: ways to read and to write an array in a stream, and ways to order two streams."""
 
-import asyncio
 import threading
 from typing import NamedTuple
 
@@ -167,9 +166,3 @@ ORDERS = {**BY_STREAMS, **BY_THE_HOST}
 each_order = pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
 each_order_by_streams = pytest.mark.parametrize("order", BY_STREAMS.values(), ids=BY_STREAMS)
 each_order_by_the_host = pytest.mark.parametrize("order", BY_THE_HOST.values(), ids=BY_THE_HOST)
-
-
-async def turns(count=3):
-    """Let the other tasks of the loop run."""
-    for _ in range(count):
-        await asyncio.sleep(0)

@@ -7,25 +7,10 @@ import pytest
 
 import anabranch as ab
 
+from .tasks import started, turns, wait
+
 TARGET = {"stream": lambda stream: stream, "event": lambda stream: stream.record_event()}
 each_target = pytest.mark.parametrize("target", TARGET.values(), ids=TARGET)
-
-
-async def wait(awaitable):
-    return await awaitable
-
-
-async def started(awaitable):
-    """A task that has come as far as its await."""
-    task = asyncio.create_task(wait(awaitable))
-    await asyncio.sleep(0)
-    return task
-
-
-async def turns(n):
-    """Let the loop do what it has to do."""
-    for _ in range(n):
-        await asyncio.sleep(0)
 
 
 @each_target

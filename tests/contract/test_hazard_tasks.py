@@ -2,14 +2,16 @@
 
 import asyncio
 import concurrent.futures
+import contextvars
 import os
 
 import pytest
 
 import anabranch as ab
 
-from .accesses import ready, streams, turns, write
+from .accesses import ready, streams, write
 from .arrays import TIMEOUT
+from .tasks import turns
 
 
 @pytest.fixture(autouse=True)
@@ -259,9 +261,13 @@ def test_a_task_does_not_collect_the_races_of_another(device):
     assert asyncio.run(main()) == []
 
 
-def test_a_thread_that_asyncio_starts_has_the_mode_of_a_thread(device):
+@pytest.mark.parametrize("copied", [False, True], ids=["to_thread", "executor with a copied context"])
+def test_a_thread_that_asyncio_starts_has_the_mode_of_a_thread(device, copied):
     async def main():
-        return await asyncio.to_thread(mode, device)
+        if not copied:
+            return await asyncio.to_thread(mode, device)
+        context = contextvars.copy_context()
+        return await asyncio.get_running_loop().run_in_executor(None, context.run, mode, device)
 
     assert asyncio.run(main()) == ("check" if os.environ.get("ANABRANCH_HAZARDS") == "check" else "not check")
 

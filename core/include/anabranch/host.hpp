@@ -52,8 +52,10 @@ class Errand {
 // takes to change and calls nothing of that layer, so any thread may, a driver's among them.
 class Inbox {
  public:
-  void post(Errand* errand) noexcept;
-  // Takes the oldest errand, waiting for one. Null once `close` was called.
+  // `brief`: it takes no longer than to hand it over, so it goes together with all others like it.
+  void post(Errand* errand, bool brief = false) noexcept;
+  // Takes all brief errands, as a chain in the order in which they came, else the oldest of the others; waits for one.
+  // Null once `close` was called.
   Errand* take() noexcept;
   void close() noexcept;
   // Blocks until errands have waited for half a millisecond with every thread at work: another thread is wanted. Short
@@ -66,10 +68,14 @@ class Inbox {
   mutable std::mutex mutex_;
   std::condition_variable arrived_;
   std::condition_variable short_;
-  Errand* first_ = nullptr;
-  Errand* last_ = nullptr;
+  struct Queue {
+    Errand* first = nullptr;
+    Errand* last = nullptr;
+  };
+  Queue all_brief_;
+  Queue others_;
   long waiting_ = 0;
-  long posted_ = 0;
+  long posted_ = 0;  // the brief ones count as one
   bool closed_ = false;
 };
 
