@@ -109,6 +109,7 @@ Ref<Storage> Storage::make(Backend& backend, MemoryKind kind, std::byte* pointer
   storage->release_ = nullptr;
   storage->site = {};
   storage->listed = false;
+  storage->trim_next_ = 0;
   return Ref<Storage>::take(storage);
 }
 
@@ -217,10 +218,10 @@ void Storage::note_anew(const Touch& touch, const Noted& operation) {
 }
 
 void Storage::note(Stream& stream, Point point, Access access, const Footprint& where, const Moment* when, Site site,
-                   bool exact) {
+                   bool exact, bool untold) {
   std::vector<Use> over;  // let go outside the lock, since that may recycle a stream
   std::lock_guard guard(lock_);
-  Use use{Ref<Stream>::share(&stream), point, access, false, when ? *when : Moment{}, where, site};
+  Use use{Ref<Stream>::share(&stream), point, access, untold, when ? *when : Moment{}, where, site};
   const bool more = history_.note(when ? &stream.lane() : nullptr, std::move(use));
   // A new entry is the time to forget those that are through, so that the list stays as short as what is in flight.
   // That asks the driver, which is not worth it for the few that one stream makes.
@@ -258,13 +259,18 @@ void Storage::note_sole() noexcept {
 void Storage::trim(std::vector<Use>& over, bool exact) {
   std::vector<Use>& uses = history_.uses();
   if (exact && uses.size() <= most_exact_uses) return;
+  // What so many streams have in flight is looked at again once there is twice as much.
+  if (uses.size() > most_uses && uses.size() < trim_next_) return;
   // A failed write stays: who reads what it should have written is told so, every time.
   const auto newest = uses.end() - 1;
   const auto through = std::partition(uses.begin(), newest,
                                       [](const Use& use) { return !use.stream || !is_over(use, !writes(use.access)); });
   over.assign(std::make_move_iterator(through), std::make_move_iterator(newest));
   uses.erase(through, newest);
-  if (uses.size() > (exact ? most_exact_uses : most_uses)) merge(true, exact);
+  trim_next_ = 0;
+  if (uses.size() <= (exact ? most_exact_uses : most_uses)) return;
+  merge(true, exact);
+  trim_next_ = 2 * uses.size();
 }
 
 // One entry per stream, or one for its reads and one for its writes: later accesses wait for more than they must, but
@@ -286,6 +292,7 @@ void Storage::merge(bool into_reads_and_writes, bool exact) {
     const ByteRange& two = use.where.bytes();
     same->where = {std::min(one.low, two.low), std::max(one.high, two.high)};
     if (use.access != same->access) same->access = Access::read_write;
+    same->untold = same->untold && use.untold;
     // Who comes after the newest comes after all of the stream's. But nobody is to be told of an access to bytes that
     // only lie between others.
     const bool newer = use.point >= same->point;

@@ -32,6 +32,7 @@ from anabranch._launch_config import LaunchConfig
 from anabranch._module import Module
 from anabranch._protocol import asarray, from_dlpack
 from anabranch._stream import Stream
+from anabranch._to_host import to_host
 from anabranch._trace.trace import trace
 from anabranch.interop._bridge import bridge
 from anabranch.kernels import In, InOut, Kernel, Out, atomic_add, atomic_max, atomic_min, kernel
@@ -62,6 +63,7 @@ __all__ = [
     "from_dlpack",
     "full",
     "ones",
+    "to_host",
     "zeros",
     # Kernels
     "In",

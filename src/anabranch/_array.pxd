@@ -1,7 +1,8 @@
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t
+from libcpp.vector cimport vector
 
-from anabranch._core cimport ByteRange, Elements, Layout, Point, Ref, Site, Storage, Touch, byte_t
+from anabranch._core cimport ByteRange, Elements, Layout, Point, Ref, Site, Storage, Touch, Use, byte_t
 from anabranch._core cimport Access as MemoryAccess
 from anabranch._core cimport CStream, forked
 from anabranch._device cimport DeviceBase
@@ -73,6 +74,10 @@ cdef class Array:
         range.high = start + high
         return range
 
+    # Where those of a NumPy array of this one's shape and dtype are, which is contiguous.
+    cdef Elements elements_of(self, object copy) except *
+    # A stream of its own, which comes after those uses and holds up nobody.
+    cdef Ref[CStream] reader(self, const vector[Use]& uses) except *
     # Copies to host memory, after what writes to the array, and returns when that is done.
     cdef int read_back(self, const Elements& dst, int64_t count) except -1
     # Blocks until the host may access the memory.

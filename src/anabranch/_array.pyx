@@ -45,27 +45,40 @@ cdef class Array:
         _core.check_fork()
         return 0
 
+    cdef Elements elements_of(self, object copy) except *:
+        cdef uintptr_t address = copy.__array_interface__["data"][0]
+        cdef Elements elements
+        elements.pointer = <byte_t*>address
+        elements.layout = row_major(self.layout.ndim, self.layout.shape, self.layout.itemsize)
+        elements.offset = 0
+        elements.home = NULL
+        return elements
+
     cdef int synchronize(self, MemoryAccess access) except -1:
         cdef TaskState state = current_state()
         order_host(state, self.touch(access), False)
         return note_host_access(state, self.touch(access))
 
-    cdef int read_back(self, const Elements& dst, int64_t count) except -1:
-        # On a stream of its own, which comes after what writes to the array and holds up nobody.
+    cdef Ref[CStream] reader(self, const vector[Use]& uses) except *:
         cdef CBackend* backend = self._device.backend
         cdef Ref[CStream] stream = backend.create_stream(StreamOptions())
+        cdef size_t i
+        for i in range(uses.size()):
+            # In a host function, what its own stream does later comes after the function.
+            if uses[i].stream.get() == host_function_stream():
+                continue
+            backend.wait(deref(stream.get()), deref(uses[i].stream.get()), uses[i].point)
+        return stream
+
+    cdef int read_back(self, const Elements& dst, int64_t count) except -1:
         cdef TaskState state = current_state()
         cdef Touch touch = self.touch(MemoryAccess.read)
         refuse_captured(state, touch.storage)
         cdef vector[Use] uses = uses_before(deref(state.task.core.get()), touch)
         cdef Use use
-        for use in uses:
-            # In a host function, what its own stream does later comes after the function.
-            if use.stream.get() == host_function_stream():
-                continue
-            backend.wait(deref(stream.get()), deref(use.stream.get()), use.point)
+        cdef Ref[CStream] stream = self.reader(uses)
         # So that memory dropped while this waits is freed after it.
-        self.hold(stream.get(), backend.newest(deref(stream.get())), MemoryAccess.read)
+        self.hold(stream.get(), self._device.backend.newest(deref(stream.get())), MemoryAccess.read)
         download(stream.get(), dst, self.elements(0), count)
         self.storage.get().forget(deref(stream.get()))
         for use in uses:
@@ -162,12 +175,7 @@ cdef class Array:
         self.check()
         cdef Array kept = self[...]
         result = numpy.empty(kept.shape, kept._dtype)
-        cdef uintptr_t address = result.__array_interface__["data"][0]
-        cdef Elements dst
-        dst.pointer = <byte_t*>address
-        dst.layout = row_major(kept.layout.ndim, kept.layout.shape, kept.layout.itemsize)
-        dst.offset = 0
-        dst.home = NULL
+        cdef Elements dst = kept.elements_of(result)
         cdef Elements src = kept.elements(0)
         cdef int64_t count = kept.layout.size()
         if not kept._device.backend.capabilities().host_memory:

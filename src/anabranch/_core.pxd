@@ -161,11 +161,12 @@ cdef extern from "anabranch/history.hpp" namespace "anabranch" nogil:
         const Layout* layout
         int64_t first
         Access access
+        Footprint footprint() const
     cdef cppclass Use:
         Ref[CStream] stream
         Point point
         Access access
-        cbool allocates
+        cbool untold
         Moment when
         Footprint where
         Site site
@@ -196,6 +197,8 @@ cdef extern from "anabranch/memory.hpp" namespace "anabranch" nogil:
         const Ref[Storage]& original() const
         void note(CStream&, Point, Access, const ByteRange&) except +translate
         void note(CStream&, Point, Access, const ByteRange&, const Moment*, Site, cbool exact) except +translate
+        void note(
+            CStream&, Point, Access, const Footprint&, const Moment*, Site, cbool exact, cbool untold) except +translate
         void forget(const CStream&)
 
 cdef extern from "anabranch/trace.hpp" namespace "anabranch" nogil:

@@ -85,7 +85,7 @@ cdef int check(TaskState state, CStream* stream, const Touch* touches, size_t co
     found = []
     for i in range(missing.size()):
         # Of what happened unchecked, and of how memory came to its stream, nobody is told.
-        if missing[i].first.allocates or missing[i].first.when.lane.get() == NULL:
+        if missing[i].first.untold or missing[i].first.when.lane.get() == NULL:
             added.push_back(missing[i])
         elif not state.task.core.get().precedes(missing[i].first):
             found.append(_found(missing[i].first, kept, touches[missing[i].second], site))

@@ -87,6 +87,35 @@ cdef int download(CStream* stream, const Elements& dst, const Elements& src, int
     return 0
 
 
+cdef Point enqueue_download(
+        CStream* stream, CStream* host, const Elements& dst, const Elements& src, int64_t count) except? 0:
+    cdef _Chunks chunks = _Chunks.__new__(_Chunks)
+    cdef int64_t itemsize = src.layout.itemsize
+    cdef Elements source = src
+    cdef Elements target = dst
+    cdef Elements staged
+    cdef int64_t enqueued = 0
+    cdef int64_t part
+    cdef Point point = 0
+    cdef int which = 0
+    chunks.open(itemsize, count)
+    while enqueued < count:
+        part = min(chunks.size, count - enqueued)
+        which = (enqueued // chunks.size) % 2
+        if chunks.used[which] != 0:
+            stream.backend().wait(deref(stream), deref(host), chunks.used[which])
+        source.offset = src.offset + enqueued
+        target.offset = dst.offset + enqueued
+        staged = chunks.elements(which, itemsize, part)
+        point = stream.backend().copy(deref(stream), staged, source, part)
+        chunks.note(which, stream, point)
+        host.backend().wait(deref(host), deref(stream), point)
+        point = host.backend().copy(deref(host), target, staged, part)
+        chunks.note(which, host, point)
+        enqueued += part
+    return point
+
+
 cdef int upload(CStream* stream, const Elements& dst, const Elements& src, int64_t count) except -1:
     cdef _Chunks chunks = _Chunks.__new__(_Chunks)
     cdef int64_t itemsize = src.layout.itemsize

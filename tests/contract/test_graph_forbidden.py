@@ -60,6 +60,7 @@ HOST_WAITS = {
     "ab.synchronize(device)": lambda c: ab.synchronize(c.device),
     "numpy": lambda c: c.array.numpy(),
     "numpy of a view": lambda c: c.array[1:3].numpy(),
+    "to_host": lambda c: ab.to_host(c.array),
 }
 OTHERS = {
     "array": lambda c: ab.array([1, 2, 3], device=c.device, stream=c.stream),

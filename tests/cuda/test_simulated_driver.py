@@ -313,3 +313,38 @@ def test_an_error_that_the_context_does_not_survive_is_told_from_then_on_with_th
     assert first.startswith(f"5 1 ({code}, ")
     assert "'nothing'" in first
     assert last == "3.0"
+
+
+# Awaits
+
+
+def test_a_device_that_fails_wakes_those_who_await_what_is_held(run_with):
+    script = """
+    import asyncio
+    import os
+
+    async def wait(awaitable):
+        await awaitable
+
+    async def main():
+        gate = ab.testing.Gate(stream)
+        array = ab.zeros(4, stream=stream)
+        tasks = [asyncio.create_task(wait(each)) for each in (stream, stream.record_event(), ab.to_host(array))]
+        await asyncio.sleep(0)
+        os.environ["FAKE_FAILS"] = "cuStreamQuery:700"
+        try:
+            ab.fill(ab.zeros(4, stream=other), 1, stream=other)
+            other.query()
+        except ab.DriverError as error:
+            assert error.code == 700
+        for task in tasks:
+            try:
+                await asyncio.wait_for(task, 10)
+            except ab.DriverError as error:
+                assert error.code == 700
+            else:
+                assert False
+
+    asyncio.run(main())
+    """
+    assert run_with(BEGIN + script) == ""

@@ -81,7 +81,7 @@ struct Use {
   Ref<Stream> stream;  // null: the host's
   Point point = 0;     // the operation's
   Access access = Access::read;
-  bool allocates = false;  // it is how the memory came to the stream, which nobody is told of
+  bool untold = false;  // nobody is told of it: how the memory came to the stream, a readback on a stream of ours
   Moment when = {};
   Footprint where = {0, 0};
   Site site = {};
@@ -121,7 +121,7 @@ class History {
     if (!use.when.alike(when)) return false;
     use.point = std::max(use.point, operation.point);
     use.when.count = when.count;
-    use.allocates = false;
+    use.untold = false;
     use.site = operation.site;
     return true;
   }

@@ -74,9 +74,9 @@ class Storage final : public RefCounted {
   bool read_only() const noexcept { return read_only_; }
 
   // The operation at `point` of `stream` accesses these bytes. With the moment and the lane it was in, who comes after
-  // it can be found out; `exact`: also once it is through.
+  // it can be found out; `exact`: also once it is through. `untold`: nobody is told of it, but waits for it.
   void note(Stream& stream, Point point, Access access, const Footprint& where, const Moment* when = nullptr,
-            Site site = {}, bool exact = false);
+            Site site = {}, bool exact = false, bool untold = false);
   // The same; costs little where nobody but that stream has made an access, above all where this was its last.
   void note(const Touch& touch, const Noted& operation) {
     lock_.lock();
@@ -138,6 +138,7 @@ class Storage final : public RefCounted {
 
   mutable SpinLock lock_;
   History history_;
+  std::size_t trim_next_ = 0;  // how long the history is to become before it is merged again
   std::vector<Lent> lent_;
   // Who made all accesses; null: nobody; this object: several, the host, or some of it is lent.
   std::atomic<const void*> sole_{nullptr};

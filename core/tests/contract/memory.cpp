@@ -238,6 +238,28 @@ TEST(many_uses_of_many_bytes_are_kept_in_short) {
   for (std::size_t i = 0; i < 500; i += 3) CHECK(!storage->uses(Access::read, {2 * i, 2 * i + 1}).empty());
 }
 
+TEST(uses_by_thousands_of_streams_are_all_kept_until_they_are_over) {
+  constexpr std::size_t many = 2000;
+  const auto a = stream(instance().first);
+  const auto storage = allocate(*a, 100);
+  Gate gate(*a);
+  std::vector<Ref<Stream>> readers;
+  for (std::size_t i = 0; i < many; ++i) {
+    readers.push_back(stream(instance().first));
+    instance().first.wait(*readers.back(), *a, gate.point());
+    use(*readers.back(), *storage, Access::read);
+  }
+  CHECK_EQUAL(storage->uses(Access::write, all(*storage)).size(), many);
+  gate.open();
+  for (const auto& reader : readers) finish(*reader);
+  for (std::size_t i = 0; i < 2 * many; ++i) {
+    const auto b = stream(instance().first);
+    use(*b, *storage, Access::read);
+    finish(*b);
+  }
+  CHECK(storage->uses(Access::write, all(*storage)).size() < 100);
+}
+
 TEST(an_older_use_does_not_hide_a_newer_one) {
   const auto a = stream(instance().first);
   const auto storage = allocate(*a, 100);
