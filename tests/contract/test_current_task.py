@@ -18,15 +18,43 @@ def current(device):
 # -- threads --
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda function: ThreadPoolExecutor(1).submit(function).result(10),
-        lambda function: asyncio.run(asyncio.to_thread(function)),
-        lambda function: ab.Stream().submit(function).result(10),
-    ],
-    ids=["pool", "asyncio.to_thread", "submit"],
-)
+async def in_executor(function):
+    context = contextvars.copy_context()
+    return await asyncio.get_running_loop().run_in_executor(None, context.run, function)
+
+
+async def in_loop_of_thread(function):
+    async def call():
+        return function()
+
+    return await asyncio.to_thread(asyncio.run, call())
+
+
+async def from_thread(function):
+    """Call it in a task of this loop that another thread asks for."""
+    loop = asyncio.get_running_loop()
+
+    async def call():
+        return function()
+
+    def ask():
+        ab.Stream().use()
+        return asyncio.run_coroutine_threadsafe(call(), loop).result(10)
+
+    return await asyncio.to_thread(ask)
+
+
+CALLS = {
+    "pool": lambda function: ThreadPoolExecutor(1).submit(function).result(10),
+    "asyncio.to_thread": lambda function: asyncio.run(asyncio.to_thread(function)),
+    "executor with a copied context": lambda function: asyncio.run(in_executor(function)),
+    "loop of another thread": lambda function: asyncio.run(in_loop_of_thread(function)),
+    "task that another thread asked for": lambda function: asyncio.run(from_thread(function)),
+    "submit": lambda function: ab.Stream().submit(function).result(10),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_another_thread_starts_with_the_defaults(call, device, other_device, first_device):
     with ab.Stream(device), ab.Stream(other_device):
         assert call(lambda: current(device)) == (first_device, ab.default_stream(device))
@@ -140,6 +168,57 @@ def test_a_new_task_starts_with_the_stream_and_device_of_its_creator(device, oth
         leave.set()
         assert ab.current_device() is device
         assert await task == (other_device, stream)
+
+    asyncio.run(main())
+
+
+def test_tasks_of_a_group_start_with_the_stream_of_their_creator_and_keep_their_own(device):
+    async def body(expected):
+        assert ab.current_stream(device) == expected
+        with ab.Stream() as stream:
+            await stream
+            await asyncio.sleep(0)
+            assert ab.current_stream(device) == stream
+        assert ab.current_stream(device) == expected
+
+    async def main():
+        with ab.Stream() as stream:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(5):
+                    group.create_task(body(stream))
+                with ab.Stream() as inner:
+                    group.create_task(body(inner))
+            assert ab.current_stream(device) == stream
+
+    asyncio.run(main())
+
+
+@pytest.mark.skipif(not hasattr(asyncio, "eager_task_factory"), reason="tasks begin at once from Python 3.12 on")
+def test_a_task_that_begins_at_once_keeps_its_stream_from_its_creator(device):
+    async def body(expected):
+        assert ab.current_stream(device) == expected
+        ab.Stream().use()
+        own = ab.current_stream(device)
+        await asyncio.sleep(0)
+        assert ab.current_stream(device) == own
+
+    async def main():
+        asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
+        with ab.Stream() as stream:
+            task = asyncio.create_task(body(stream))
+            assert ab.current_stream(device) == stream
+            await task
+            assert ab.current_stream(device) == stream
+
+    asyncio.run(main())
+
+
+def test_a_callback_has_the_stream_of_who_asked_for_it(device):
+    async def main():
+        found = asyncio.Queue()
+        with ab.Stream() as stream:
+            asyncio.get_running_loop().call_soon(lambda: found.put_nowait(ab.current_stream(device)))
+        assert await found.get() == stream
 
     asyncio.run(main())
 
