@@ -41,6 +41,8 @@ RATIOS: dict[str, dict[str, float]] = {
     "launch.enqueue_empty": {"warp": 0.15, "futures": 0.5},
     "launch.4args": {"warp": 0.15, "futures": 0.5},
     "launch.chain1000": {"futures": 0.1},
+    "await.function": {"futures": 1},
+    "await.held1000": {"futures": 1},
     "kernel.saxpy_memory_bound": {"numba": 1 / 0.95},
     "import": {"numpy": 0.5},
     "cuda.launch.4args": {FLOOR: 1.1},

@@ -4,11 +4,13 @@ A task is the cheapest Python function that does the work, with no native kernel
 that does nothing.
 """
 
+import asyncio
 import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
+import numpy as np
 from harness import Case, Timed, implementation, repeat
 
 futures = implementation("futures")
@@ -159,3 +161,45 @@ def create_destroy() -> Iterator[Case]:
             make()
 
     yield Timed(batch)
+
+
+@futures("await.function")
+def await_function() -> Iterator[Case]:
+    with asyncio.Runner() as runner, ThreadPoolExecutor(1) as pool:
+
+        async def one_by_one(calls: int) -> None:
+            for _ in repeat(calls):
+                await asyncio.wrap_future(pool.submit(int))
+
+        yield Timed(lambda calls: runner.run(one_by_one(calls)))
+
+
+@futures("await.held1000")
+def await_held() -> Iterator[Case]:
+    with asyncio.Runner() as runner, ThreadPoolExecutor(1) as pool:
+
+        async def wait() -> None:
+            await asyncio.wrap_future(pool.submit(noop))
+
+        async def at_once(calls: int) -> None:
+            gate = threading.Event()
+            pool.submit(gate.wait)
+            tasks = [asyncio.create_task(wait()) for _ in repeat(calls)]
+            await asyncio.sleep(0)
+            gate.set()
+            await asyncio.gather(*tasks)
+
+        yield Timed(lambda calls: runner.run(at_once(calls)), calls=1000)
+
+
+@futures("await.to_host_4k")
+def await_copy() -> Iterator[Case]:
+    """`asyncio.to_thread(array.copy)`, as people do who have only a function that blocks."""
+    array = np.zeros(1024, "float32")
+
+    async def one_by_one(calls: int) -> None:
+        for _ in repeat(calls):
+            await asyncio.to_thread(array.copy)
+
+    with asyncio.Runner() as runner:
+        yield Timed(lambda calls: runner.run(one_by_one(calls)))
