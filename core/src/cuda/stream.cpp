@@ -1,5 +1,6 @@
 #include "stream.hpp"
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -203,7 +204,7 @@ Ref<CudaMarker> CudaStream::cover(Point point) {
 
 OwnStreams::~OwnStreams() {
   // The main thread's streams end with the process, which waits for no kernel.
-  if (gettid() == getpid() || forked()) return;
+  if (syscall(SYS_gettid) == getpid() || forked()) return;
   for (const auto& [device, stream] : streams) {
     const ContextScope scope(device->context());
     driver->cuStreamSynchronize(stream->native());
