@@ -36,7 +36,8 @@ cdef extern from *:
 
 @cython.final
 cdef class Event:
-    """A marker put into a stream: complete when everything enqueued in that stream before it is complete.
+    """Event(enable_timing=False, blocking=False, interprocess=False, *, device=None)\n--\n
+    A marker put into a stream: complete when everything enqueued in that stream before it is complete.
 
     Recording again replaces the record; waits and awaits keep the record that they found. An event never
     recorded is complete. Every method is atomic and may be called from any thread.

@@ -16,7 +16,8 @@ from anabranch._errors import KernelError
 
 @cython.final
 cdef class Gate:
-    """Holds a stream from now until it is opened.
+    """Gate(stream)\n--\n
+    Holds a stream from now until it is opened.
 
     What was enqueued before runs, what is enqueued after waits. Nothing else is held: not other streams, not
     allocations, not host functions. As a context manager it opens at the end of the block.

@@ -7,7 +7,8 @@ from anabranch._core cimport LaunchShape
 
 
 cdef class LaunchConfig:
-    """How many blocks of how many threads a launch runs. Immutable.
+    """LaunchConfig(grid, block, shared_memory=0, cluster=None, cooperative=False)\n--\n
+    How many blocks of how many threads a launch runs. Immutable.
 
     Parameters
     ----------

@@ -22,7 +22,8 @@ from anabranch._errors import ClosedError
 
 @cython.final
 cdef class Stream:
-    """A queue of operations that run in the order in which they were put in; those of two streams run in any order.
+    """Stream(device=None, *, priority=0, non_blocking=True, name=None)\n--\n
+    A queue of operations that run in the order in which they were put in; those of two streams run in any order.
 
     Operations are enqueued and run later: kernels, copies, fills, host functions. As a context manager the
     stream is its device's current stream, and its device the current one, for the block and this task; what
