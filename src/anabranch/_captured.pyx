@@ -2,7 +2,7 @@
 
 cimport cython
 from cython.operator cimport dereference as deref
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 from libcpp.vector cimport vector
 

@@ -186,7 +186,11 @@ cdef class Graph:
         """
         self.check()
         cdef TaskState state = current_state()
-        cdef Stream target = current_stream_of(state, self.device.ordinal) if stream is None else as_stream(stream, None)
+        cdef Stream target
+        if stream is None:
+            target = current_stream_of(state, self.device.ordinal)
+        else:
+            target = as_stream(stream, None)
         cdef CStream* queue = target.get()
         if target.device is not self.device and target.device not in self.devices:
             names = ", ".join(sorted(device.alias for device in self.devices))

@@ -180,6 +180,9 @@ def cuda_core(cuda):
 def numba(cuda):
     """Numba for CUDA, whichever of its packages is there."""
     name = "numba_cuda_mlir.cuda" if installed("numba_cuda_mlir") else "numba.cuda"
+    if installed("torch"):
+        # It imports PyTorch in turn, which fails there if nobody has imported that before.
+        imported("torch", "PyTorch")
     numba = imported(name, "Numba for CUDA")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
