@@ -7,6 +7,7 @@
 #   make demo        the program that shows what Anabranch is for
 #   make bench       the benchmarks
 #   make docs        the documentation, into build/docs
+#   make wheels      the sdist and a wheel for each Python of PYTHONS, audited and tried, into dist
 #
 # Importing the package from $(VENV) builds what changed since the last import, with cmake from PATH, and takes some 30 ms
 # longer than it will for users. What is measured is therefore run as $(installed): with a package installed as theirs is.
@@ -15,6 +16,8 @@ PYTHON ?= python3
 VENV ?= .venv
 FREE_THREADED_VENV ?= .venv-ft
 FREE_THREADED_PYTHON ?=
+PYTHONS ?=
+EXTRAS ?= kernels,cli cu12 cu13
 
 bin := $(abspath $(VENV))/bin
 ft_bin := $(abspath $(FREE_THREADED_VENV))/bin
@@ -27,7 +30,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ONLY_BINARY := :all:
 
 .PHONY: all install test test-core test-python test-tsan test-asan test-free-threaded simulated-driver
-.PHONY: mutate lint lint-python lint-types lint-core format demo site bench counts docs news clean
+.PHONY: mutate lint lint-python lint-types lint-core format demo site bench counts docs news wheels clean
 
 all: install
 
@@ -43,7 +46,7 @@ $(bin)/.package: $(bin)/.base $(build_files)
 	$(bin)/python -m pip install -q --no-build-isolation -e '.[demo]'
 	@touch $@
 
-$(bin)/.test $(bin)/.cuda $(bin)/.uvloop $(bin)/.lint $(bin)/.bench $(bin)/.docs $(bin)/.news: $(bin)/.%: $(bin)/.base
+$(bin)/.test $(bin)/.cuda $(bin)/.uvloop $(bin)/.lint $(bin)/.bench $(bin)/.docs $(bin)/.news $(bin)/.wheels: $(bin)/.%: $(bin)/.base
 	$(bin)/python -m pip install -q --group $*
 	@touch $@
 
@@ -87,7 +90,7 @@ test-asan: $(bin)/.base
 $(ft_bin)/.package: $(build_files)
 	@python='$(FREE_THREADED_PYTHON)'; \
 	[ -n "$$python" ] || python=$$(command -v python3.13t) || \
-	  python=$$(tools/free-threaded-python) || \
+	  python=$$(tools/build-python 3.13t) || \
 	  { echo 'No free-threaded Python found: set FREE_THREADED_PYTHON to its path' >&2; exit 1; }; \
 	set -ex; "$$python" -m venv $(FREE_THREADED_VENV); \
 	$(ft_bin)/python -m pip install -q --upgrade 'pip>=25.1'; \
@@ -146,6 +149,11 @@ counts: site
 
 docs: $(bin)/.package $(bin)/.docs
 	$(bin)/python -m sphinx -q -W --keep-going -E -a -b html docs build/docs
+
+# PYTHONS names interpreters, by path or as PATH has them; without it, those of all versions that are there. More can be
+# had with tools/build-python. The first one's wheel is tried with EXTRAS too, of which those for GPUs download gigabytes.
+wheels: $(bin)/.wheels
+	$(bin)/python tools/wheels.py --extras='$(EXTRAS)' $(PYTHONS)
 
 # The release notes that the fragments in news/ add up to.
 news: $(bin)/.news
