@@ -150,7 +150,7 @@ cdef Ref[Patches] _patches(
             if bodies.otherwise is not None:
                 patch.otherwise = _patches_of_body(call, bodies.otherwise, aliases, firsts)
         elif isinstance(origin, Graph):
-            call.functions += (<Graph>origin).functions
+            call.functions += (<Graph>origin).now().functions
         if (patch.slots.size() or patch.numbers.size() or patch.has_dst or patch.has_src or
                 (patch.body.get() != NULL and patch.body.get().nodes.size()) or
                 (patch.otherwise.get() != NULL and patch.otherwise.get().nodes.size())):

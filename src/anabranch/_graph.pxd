@@ -1,3 +1,4 @@
+cimport cython
 from libcpp.vector cimport vector
 
 from anabranch._context cimport TaskState
@@ -14,30 +15,44 @@ cdef class Node:
     cdef object origin              # the kernel, function or graph, or the bodies of a branch or loop
 
 
-cdef class Graph:
+# What a graph is until it becomes another. Nothing of it changes, so who launches it needs but a reference.
+cdef class Recorded:
     cdef Ref[GraphInstance] core
+    cdef Ref[CGraph] graph
     cdef GraphAccesses accesses
     cdef vector[Touch] touches      # the same, as those of one operation
-    cdef readonly DeviceBase device
     cdef list devices
-    cdef str state                  # why it cannot be launched, or None
-    cdef list _nodes
-    cdef list _edges
     cdef list functions             # the host functions that its replays call
+    cdef list _nodes                # once somebody has asked
+    cdef list _edges
+
+    cdef list nodes(self)
+    cdef list edges(self)
+
+
+cdef class Graph:
+    cdef Recorded recorded          # None: it cannot be launched
+    cdef readonly DeviceBase device
+    cdef str state                  # why it cannot be launched, or None
+    cdef object changing            # the lock of those who change it
     cdef object __weakref__
 
     # Raises ClosedError, ForkError, CaptureError.
     cdef inline int check(self) except -1:
-        return self.refuse() if self.state is not None or forked() else 0
+        return self.refuse() if self.recorded is None or forked() else 0
 
-    cdef inline GraphInstance* get(self) except NULL:
-        self.check()
-        return self.core.get()
+    # What it is now, which another thread may replace. Raises likewise.
+    cdef inline Recorded now(self):
+        cdef Recorded recorded
+        with cython.critical_section(self):
+            recorded = self.recorded
+        if recorded is None or forked():
+            self.refuse()
+        return recorded
 
+    cdef int become(self, Recorded recorded) except -1
     cdef int refuse(self) except -1
     cdef int fill(self, const Ref[CGraph]& graph, const Ref[Works]& works, const GraphAccesses& accesses) except -1
-    cdef int describe(self) except -1
-    cdef list all_nodes(self)
     cdef int enqueue(self, TaskState state, CStream* queue) except -1
 
 

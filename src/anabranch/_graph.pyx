@@ -1,5 +1,7 @@
 """Graphs: operations recorded once, to be replayed at the price of one launch."""
 
+import threading
+
 cimport cython
 from cython.operator cimport dereference as deref
 from libc.stdint cimport uint32_t
@@ -59,7 +61,7 @@ cdef list functions_of(const CGraph& graph):
         if isinstance(origin, ReplayedFunction):
             functions.append(origin)
         elif isinstance(origin, Graph):
-            functions += (<Graph>origin).functions
+            functions += (<Graph>origin).now().functions
         else:
             functions += origin.host_functions()
     return functions
@@ -102,6 +104,37 @@ cdef list _edges_of(const CGraph& graph, list nodes):
 
 
 @cython.final
+cdef class Recorded:
+    cdef list nodes(self):
+        cdef list made = _nodes_of(deref(self.graph.get())) if self._nodes is None else None
+        # Of two threads that ask first, both get what one of them has made.
+        with cython.critical_section(self):
+            if self._nodes is None:
+                self._nodes = made
+            return self._nodes
+
+    cdef list edges(self):
+        cdef list made = _edges_of(deref(self.graph.get()), self.nodes()) if self._edges is None else None
+        with cython.critical_section(self):
+            if self._edges is None:
+                self._edges = made
+            return self._edges
+
+
+cdef Recorded _recorded(const Ref[GraphInstance]& core, const Ref[CGraph]& graph, const GraphAccesses& accesses):
+    cdef Recorded recorded = Recorded.__new__(Recorded)
+    cdef vector[CBackend*] devices = devices_of(deref(graph.get()))
+    cdef size_t i
+    recorded.core = core
+    recorded.graph = graph
+    recorded.accesses = accesses
+    recorded.touches = merged(accesses.touches)
+    recorded.devices = [device_of(devices[i]) for i in range(devices.size())]
+    recorded.functions = functions_of(deref(graph.get()))
+    return recorded
+
+
+@cython.final
 cdef class Graph:
     """Operations and their order, recorded by `capture`, to be launched as one operation.
 
@@ -125,44 +158,43 @@ cdef class Graph:
             raise ClosedError(f"{self!r} is closed")
         raise CaptureError(f"the graph {self.state}")
 
-    cdef int fill(self, const Ref[CGraph]& graph, const Ref[Works]& works, const GraphAccesses& accesses) except -1:
-        self.core = instantiate(graph, works)
-        self.accesses = accesses
-        self.touches = merged(accesses.touches)
-        self.state = None
-        return self.describe()
-
-    cdef int describe(self) except -1:
-        cdef Ref[CGraph] graph = self.core.get().graph()
-        cdef vector[CBackend*] devices = devices_of(deref(graph.get()))
-        cdef size_t i
-        self._nodes = self._edges = None
-        self.devices = [device_of(devices[i]) for i in range(devices.size())]
-        self.functions = functions_of(deref(graph.get()))
+    cdef int become(self, Recorded recorded) except -1:
+        cdef Recorded before  # what goes with it goes after
+        with cython.critical_section(self):
+            before = self.recorded
+            self.recorded = recorded
         return 0
 
-    cdef list all_nodes(self):
-        cdef Ref[CGraph] graph = self.get().graph()
-        if self._nodes is None:
-            self._nodes = _nodes_of(deref(graph.get()))
-        return self._nodes
+    cdef int fill(self, const Ref[CGraph]& graph, const Ref[Works]& works, const GraphAccesses& accesses) except -1:
+        cdef Ref[GraphInstance] core = instantiate(graph, works)
+        self.changing = threading.RLock()
+        self.become(_recorded(core, graph, accesses))
+        self.state = None
+        return 0
 
     cdef int enqueue(self, TaskState state, CStream* queue) except -1:
-        cdef GraphInstance* core = self.core.get()
+        cdef Recorded now
+        cdef GraphInstance* core
         cdef Ref[RefCounted] context
         cdef Point point
-        # Its replays are in order whatever they access, of which "check" has to know.
-        if state.mode == <int>HazardMode.check:
-            core.follow(deref(queue))
-        order(state, queue, self.touches.data(), self.touches.size())
-        if self.functions:
-            context = context_of_replay(queue, state.mode)
-        point = core.launch(deref(queue), context)
-        if tracing():
-            show(queue, point, OperationKind.graph, None, 0)
-        note(state, queue, point, self.touches.data(), self.touches.size())
-        if state.mode == <int>HazardMode.check:
-            core.note(deref(queue))
+        # So that a replay runs with the arguments that it was put in order for.
+        with cython.critical_section(self):
+            now = self.recorded
+            if now is None:
+                self.refuse()
+            core = now.core.get()
+            # Its replays are in order whatever they access, of which "check" has to know.
+            if state.mode == <int>HazardMode.check:
+                core.follow(deref(queue))
+            order(state, queue, now.touches.data(), now.touches.size())
+            if now.functions:
+                context = context_of_replay(queue, state.mode)
+            point = core.launch(deref(queue), context)
+            if tracing():
+                show(queue, point, OperationKind.graph, None, 0)
+            note(state, queue, point, now.touches.data(), now.touches.size())
+            if state.mode == <int>HazardMode.check:
+                core.note(deref(queue))
         return 0
 
     def launch(self, stream=None):
@@ -192,8 +224,8 @@ cdef class Graph:
         else:
             target = as_stream(stream, None)
         cdef CStream* queue = target.get()
-        if target.device is not self.device and target.device not in self.devices:
-            names = ", ".join(sorted(device.alias for device in self.devices))
+        if target.device is not self.device and target.device not in self.now().devices:
+            names = ", ".join(sorted(device.alias for device in self.now().devices))
             raise DeviceError(f"a graph of {names} cannot be launched on {target!r}")
         if queue.capture() != NULL:
             return add_graph(state, queue, self)
@@ -202,25 +234,22 @@ cdef class Graph:
     @property
     def nodes(self):
         """The operations, a list of `Node`, each after those that it depends on."""
-        return list(self.all_nodes())
+        return list(self.now().nodes())
 
     @property
     def edges(self):
         """The order, a list of pairs of nodes: the second comes right after the first. None that others imply."""
-        cdef Ref[CGraph] graph = self.get().graph()
-        if self._edges is None:
-            self._edges = _edges_of(deref(graph.get()), self.all_nodes())
-        return list(self._edges)
+        return list(self.now().edges())
 
     @property
     def replays(self):
         """How many times it was launched."""
-        return self.get().replays()
+        return self.now().core.get().replays()
 
     @property
     def instantiations(self):
         """How many times it was made ready to run: once, and again for each update that could not be made in place."""
-        return self.get().instantiations()
+        return self.now().core.get().instantiations()
 
     @property
     def closed(self):
@@ -239,10 +268,12 @@ cdef class Graph:
 
         Under ``hazards("auto")`` they do not where both use the same memory.
         """
-        cdef GraphInstance* core = self.get()
+        cdef Recorded now = self.now()
         cdef Graph other = Graph.__new__(Graph)
         other.device = self.device
-        other.fill(core.graph(), core.works(), self.accesses)
+        with self.changing:
+            now = self.now()
+            other.fill(now.graph, now.core.get().works(), now.accesses)
         return other
 
     def set_args(self, node, *args):
@@ -262,18 +293,20 @@ cdef class Graph:
             this graph, and for arrays that another node accesses with no order between the two. Nothing has changed
             then.
         """
-        cdef GraphInstance* core = self.get()
-        cdef Ref[CGraph] graph = core.graph()
+        with self.changing:
+            self._set_args(self.now(), node, args)
+
+    def _set_args(self, Recorded now, node, args):
+        cdef list nodes = now.nodes()
         cdef Ref[CGraph] one
         cdef Ref[Works] works
         cdef GraphAccesses accesses
         cdef vector[uint32_t] racing
-        nodes = self.all_nodes()
         if not isinstance(node, Node) or (<Node>node).index >= len(nodes) or nodes[node.index] is not node:
             raise ValueError(f"{node!r} is no node of {self!r}")
         if node.kind != "kernel":
             raise ValueError(f"{node!r} is no launch of a kernel")
-        works = core.works()
+        works = now.core.get().works()
         dim, block = _dimensions_of(deref(works.get()), node.index)
         # The launch itself checks and packs, into a capture of one node.
         cdef Stream stream = Stream(node.device)
@@ -284,16 +317,18 @@ cdef class Graph:
         except BaseException:
             scratch.get().abandon(b"the arguments are wrong")
             raise
-        accesses = with_accesses(self.accesses, node.index, take_accesses(deref(one.get())))
+        accesses = with_accesses(now.accesses, node.index, take_accesses(deref(one.get())))
         if current_state().mode != <int>HazardMode.off:
-            racing = unordered(deref(graph.get()), accesses.touches, node.index)
+            racing = unordered(deref(now.graph.get()), accesses.touches, node.index)
             if not racing.empty():
                 raise ValueError(
                     f"with these arguments {node!r} and {nodes[racing[0]]!r} access the same memory, and the "
                     "graph has no order between them; capture it anew")
-        set_work(deref(core), node.index, works)
-        self.accesses = accesses
-        self.touches = merged(accesses.touches)
+        cdef Recorded changed = _recorded(now.core, now.graph, accesses)
+        changed._nodes = nodes
+        with cython.critical_section(self):
+            set_work(deref(now.core.get()), (<Node>node).index, works)
+            self.recorded, changed = changed, self.recorded
 
     def update(self, other):
         """Become another graph, from the next replay on. Replays that were launched stay what they are.
@@ -310,34 +345,38 @@ cdef class Graph:
         DeviceError
             If it is of another device.
         """
-        cdef GraphInstance* core = self.get()
         if not isinstance(other, Graph):
             raise TypeError(f"other is a Graph, not {type(other).__name__}")
-        cdef Graph source = other
-        cdef GraphInstance* new = source.get()
-        if source.device is not self.device:
+        cdef Graph graph = other
+        cdef Recorded source = graph.now()
+        cdef Recorded now = self.now()
+        cdef Recorded changed
+        cdef Ref[Works] works
+        if graph.device is not self.device:
             raise DeviceError(f"{self!r} cannot become {other!r}, a graph of another device")
-        core.update(new.graph(), new.works())
-        self.accesses = source.accesses
-        self.touches = source.touches
-        self.describe()
+        with graph.changing:
+            source = graph.now()
+            works = source.core.get().works()
+        with self.changing:
+            now = self.now()
+            changed = _recorded(now.core, source.graph, source.accesses)
+            with cython.critical_section(self):
+                now.core.get().update(source.graph, works)
+                self.recorded, changed = changed, self.recorded
 
     def close(self):
         """Let go of the graph: replays that were launched complete. Closing again does nothing."""
-        cdef GraphAccesses nothing
         if self.state is None:
-            self.state = "closed"
-            self.core.reset()
-            self.accesses = nothing
-            self.touches.clear()
-            self._nodes = self._edges = self.functions = None
+            with self.changing:
+                self.state = "closed"
+                self.become(None)
 
     def __repr__(self):
         if self.state is not None:
             return f"<Graph on {self.device.alias}, {self.state}>"
-        cdef Ref[CGraph] graph = self.core.get().graph()
-        nodes = graph.get().nodes.size()
-        replays = self.core.get().replays()
+        cdef Recorded now = self.now()
+        nodes = now.graph.get().nodes.size()
+        replays = now.core.get().replays()
         return (f"<Graph of {nodes} node{'' if nodes == 1 else 's'} on {self.device.alias}, {replays} "
                 f"replay{'' if replays == 1 else 's'}>")
 
@@ -352,12 +391,13 @@ def _quoted(text):
 
 
 cdef object add_graph(TaskState state, CStream* queue, Graph graph):
-    cdef GraphInstance* core = graph.core.get()
+    cdef Recorded now = graph.now()
+    cdef GraphInstance* core = now.core.get()
     cdef Ref[CGraph] nothing
     cdef Ref[Works] none
     cdef string empty
-    order(state, queue, graph.touches.data(), graph.touches.size())
+    order(state, queue, now.touches.data(), now.touches.size())
     cdef Point point = add_nested(
         deref(queue), NodeKind.graph, empty, NULL, core.graph(), core.works(), nothing, none)
     tell_origin(deref(queue), graph)
-    note(state, queue, point, graph.touches.data(), graph.touches.size())
+    note(state, queue, point, now.touches.data(), now.touches.size())

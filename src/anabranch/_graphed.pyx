@@ -80,6 +80,14 @@ cdef class _Kind:
     cdef dict calls
 
 
+cdef int _become(_Kind kind, dict calls, set looked) except -1:
+    # Another thread may be reading them.
+    with cython.critical_section(kind):
+        kind.calls, calls = calls, kind.calls
+        kind.looked, looked = looked, kind.looked
+    return 0
+
+
 @cython.final
 cdef class Graphed:
     """A function that is captured at its first call for arguments of a kind, and replayed after. See `graphed`."""
@@ -112,10 +120,17 @@ cdef class Graphed:
 
     def clear(self):
         """Forget all captures. Replays that were launched complete."""
-        self.kinds = {}
-        self.order = []
-        self.refused = collections.deque()
-        self.last = None
+        with self.lock:
+            self.kinds.clear()
+            self.order.clear()
+            self.refused.clear()
+            self._remember(None)
+
+    cdef int _remember(self, last) except -1:
+        # Another thread may be reading it.
+        with cython.critical_section(self):
+            self.last, last = last, self.last
+        return 0
 
     def __repr__(self):
         return f"<graphed {_name_of(self.fn)}, {self.graphs} captured>"
@@ -124,6 +139,7 @@ cdef class Graphed:
         cdef _Kind kind
         cdef CapturedCall call
         cdef dict calls
+        cdef set looked
         cdef tuple names = ()
         cdef TaskState state = current_state()
         if state.capture.get() != NULL and state.capture.get().active():
@@ -136,13 +152,14 @@ cdef class Graphed:
             others = _describe(&text, state, args)
             if others is None and not names:
                 # Most calls are of the kind of the last one.
-                last = self.last
+                with cython.critical_section(self):
+                    last = self.last
                 if last is not None and _is_text((<tuple>last)[0], &text):
                     key, kind = last
                 else:
                     key = PyBytes_FromStringAndSize(text.data(), text.size())
                     kind = self.kinds.get(key)
-                    self.last = None if kind is None else (key, kind)
+                    self._remember(None if kind is None else (key, kind))
             else:
                 key = PyBytes_FromStringAndSize(text.data(), text.size()), names, others
                 kind = self.kinds.get(key)
@@ -154,10 +171,12 @@ cdef class Graphed:
             kind.looked = set()
             kind.calls = {}
             kind = self.kinds.setdefault(key, kind)
-        calls = kind.calls
+        with cython.critical_section(kind):
+            calls = kind.calls
+            looked = kind.looked
         if calls is None:
             return self._call(args, names)
-        values = _values_of(kind.looked, args) if kind.looked else ()
+        values = _values_of(looked, args) if looked else ()
         call = calls.get(values)
         if call is None:
             try:
@@ -184,9 +203,8 @@ cdef class Graphed:
                 return
             if call.looked - kind.looked:
                 # Captures before did not know that the value matters.
-                self.order = [each for each in self.order if each[1] is not kind]
-                kind.calls = {}
-                kind.looked = kind.looked | call.looked
+                self.order[:] = [each for each in self.order if each[1] is not kind]
+                _become(kind, {}, kind.looked | call.looked)
             values = _values_of(kind.looked, args)
             if values not in kind.calls:
                 self.order.append((key, kind, values))
@@ -196,20 +214,20 @@ cdef class Graphed:
                 kind.calls.pop(values, None)
                 if not kind.calls:
                     self.kinds.pop(key, None)
-                    self.last = None
+                    self._remember(None)
 
     def _refuse(self, key, _Kind kind):
         with self.lock:
-            kind.calls = None
-            self.order = [each for each in self.order if each[1] is not kind]
+            _become(kind, None, kind.looked)
+            self.order[:] = [each for each in self.order if each[1] is not kind]
             self.refused.append(key)
             if len(self.refused) > refusals_per_capture * self.size:
                 self.kinds.pop(self.refused.popleft(), None)
-                self.last = None
+                self._remember(None)
 
     def _forget(self, _Kind kind, values):
         with self.lock:
-            self.order = [each for each in self.order if each[1] is not kind or each[2] != values]
+            self.order[:] = [each for each in self.order if each[1] is not kind or each[2] != values]
             if kind.calls is not None:
                 kind.calls.pop(values, None)
 
