@@ -5,6 +5,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+import sysconfig
 import threading
 from concurrent.futures import Future
 from textwrap import dedent
@@ -16,11 +17,24 @@ os.environ.setdefault("ANABRANCH_CPU_DEVICES", "2")
 
 import anabranch as ab
 
+from .own_fixtures import with_own_fixtures
 
-def pytest_collection_modifyitems(items):
+
+def pytest_collection_modifyitems(config, items):
+    # pytest-run-parallel calls each test in so many threads at once.
+    threads = int(config.getoption("parallel_threads", 1))
     for item in items:
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(60))
+        if threads > 1:
+            with_own_fixtures(item)
+            if item.get_closest_marker("memory") or item.get_closest_marker("alone"):
+                item.add_marker(pytest.mark.thread_unsafe(reason="measures what others at work change"))
+
+
+def pytest_sessionfinish():
+    if sysconfig.get_config_var("Py_GIL_DISABLED") and sys._is_gil_enabled():
+        pytest.exit("the interpreter lock, off at the beginning, is on", returncode=1)
 
 
 def pytest_runtest_setup(item):
@@ -65,16 +79,18 @@ def current_unchanged(first_device):
 
 
 @pytest.fixture(autouse=True)
-def gates_opened(monkeypatch):
+def gates_opened():
     """A test that fails leaves no gate closed, which would hold the tests after it."""
     gates, gate_class = [], ab.testing.Gate
 
     def make(stream):
-        gates.append(gate_class(stream))
-        return gates[-1]
+        gate = gate_class(stream)
+        gates.append(gate)
+        return gate
 
-    monkeypatch.setattr(ab.testing, "Gate", make)
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ab.testing, "Gate", make)
+        yield
     for gate in gates:
         gate.open()
 

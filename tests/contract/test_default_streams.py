@@ -11,6 +11,9 @@ import pytest
 
 import anabranch as ab
 
+# Whatever blocking streams get, in whichever thread, is in order with the legacy stream, of which a device has but one.
+pytestmark = pytest.mark.thread_unsafe(reason="the legacy stream is in order with the blocking streams of all threads")
+
 BLOCKING = {
     "blocking": lambda: ab.Stream(non_blocking=False),
     "per-thread": ab.per_thread_stream,

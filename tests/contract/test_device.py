@@ -153,8 +153,16 @@ SYNCHRONIZE = {
 @pytest.mark.parametrize("synchronize", SYNCHRONIZE.values(), ids=SYNCHRONIZE)
 @pytest.mark.parametrize(
     "new_stream",
-    [ab.Stream, lambda: ab.Stream(non_blocking=False), ab.legacy_stream, ab.per_thread_stream],
-    ids=["non-blocking", "blocking", "legacy", "per-thread"],
+    [
+        pytest.param(ab.Stream, id="non-blocking"),
+        pytest.param(lambda: ab.Stream(non_blocking=False), id="blocking"),
+        pytest.param(
+            ab.legacy_stream,
+            id="legacy",
+            marks=pytest.mark.thread_unsafe(reason="the legacy stream is the same one for all threads"),
+        ),
+        pytest.param(ab.per_thread_stream, id="per-thread"),
+    ],
 )
 def test_synchronize_waits_for_every_kind_of_stream(synchronize, new_stream, device):
     stream = new_stream()

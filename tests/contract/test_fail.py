@@ -173,6 +173,7 @@ def test_an_array_that_no_failed_stream_used_is_read():
     assert array.numpy().tolist() == [2, 2, 2, 2]
 
 
+@pytest.mark.thread_unsafe(reason="a query of the legacy stream sees the blocking streams of all threads")
 def test_other_streams_go_on(enqueue, other_device):
     before = ab.Stream()
     stream = failed_stream()

@@ -11,6 +11,8 @@ import anabranch as ab
 
 from .accesses import put, ready, streams, write
 
+pytestmark = pytest.mark.thread_unsafe(reason="a trace has what all threads do")
+
 
 def here():
     """Return the line that calls this."""

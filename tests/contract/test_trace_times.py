@@ -13,6 +13,8 @@ import anabranch as ab
 from .accesses import read, ready, streams, write
 from .arrays import TIMEOUT, held
 
+pytestmark = pytest.mark.thread_unsafe(reason="a trace has what all threads do")
+
 
 def only(trace, kind):
     """Return the operation of a kind, of which there is one."""
