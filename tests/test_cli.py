@@ -6,6 +6,7 @@ import io
 import re
 import signal
 import sys
+import sysconfig
 from importlib.metadata import entry_points, version
 from pathlib import Path
 from textwrap import dedent
@@ -110,6 +111,12 @@ def test_info_shows_the_variables_in_force():
 def test_info_says_why_the_default_stream_is_what_it_is(value, kind):
     name = "CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM"
     assert ["stream", kind, f"{name}={value}"] in rows(anabranch("info", env={name: value}).stdout)
+
+
+def test_info_says_which_build_of_python_makes_a_stream_the_default():
+    (row,) = [row for row in rows(anabranch("info").stdout) if row[0] == "stream" and len(row) == 3]
+    assert row[1] == ("per-thread" if sysconfig.get_config_var("Py_GIL_DISABLED") else "legacy")
+    assert "Python" in row[2]
 
 
 @pytest.mark.parametrize(("name", "value"), [("ANABRANCH_CPU_WORKERS", "many"), ("ANABRANCH_DEVICE", "cuda:7")])

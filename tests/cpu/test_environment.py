@@ -4,12 +4,14 @@ import sysconfig
 
 import pytest
 
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+VARIABLE = "CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM"
 NO_VARIABLES = dict.fromkeys(
     [
         "ANABRANCH_DEVICE",
         "ANABRANCH_CPU_DEVICES",
         "ANABRANCH_CPU_WORKERS",
-        "CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM",
+        VARIABLE,
     ]
 )
 
@@ -125,7 +127,7 @@ def test_programs_run_with_any_number_of_workers(workers, run_python):
     [
         ("0", "legacy_stream"),
         ("1", "per_thread_stream"),
-        (None, "per_thread_stream" if sysconfig.get_config_var("Py_GIL_DISABLED") else "legacy_stream"),
+        (None, "per_thread_stream" if FREE_THREADED else "legacy_stream"),
     ],
 )
 def test_a_variable_or_else_the_build_decides_which_stream_is_the_default(value, name, run_python):
@@ -141,8 +143,61 @@ def test_a_variable_or_else_the_build_decides_which_stream_is_the_default(value,
         thread.start()
         thread.join()
         """
-    output = run_python(script, env={"CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM": value})
+    output = run_python(script, env={VARIABLE: value})
     assert output.split() == ["True"] * 4
+
+
+PER_THREAD = "per-thread"
+LEGACY = "legacy"
+DEFAULTS = [("1", PER_THREAD), ("0", LEGACY), (None, PER_THREAD if FREE_THREADED else LEGACY)]
+
+
+@pytest.mark.parametrize(("value", "kind"), DEFAULTS)
+def test_threads_without_a_stream_wait_for_each_other_only_on_the_legacy_stream(value, kind, run_python):
+    script = """
+        import queue, threading
+        import anabranch as ab
+
+        held, answers, over = queue.Queue(), queue.Queue(), threading.Event()
+
+        def hold():
+            held.put(ab.testing.Gate(ab.current_stream()))
+            array = ab.zeros(4)
+            ab.fill(array, 1)
+            answers.put(ab.current_stream().query())
+            over.wait(20)
+            ab.current_stream().synchronize()
+            answers.put(array.numpy().tolist())
+
+        def work():
+            array = ab.zeros(4)
+            ab.fill(array, 2)
+            function = ab.current_stream().submit(int, 5)
+            try:
+                print(function.result(0 if LEGACY else 20))
+            except TimeoutError:
+                print("held")
+            answers.put((function, array))
+
+        first = threading.Thread(target=hold)
+        first.start()
+        gate = held.get(timeout=20)
+        assert answers.get(timeout=20) is False
+        second = threading.Thread(target=work)
+        second.start()
+        function, array = answers.get(timeout=20)
+        print(ab.current_stream().query())
+        gate.open()
+        over.set()
+        assert answers.get(timeout=20) == [1] * 4
+        assert (function.result(20), array.numpy().tolist()) == (5, [2] * 4)
+        first.join()
+        second.join()
+        """
+    output = run_python(
+        script.replace("LEGACY", str(kind == LEGACY)), env={**NO_VARIABLES, VARIABLE: value, "ANABRANCH_DEVICE": "cpu"}
+    )
+    assert output == ("held\nFalse\n" if kind == LEGACY else "5\nTrue\n")
 
 
 def test_threads_without_a_stream_overlap_when_the_default_is_per_thread(run_python):
@@ -162,7 +217,7 @@ def test_threads_without_a_stream_overlap_when_the_default_is_per_thread(run_pyt
             thread.join()
         print(sorted(results))
         """
-    assert run_python(script, env={"CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM": "1"}) == "[0, 1, 2, 3]\n"
+    assert run_python(script, env={VARIABLE: "1"}) == "[0, 1, 2, 3]\n"
 
 
 def test_variables_are_read_at_first_use_and_then_kept(run_python):
