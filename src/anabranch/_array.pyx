@@ -34,6 +34,10 @@ cdef class Array:
     Operations on it are asynchronous; `numpy`, `host`, ``__array__`` and ``__dlpack__`` wait for what they
     need. The memory is freed in stream order, after every stream that used it, whichever thread drops the
     last reference. Indexing with integers, slices and ``...`` gives views, which keep the memory.
+
+    Safe to use from any thread; each operation is enqueued as a whole. Two threads that access the same elements, one
+    of them writing, have to agree which comes first. On free-threaded Python `close` must not meet another thread's use
+    of this same object: give the thread a view, or drop the reference instead.
     """
 
     def __init__(self):

@@ -17,7 +17,8 @@ class capture:  # noqa: N801
 
     The stream is current in the block. Other streams take part once they wait for captured work, and until the end;
     what goes to any other stream runs at once. Order is that of streams and events, and hazards add or report what
-    is missing, as they do outside. At the end of the block the graph is made ready to launch.
+    is missing, as they do outside. At the end of the block the graph is made ready to launch. The block is one task's;
+    what other threads do meanwhile, captures among it, does not meet it unless they use a stream that takes part.
 
     Parameters
     ----------

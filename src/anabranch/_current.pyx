@@ -99,7 +99,9 @@ def default_stream(device=None):
 
 
 class ScopedStream:
-    """A context manager that makes a stream current for the block. With None it does nothing.
+    """A context manager that makes a stream current for the block and this task. With None it does nothing.
+
+    One object serves one task at a time; each thread makes its own.
 
     Parameters
     ----------

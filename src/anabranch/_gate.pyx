@@ -20,7 +20,8 @@ cdef class Gate:
     Holds a stream from now until it is opened.
 
     What was enqueued before runs, what is enqueued after waits. Nothing else is held: not other streams, not
-    allocations, not host functions. As a context manager it opens at the end of the block.
+    allocations, not host functions. As a context manager it opens at the end of the block. Safe to use from any thread;
+    each method is atomic.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ cdef tuple _kinds = ("kernel", "copy", "fill", "alloc", "free", "host", "if", "w
 
 @cython.final
 cdef class Node:
-    """An operation of a graph.
+    """An operation of a graph. Immutable, so safe to use from any thread.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ cdef class Graph:
     A launch, a *replay*, runs all of it in the order of a stream. It reads and writes the same arrays as the captured
     operations did, which the graph keeps alive, and hazards know it as one operation that does. Replays of one graph
     never overlap, whichever streams and threads launch them; those of an `instance` of it may. Safe to use from any
-    thread.
+    thread: each method is atomic, so a launch that meets `set_args`, `update` or `close` comes before or after it.
 
     Attributes
     ----------

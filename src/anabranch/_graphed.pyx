@@ -318,7 +318,8 @@ def graphed(fn=None, *, size=16):
     Returns
     -------
     callable
-        Safe to use from any thread. `graphs` counts the captures that are kept, and `clear` forgets them. A function
+        Safe to use from any thread: a call is atomic, as is `clear`, though threads that bring a new kind of arguments
+        at once may each capture it. `graphs` counts the captures that are kept, and `clear` forgets them. A function
         that cannot be captured is called as it is, with one RuntimeWarning that says why.
 
     Examples

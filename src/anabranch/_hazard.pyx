@@ -242,7 +242,8 @@ class hazards:  # noqa: N801
 
     Takes effect for this task at once, and until it chooses again; as a context manager, until the end of the block.
     A new asyncio task starts with its creator's mode, a thread with that of the environment variable
-    ``ANABRANCH_HAZARDS``, which is ``"auto"`` if it is not set.
+    ``ANABRANCH_HAZARDS``, which is ``"auto"`` if it is not set. No thread changes another's mode; one object serves one
+    task.
 
     Parameters
     ----------
@@ -295,7 +296,7 @@ class hazards:  # noqa: N801
 
 
 class collect_races:  # noqa: N801
-    """Switch the mode ``"check"`` on for a block, and collect what it finds; the racing work still runs.
+    """Switch the mode ``"check"`` on for a block and this task, and collect what it finds; the racing work still runs.
 
     Yields
     ------

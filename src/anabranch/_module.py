@@ -60,6 +60,8 @@ class _Code(NamedTuple):
 class Module:
     """Kernels from CUDA C++, or from compiled code. It is compiled for each device when it is first needed there.
 
+    Safe to use from any thread, as its kernels are: of several that need the code at once, one compiles it.
+
     Parameters
     ----------
     source : str or bytes

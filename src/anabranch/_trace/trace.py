@@ -25,7 +25,8 @@ class trace:  # noqa: N801
     fills are taken; not of work that was held back when it was enqueued. The streams that were used stay until the
     trace goes.
 
-    Traces may be nested, and be on in several threads at once; each has everything.
+    Traces may be nested, and be on in several threads at once; each has everything. Any thread may read one; the block
+    is one thread's.
 
     Examples
     --------

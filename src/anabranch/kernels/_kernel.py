@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 class Kernel(KernelBase):
     """A kernel written in Python, made by `anabranch.kernel` and run by `anabranch.launch`.
 
+    Safe to launch from any thread: of several that need it for arguments of a new kind, one compiles it.
+
     Attributes
     ----------
     name : str
