@@ -334,10 +334,9 @@ class Mixed:
         assert 1 <= len(nodes) <= 3
         assert len(graph.edges) <= 2
         if nodes[-1].kind == "kernel":
-            try:
+            # Another thread may have updated the graph, whose node it is no more then.
+            with contextlib.suppress(ValueError):
                 graph.set_args(nodes[-1], self.shared.scratch, self.shared.scratch)
-            except ValueError:
-                pass  # another thread has updated the graph, whose node it is no more
         assert graph.replays >= 0
 
     def graphed(self):
