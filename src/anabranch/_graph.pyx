@@ -159,10 +159,9 @@ cdef class Graph:
         raise CaptureError(f"the graph {self.state}")
 
     cdef int become(self, Recorded recorded) except -1:
-        cdef Recorded before  # what goes with it goes after
+        # What goes with the old one goes after the exchange.
         with cython.critical_section(self):
-            before = self.recorded
-            self.recorded = recorded
+            self.recorded, recorded = recorded, self.recorded
         return 0
 
     cdef int fill(self, const Ref[CGraph]& graph, const Ref[Works]& works, const GraphAccesses& accesses) except -1:
