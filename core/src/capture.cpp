@@ -1,6 +1,7 @@
 #include "anabranch/capture.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "anabranch/runtime.hpp"
@@ -9,6 +10,13 @@
 namespace anabranch {
 
 std::atomic<int> captures{0};
+
+namespace {
+
+// Held while a stream gets another recorder, and while a thread makes sure of the one that there is.
+SpinLock recorders;
+
+}  // namespace
 
 CaptureStream::CaptureStream(CaptureBackend& backend, Capture& capture, Stream& real)
     : Stream(backend, {.priority = real.priority(), .name = real.name()}),
@@ -69,10 +77,32 @@ CaptureStream& Capture::join(Stream& real) {
   auto stream = make_ref<CaptureStream>(backend_of(real.backend()), *this, real);
   stream->before_ = before;
   streams_.push_back(stream);
+  Ref<Stream> last = Ref<Stream>::share(stream.get());
+  const std::lock_guard changing(recorders);
   // Of an outer capture's recorder that capture itself takes care.
-  if (!before) real.recorder_ = Ref<Stream>::share(stream.get());
+  if (!before) std::swap(real.recorder_, last);
   real.recording_.store(stream.get(), std::memory_order_release);
   return *stream;
+}
+
+Stream& Capture::recorder_of(Stream& stream) {
+  if (!stream.recording()) return stream;
+  // As many as one call has streams, and more.
+  thread_local std::array<Ref<Stream>, 8> kept;
+  thread_local std::size_t next = 0;
+  Ref<Stream> recorder;
+  {
+    const std::lock_guard changing(recorders);
+    Stream* const recording = stream.recording();
+    if (!recording) return stream;
+    recorder = Ref<Stream>::share(recording);
+  }
+  for (const Ref<Stream>& each : kept) {
+    if (each == recorder) return *recorder;
+  }
+  next = (next + 1) % kept.size();
+  kept[next] = std::move(recorder);
+  return *kept[next];
 }
 
 Stream& Capture::follower(Stream& stream, Stream& target) {
@@ -100,6 +130,7 @@ void Capture::detach() noexcept {
     operands.swap(operands_);
     recent_ = {};
     accesses.swap(accesses_);
+    const std::lock_guard changing(recorders);
     for (const Ref<CaptureStream>& stream : streams) {
       stream->real_->recording_.store(stream->before_ && outer_->active() ? stream->before_ : nullptr);
     }

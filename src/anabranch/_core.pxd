@@ -91,7 +91,6 @@ cdef extern from "anabranch/stream.hpp" namespace "anabranch" nogil:
         uintptr_t handle() const
         Activity activity() const
         Lane& lane()
-        CStream* recording() const
         CCapture* capture() const
     cdef cppclass Waiter:
         pass
@@ -341,6 +340,7 @@ cdef extern from "anabranch/capture.hpp" namespace "anabranch" nogil:
         void refuse(const string&) except +translate
         cbool writes(Storage&) const
     cbool capturing()
+    CStream& recorder_of "anabranch::Capture::recorder_of"(CStream&)
 
 cdef extern from "anabranch/runtime.hpp" namespace "anabranch" nogil:
     cdef cppclass RuntimeOptions:

@@ -9,7 +9,8 @@ from anabranch import _await
 from anabranch cimport _core
 from anabranch._context cimport current_capture, current_task, enter_stream, leave_scope, use_stream
 from anabranch._core cimport (
-    CBackend, CCapture, CStream, Past, Record, Ref, StreamOptions, StreamRole, capturing, forked, synchronize_point,
+    CBackend, CCapture, CStream, Past, Record, Ref, StreamOptions, StreamRole, capturing, forked, recorder_of,
+    synchronize_point,
 )
 from anabranch._device cimport DeviceBase, as_device
 from anabranch._event cimport Event
@@ -27,8 +28,8 @@ cdef class Stream:
 
     Operations are enqueued and run later: kernels, copies, fills, host functions. As a context manager the
     stream is its device's current stream, and its device the current one, for the block and this task; what
-    was there is restored after, also on error. Safe to use from any thread; what one thread enqueues stays in
-    its order.
+    was there is restored after, also on error. Safe to use from any thread: each method is atomic, a use that meets
+    `close` works or raises ClosedError, and what one thread enqueues stays in its order.
 
     Parameters
     ----------
@@ -150,7 +151,7 @@ cdef class Stream:
             capture = current_capture()
             if capture != NULL:
                 capture.refuse(b"the legacy stream cannot be used in a capture; give the work a captured stream")
-        return stream.recording() if stream.recording() != NULL else stream
+        return &recorder_of(deref(stream))
 
     @property
     def priority(self):

@@ -50,6 +50,9 @@ class Capture final : public RefCounted {
   // Throws the error that something cannot be captured. On the thread that began the capture, that ends it.
   [[noreturn]] void refuse(const std::string& what);
 
+  // What gets the stream's work: its recorder while it is captured, else itself. A recorder stays for this thread's
+  // next few calls, so that another thread may end the capture meanwhile, and begin one.
+  static Stream& recorder_of(Stream& stream);
   // The stream that records for `stream`, which takes part from now on if `target` does: what is waited for.
   static Stream& follower(Stream& stream, Stream& target);
 

@@ -57,8 +57,8 @@ class Stream : public RefCounted {
   virtual std::uintptr_t handle() const noexcept = 0;
   virtual Activity activity() const noexcept = 0;
 
-  // What records the stream's work in its stead while it is captured, else null. Stays in memory until the stream is
-  // captured again.
+  // What records the stream's work in its stead while it is captured, else null. For others than the thread that
+  // captures it: `Capture::recorder_of`.
   Stream* recording() const noexcept { return recording_.load(std::memory_order_acquire); }
   // Of which capture this is such a recorder; null for a stream of a device.
   Capture* capture() const noexcept { return capture_; }
