@@ -50,7 +50,6 @@ cdef class Graph:
             self.refuse()
         return recorded
 
-    cdef int become(self, Recorded recorded) except -1
     cdef int refuse(self) except -1
     cdef int fill(self, const Ref[CGraph]& graph, const Ref[Works]& works, const GraphAccesses& accesses) except -1
     cdef int enqueue(self, TaskState state, CStream* queue) except -1

@@ -158,16 +158,10 @@ cdef class Graph:
             raise ClosedError(f"{self!r} is closed")
         raise CaptureError(f"the graph {self.state}")
 
-    cdef int become(self, Recorded recorded) except -1:
-        # What goes with the old one goes after the exchange.
-        with cython.critical_section(self):
-            self.recorded, recorded = recorded, self.recorded
-        return 0
-
     cdef int fill(self, const Ref[CGraph]& graph, const Ref[Works]& works, const GraphAccesses& accesses) except -1:
         cdef Ref[GraphInstance] core = instantiate(graph, works)
         self.changing = threading.RLock()
-        self.become(_recorded(core, graph, accesses))
+        self.recorded = _recorded(core, graph, accesses)
         self.state = None
         return 0
 
@@ -365,10 +359,12 @@ cdef class Graph:
 
     def close(self):
         """Let go of the graph: replays that were launched complete. Closing again does nothing."""
+        cdef Recorded recorded = None  # what goes with the old one goes after the exchange
         if self.state is None:
             with self.changing:
                 self.state = "closed"
-                self.become(None)
+                with cython.critical_section(self):
+                    self.recorded, recorded = recorded, self.recorded
 
     def __repr__(self):
         if self.state is not None:
