@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import importlib.util
 import io
 import re
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -72,8 +74,18 @@ def rows(page: Path) -> Iterator[Row]:
             yield Row(dict(zip(headings, cells, strict=True)), number)
 
 
+def _import_others(page: Path) -> None:
+    """Import the libraries of others that the page does. What they warn about there is no concern of its."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in re.findall(r"^ *import (cupy|torch|warp)\b", page.read_text(), re.MULTILINE):
+            if importlib.util.find_spec(name):
+                importlib.import_module(name)
+
+
 def run(page: Path) -> None:
     """Run every block of the page; raises on the first that fails."""
+    _import_others(page)
     namespace: dict[str, Any] = {"__name__": "__main__", "__file__": str(page)}
     printed = ""
     for block in blocks(page):

@@ -217,7 +217,10 @@ def functions(gpu, monkeypatch):
 
 @pytest.mark.memory
 def test_pytorch_gets_memory_of_our_pool_by_c_functions(gpu, functions):
-    free, stream = free_memory(gpu), ab.Stream(gpu)
+    stream = ab.Stream(gpu)
+    functions.free(functions.allocate(256, gpu.index, stream.handle), 256, gpu.index, stream.handle)
+    stream.synchronize()
+    free = free_memory(gpu)
     for handle in (stream.handle, None, 1, 2):
         address = functions.allocate(BYTES, gpu.index, handle)
         assert address % 256 == 0
