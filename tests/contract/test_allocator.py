@@ -13,8 +13,8 @@ import anabranch as ab
 
 from .arrays import TIMEOUT, comes
 
-# Of a GPU the arrays are parts of one that was made in another stream's order, after which the host has waited: memcheck
-# does not take that for an order.
+# Of a GPU the arrays are parts of one that was made in another stream's order, after which the host has waited:
+# memcheck does not take that for an order.
 pytestmark = pytest.mark.unseen_order
 
 # What arrays hold: below 4 KiB, and more.
