@@ -2,6 +2,7 @@
 
 extern "C" {
 
+void dladdr() {}
 void dlopen() {}
 void dlsym() {}
 void pthread_once() {}
