@@ -15,7 +15,10 @@ from .arrays import TIMEOUT, comes
 
 # Of a GPU the arrays are parts of one that was made in another stream's order, after which the host has waited:
 # memcheck does not take that for an order.
-pytestmark = pytest.mark.unseen_order
+pytestmark = [
+    pytest.mark.unseen_order,
+    pytest.mark.thread_unsafe(reason="an allocator is of a device, for all threads"),
+]
 
 # What arrays hold: below 4 KiB, and more.
 SIZES = [1, 3, 1000, 1 << 20]

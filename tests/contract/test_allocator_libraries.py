@@ -13,6 +13,10 @@ import anabranch as ab
 
 from .libraries import ForeignStream, cupy, torch
 
+pytestmark = pytest.mark.thread_unsafe(
+    reason="an allocator is of a device, for all threads; stand-ins for libraries, too"
+)
+
 BYTES = 1 << 20
 
 

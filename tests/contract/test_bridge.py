@@ -11,6 +11,8 @@ import anabranch as ab
 from .arrays import TIMEOUT, held
 from .libraries import MAKE, current, make_current
 
+pytestmark = pytest.mark.thread_unsafe(reason="stand-ins for libraries are of all threads")
+
 WITH_CURRENT = ["torch", "cupy", "warp"]
 each_library = pytest.mark.parametrize("name", WITH_CURRENT)
 

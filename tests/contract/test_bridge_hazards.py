@@ -15,7 +15,7 @@ import anabranch as ab
 from .accesses import ready, write
 from .libraries import MAKE
 
-pytestmark = pytest.mark.races
+pytestmark = [pytest.mark.races, pytest.mark.thread_unsafe(reason="stand-ins for libraries are of all threads")]
 
 
 @pytest.fixture
