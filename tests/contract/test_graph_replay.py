@@ -160,6 +160,7 @@ def test_a_replay_is_traced_as_one_operation(device):
     assert (operation.kind, operation.stream, operation.file) == ("graph", stream, __file__)
 
 
+@pytest.mark.thread_unsafe(reason="a trace is of all threads")
 def test_a_capture_leaves_nothing_in_a_trace(device):
     stream, array = ab.Stream(device), ready(device)
     with ab.trace() as trace, ab.capture(stream), ab.fork(2) as (a, b):
