@@ -235,6 +235,7 @@ def test_awaiting_it_orders_what_the_task_does_later(device):
         asyncio.run(main())
 
 
+@pytest.mark.thread_unsafe(reason="a trace is of all threads")
 def test_once_awaited_it_costs_no_wait(device):
     async def main():
         stream, array = ab.Stream(device), ready(device)
