@@ -1,4 +1,5 @@
 // Graphs that the driver runs: what they do, where, and for how long.
+#include <mutex>
 #include <algorithm>
 #include <random>
 #include <set>
@@ -327,6 +328,7 @@ TEST(threads_build_and_launch_graphs_of_their_own_and_one_of_all) {
   Recording shared(device());
   shared.add(NodeKind::kernel, add_work(kernel, n.at(threads), 1));
   const auto executable = shared.make();
+  std::mutex launching;  // as that of an instance: an executable is launched by one thread at a time
   in_threads(threads, [&](int number) {
     const auto own = stream(device());
     Recording graph(device());
@@ -338,6 +340,7 @@ TEST(threads_build_and_launch_graphs_of_their_own_and_one_of_all) {
         Gate gate(*own);
         mine->launch(*own, graph.works);
       }
+      const std::lock_guard one(launching);
       executable->launch(*a, shared.with({{0, add_work(kernel, n.at(threads), 2)}}));
     }
     finish(*own);
