@@ -1,6 +1,6 @@
 // Graphs that the driver runs: what they do, where, and for how long.
-#include <mutex>
 #include <algorithm>
+#include <mutex>
 #include <random>
 #include <set>
 
