@@ -3,7 +3,7 @@
 cimport cython
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 from libcpp.vector cimport vector
 
 from anabranch._array cimport Array
@@ -264,6 +264,7 @@ cdef int _pack(CapturedCall call, tuple args, Words* numbers) except -1:
     cdef uint64_t[2] packed
     cdef Item item
     cdef Scalar scalar
+    cdef uint64_t* slot
     cdef size_t words
     for scalar, kernel, position, what in call.numbers:
         value = scalar.of(args)
@@ -275,10 +276,12 @@ cdef int _pack(CapturedCall call, tuple args, Words* numbers) except -1:
         if what is None:
             if slots.size() < (<GridKernel>kernel).slot_count:
                 slots.extend((<GridKernel>kernel).slot_count - slots.size())
-            put_number(<GridKernel>kernel, position, value, slots.data())
+            slot = slots.data() + (<GridKernel>kernel).rules[<size_t>position].slot
             words = ((<GridKernel>kernel).rules[<size_t>position].size + 7) // 8
-            memcpy(
-                numbers.extend(words), slots.data() + (<GridKernel>kernel).rules[<size_t>position].slot, 8 * words)
+            # What a number leaves of its last word is compared, too.
+            memset(slot, 0, 8 * words)
+            put_number(<GridKernel>kernel, position, value, slots.data())
+            memcpy(numbers.extend(words), slot, 8 * words)
             continue
         if pack_number(kernel, position, value, packed) != what:
             return 1
