@@ -40,7 +40,8 @@ async def main():
     await asyncio.sleep(0.3)
     used = (time.process_time() - used) / (time.monotonic() - began)
     assert not any(task.done() for task in tasks)
-    assert threads() == before, (before, threads())
+    # Where one host thread was busy for long, as on a loaded machine, another came to help it: some, not one for each.
+    assert threads() <= before + 3, (before, threads())
     assert used < 0.1, used
     gate.open()
     await asyncio.wait_for(asyncio.gather(*tasks), 20)
