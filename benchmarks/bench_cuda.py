@@ -75,7 +75,7 @@ def record_own_thread() -> Iterator[Case]:
         for _ in repeat(calls):
             record(stream)
 
-    yield from in_threads([body], stream.synchronize)
+    yield from in_threads([lambda: body], stream.synchronize)
 
 
 @ours("event.record_wait")

@@ -12,33 +12,32 @@ from harness import OURS, Case, implementation, in_threads, repeat
 import anabranch as ab
 
 
-def launches(kernel: Any, dim: Any, arguments: Callable[[list[ab.Array]], tuple[Any, ...]]) -> Any:
-    """Return a function that makes a thread's body: so many launches on a stream of its own, with its own arrays."""
+def launches(kernel: Any, dim: Any, stream: ab.Stream, *args: Any) -> Callable[[int], None]:
+    """Return a thread's body: so many launches on its stream."""
 
-    def body_of(stream: ab.Stream, arrays: list[ab.Array]) -> Callable[[int], None]:
-        given = arguments(arrays)
+    def body(calls: int) -> None:
+        with stream:
+            launch = ab.launch
+            for _ in repeat(calls):
+                launch(kernel, dim, *args)
 
-        def body(calls: int) -> None:
-            with stream:
-                launch = ab.launch
-                for _ in repeat(calls):
-                    launch(kernel, dim, *given)
-
-        return body
-
-    return body_of
+    return body
 
 
 def on_cuda(threads: int) -> Iterator[Case]:
-    streams = [ab.Stream(DEVICE) for _ in repeat(threads)]
-    body_of = launches(module_kernel(), ab.LaunchConfig(1, BLOCK), lambda arrays: (*arrays, 2.0))
+    kernel, streams = module_kernel(), []
+
+    def make() -> Callable[[int], None]:
+        stream = ab.Stream(DEVICE)
+        streams.append(stream)
+        arrays = [ab.zeros(PAGE, stream=stream) for _ in range(3)]
+        return launches(kernel, ab.LaunchConfig(1, BLOCK), stream, *arrays, 2.0)
 
     def drain() -> None:
         for stream in streams:
             stream.synchronize()
 
-    bodies = [body_of(stream, [ab.zeros(PAGE, stream=stream) for _ in range(3)]) for stream in streams]
-    yield from in_threads(bodies, drain)
+    yield from in_threads([make] * threads, drain)
 
 
 @on_gpu(OURS)("launch.threads1")
@@ -78,20 +77,24 @@ nothing.compile_cpu = lambda signature: SimpleNamespace(
 
 def on_cpu(threads: int) -> Iterator[Case]:
     """The same on a CPU device, behind something that has not happened yet, so that no worker takes part."""
-    streams = [ab.Stream("cpu") for _ in repeat(threads)]
-    gates = [ab.testing.Gate(stream) for stream in streams]
-    body_of = launches(nothing, 1, lambda arrays: (2.0, *arrays))
+    gates = []
+
+    def make() -> Callable[[int], None]:
+        stream = ab.Stream("cpu")
+        arrays = [ab.zeros(1, device="cpu", stream=stream) for _ in range(3)]
+        gates.append(ab.testing.Gate(stream))
+        return launches(nothing, 1, stream, 2.0, *arrays)
 
     def drain() -> None:
+        streams = [gate.stream for gate in gates]
         for gate in gates:
             gate.open()
         for stream in streams:
             stream.synchronize()
         gates[:] = [ab.testing.Gate(stream) for stream in streams]
 
-    bodies = [body_of(stream, [ab.zeros(1, device="cpu", stream=stream) for _ in range(3)]) for stream in streams]
     try:
-        yield from in_threads(bodies, drain)
+        yield from in_threads([make] * threads, drain)
     finally:
         for gate in gates:
             gate.open()

@@ -1,6 +1,7 @@
 """cuda.core, NVIDIA's own Python on the driver API."""
 
 from collections.abc import Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -44,10 +45,10 @@ def threads(core: Any, numpy: Any) -> Iterator[Case]:
     streams = [device.create_stream() for _ in range(THREADS)]
 
     def body_of(stream: Any) -> Any:
+        core.Device(0).set_current()
         x, y, z = (device.allocate(PAGE_BYTES, stream=stream) for _ in range(3))
 
         def body(calls: int) -> None:
-            core.Device(0).set_current()
             launch = core.launch
             for _ in repeat(calls):
                 launch(stream, config, kernel, x, y, z, alpha)
@@ -58,7 +59,7 @@ def threads(core: Any, numpy: Any) -> Iterator[Case]:
         for stream in streams:
             stream.sync()
 
-    yield from in_threads([body_of(stream) for stream in streams], drain)
+    yield from in_threads([partial(body_of, stream) for stream in streams], drain)
 
 
 @twin("event.record")

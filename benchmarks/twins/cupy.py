@@ -1,6 +1,7 @@
 """CuPy."""
 
 from collections.abc import Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -55,7 +56,7 @@ def threads(cupy: Any, numpy: Any) -> Iterator[Case]:
         for stream in streams:
             stream.synchronize()
 
-    yield from in_threads([body_of(stream) for stream in streams], drain)
+    yield from in_threads([partial(body_of, stream) for stream in streams], drain)
 
 
 @twin("event.record")

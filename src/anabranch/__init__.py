@@ -1,6 +1,6 @@
 """Streams for Python that are safe by default, at the speed of the bare driver, on a GPU or with none."""
 
-from anabranch import interop, testing
+from anabranch import _uncounted, interop, testing
 from anabranch._allocator import set_allocator
 from anabranch._array import Array
 from anabranch._capture import capture
@@ -107,3 +107,5 @@ __all__ = [
     # Helpers for tests
     "testing",
 ]
+
+_uncounted.keep(globals()[name] for name in __all__)

@@ -21,7 +21,7 @@ from anabranch._few cimport Words
 from anabranch._graph cimport Graph
 from anabranch._grid cimport GridKernel, put_number
 from anabranch._hazard cimport note, order
-from anabranch._launch cimport pack_number, words_of
+from anabranch._indices cimport pack_number, words_of
 from anabranch._patches cimport (
     NodePatch, Number, Patches, Slot, destination, is_write, launch_call, make_patches, node_of, source, storage_of)
 from anabranch._replayed cimport ReplayedFunction, context_of_replay

@@ -1,3 +1,5 @@
+from cpython.object cimport PyObject
+
 from anabranch._context cimport TaskState
 from anabranch._core cimport CStream, Ref
 from anabranch._device cimport DeviceBase
@@ -17,6 +19,16 @@ cdef inline Stream current_stream_of(TaskState state, int ordinal):
     if state.ordinal == ordinal and state.stream is not None:
         return <Stream>state.stream
     return outer_stream_of(state, ordinal)
+
+# The same for who uses it at once: borrowed, from the state or from what the devices keep for good.
+cdef inline PyObject* borrowed_stream_of(TaskState state, int ordinal) except NULL:
+    cdef Stream stream
+    if ordinal < 0:
+        ordinal = state.device
+    if state.ordinal == ordinal and state.stream is not None:
+        return <PyObject*>state.stream
+    stream = outer_stream_of(state, ordinal)
+    return <PyObject*>stream
 
 cdef Stream outer_stream_of(TaskState state, int ordinal)
 cdef Stream default_stream_of(DeviceBase device)

@@ -5,6 +5,7 @@ from anabranch._context cimport TaskState, current_state, stream_in
 from anabranch._core cimport CStream, Ref, StreamRole, forked, per_thread_is_default
 from anabranch._device cimport DeviceBase, as_device, device_at, device_of
 from anabranch._stream cimport Stream
+from anabranch._uncounted cimport keep_forever
 
 # By device ordinal: the legacy, the per-thread and the default stream's objects.
 cdef dict _legacy = {}
@@ -22,6 +23,7 @@ cdef Stream _default_object(dict known, DeviceBase device, StreamRole role):
         stream.is_default = True
         stream._name = stream.record.get().name().decode()
         stream.key = stream.record.get().handle()
+        keep_forever(stream)
         stream = known.setdefault(device.ordinal, stream)
     return stream
 

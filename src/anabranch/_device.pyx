@@ -9,6 +9,7 @@ from anabranch._context cimport current_capture, current_state, current_task, en
 from anabranch._core cimport (
     CBackend, CCapture, CStream, Point, Ref, capturing, find_device, synchronize_point, translate)
 from anabranch._hazard cimport Sight, look, observe
+from anabranch._uncounted cimport keep_forever
 
 cdef extern from *:
     """
@@ -150,6 +151,7 @@ cdef list _devices():
             device.backend = backend_at(ordinal)
             device.ordinal = ordinal
             device.alias = f"{device.kind}:{device.index}"
+            keep_forever(device)
             made.append(device)
         _all = _publish(made)
     return _all

@@ -4,6 +4,7 @@ from libcpp.vector cimport vector
 
 from anabranch._core cimport CBackend, CKernel, Ref, translate
 from anabranch._device cimport DeviceBase
+from anabranch._given cimport Given
 from anabranch._launch_config cimport LaunchConfig
 
 cdef extern from *:
@@ -61,4 +62,4 @@ cdef Ref[CKernel] load_kernel(DeviceBase device, bytes image, str symbol, str na
 # Puts a number into the slots of a parameter. Raises TypeError, ValueError.
 cdef int put_number(GridKernel kernel, Py_ssize_t i, object value, uint64_t* slots) except -1
 # Enqueues a checked launch.
-cdef int launch_grid(GridKernel kernel, LaunchConfig config, tuple args, object stream, object device) except -1
+cdef int launch_grid(GridKernel kernel, LaunchConfig config, const Given* given) except -1

@@ -2,6 +2,7 @@
 
 from cpython.float cimport PyFloat_Check
 from cpython.long cimport PyLong_Check
+from cpython.object cimport PyObject
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
@@ -10,9 +11,9 @@ from libcpp.vector cimport vector
 from anabranch._array cimport Array
 from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport CBackend, CKernel, CStream, OperationKind, Point, Ref, Touch, tracing
-from anabranch._current cimport as_stream, current_stream_of
 from anabranch._core_graph cimport tell_origin
-from anabranch._device cimport DeviceBase, as_device
+from anabranch._device cimport DeviceBase
+from anabranch._given cimport Given, args_of, named_device, stream_of
 from anabranch._hazard cimport access_of, note, order
 from anabranch._launch_config cimport LaunchConfig, LaunchGrid
 from anabranch._scalar cimport Scalar, marks_of
@@ -158,6 +159,15 @@ cdef object _where(GridKernel kernel, Py_ssize_t position):
     return f"kernel {kernel.name!r}, parameter {kernel.parameters[position].name!r}"
 
 
+cdef inline int _check_array(GridKernel kernel, Py_ssize_t i, Array array, DeviceBase where) except -1:
+    array.check()
+    if array._device is not where:
+        raise DeviceError(
+            f"{_where(kernel, i)}: {array!r} is on {array._device.alias}, but the launch is on {where.alias}; "
+            "copy it there first")
+    return 0
+
+
 cdef int _put_array(GridKernel kernel, Py_ssize_t i, Array array, uint8_t access, uint64_t* slots) except -1:
     cdef ParameterRule* rule = &kernel.rules[i]
     if rule.kind != pointer_kind and (rule.size != 8 or rule.kind not in (bits_kind, integer_kind, unsigned_kind)):
@@ -263,7 +273,7 @@ cdef int _put_raw(GridKernel kernel, Py_ssize_t i, object value, uint64_t* slots
     return 0
 
 
-cdef int launch_grid(GridKernel kernel, LaunchConfig config, tuple args, object stream, object device) except -1:
+cdef int launch_grid(GridKernel kernel, LaunchConfig config, const Given* given) except -1:
     # Few on the stack: compilers touch every page of a large frame, which costs more than the launch does otherwise.
     cdef uint64_t[few_slots] few
     cdef vector[uint64_t] many
@@ -272,20 +282,11 @@ cdef int launch_grid(GridKernel kernel, LaunchConfig config, tuple args, object 
     cdef uint64_t* slots = few
     cdef Touch* touches = some
     cdef int access
-    cdef Py_ssize_t count = len(args)
+    cdef Py_ssize_t count = given.count
     cdef Py_ssize_t i
     cdef size_t arrays = 0
-    cdef Array array
-    cdef DeviceBase where = None
-    cdef Stream target = None
-    cdef TaskState state = current_state()
-    if stream is not None:
-        target = as_stream(stream, None)
-        where = target.device
-        if device is not None and as_device(device) is not where:
-            raise ValueError(f"{target!r} is not a stream of the device {as_device(device).alias}")
-    elif device is not None:
-        where = as_device(device)
+    cdef PyObject* arg
+    cdef DeviceBase where = named_device(given)
     if count != <Py_ssize_t>kernel.rules.size():
         raise kernel._wrong_count(count)
     if kernel.slot_count > few_slots:
@@ -295,25 +296,22 @@ cdef int launch_grid(GridKernel kernel, LaunchConfig config, tuple args, object 
         all_touches.resize(count)
         touches = all_touches.data()
     for i in range(count):
-        arg = args[i]
-        if type(arg) is not Array:
-            put_number(kernel, i, (<Scalar>arg).value if type(arg) is Scalar else arg, slots)
+        arg = given.args[i]
+        if type(<object>arg) is not Array:
+            if type(<object>arg) is Scalar:
+                arg = <PyObject*>(<Scalar>arg).value
+            put_number(kernel, i, <object>arg, slots)
             continue
-        array = <Array>arg
-        array.check()
         if where is None:
-            where = array._device
-        elif array._device is not where:
-            raise DeviceError(
-                f"{_where(kernel, i)}: {array!r} is on {array._device.alias}, but the launch is on {where.alias}; "
-                "copy it there first")
+            where = (<Array>arg)._device
+        _check_array(kernel, i, <Array>arg, where)
         access = kernel.array_access[arrays] if arrays < kernel.array_access.size() else kernel.rules[i].access
-        _put_array(kernel, i, array, access, slots)
-        touches[arrays] = array.touch(access_of(access))
+        _put_array(kernel, i, <Array>arg, access, slots)
+        touches[arrays] = (<Array>arg).touch(access_of(access))
         arrays += 1
-    if target is None:
-        target = current_stream_of(state, -1 if where is None else where.ordinal)
-    where = target.device
+    cdef TaskState state = current_state()
+    cdef PyObject* target = stream_of(given, state, where)
+    where = (<Stream>target).device
     cdef CKernel* compiled = _loaded(kernel, where)
     if config.threads > kernel.most_threads[where.ordinal]:
         raise ValueError(
@@ -323,12 +321,12 @@ cdef int launch_grid(GridKernel kernel, LaunchConfig config, tuple args, object 
         raise ValueError(
             f"kernel {kernel.name!r} can have at most {kernel.most_shared_memory[where.ordinal]} bytes of dynamic "
             f"shared memory on {where.alias}, not {config.shape.shared_memory}")
-    cdef CStream* queue = target.get()
+    cdef CStream* queue = (<Stream>target).get()
     order(state, queue, touches, arrays)
     cdef Point point = enqueue_grid(
         queue.backend(), deref(queue), deref(compiled), config.shape, slots, kernel.slot_count)
     if queue.capture() != NULL:
-        tell_origin(deref(queue), (kernel, marks_of(args)) if queue.capture().exclusive() else kernel)
+        tell_origin(deref(queue), (kernel, marks_of(args_of(given))) if queue.capture().exclusive() else kernel)
     elif tracing():
         show(queue, point, OperationKind.kernel, kernel.name, 0)
     return note(state, queue, point, touches, arrays)

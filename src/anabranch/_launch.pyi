@@ -1,14 +1,13 @@
 from anabranch._device import DeviceLike
 from anabranch._grid import GridKernel
+from anabranch._indices import KernelBase
 from anabranch._launch_config import LaunchConfig
 from anabranch._stream import Stream
-
-class KernelBase:
-    def _bind(self, codes: tuple[int, ...]) -> None: ...
 
 def launch(
     kernel: KernelBase | GridKernel,
     dim: int | tuple[int, ...] | LaunchConfig,
+    /,
     *args: object,
     stream: Stream | None = None,
     device: DeviceLike = None,

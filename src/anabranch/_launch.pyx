@@ -1,389 +1,109 @@
-"""Launches: arguments are checked and packed, and the kernel enqueued."""
+"""`launch`: the call itself. It is a built-in function, which finds its arguments where the interpreter has them."""
 
-from cpython.bool cimport PyBool_Check
-from cpython.complex cimport PyComplex_ImagAsDouble, PyComplex_RealAsDouble
-from cpython.float cimport PyFloat_AS_DOUBLE
-from cython.operator cimport dereference as deref
-from libc.stdint cimport int64_t, uint8_t, uint64_t
-from libc.string cimport memcpy
-from libcpp.vector cimport vector
+from cpython.object cimport PyObject
 
-from anabranch._array cimport Array
-from anabranch._context cimport TaskState, current_state
-from anabranch._core cimport (
-    CKernel, CStream, LaunchShape, OperationKind, Point, Ref, Slots, Touch, make_kernel, max_dimensions, tracing)
-from anabranch._core_graph cimport tell_origin
-from anabranch._device cimport DeviceBase, as_device
-from anabranch._dtype cimport dtype_code
-from anabranch._grid cimport GridKernel, architecture_of, launch_grid, load_kernel
-from anabranch._hazard cimport access_of, note, order
-from anabranch._launch_config cimport LaunchConfig, most_indices, read_dimensions
-from anabranch._current cimport as_stream, current_stream_of
-from anabranch._scalar cimport Scalar, marks_of
-from anabranch._stream cimport Stream
-from anabranch._traced cimport show
-
-from anabranch._dtype import names as dtype_names
-from anabranch._errors import DeviceError
-
-cdef enum:
-    most_arguments = 128
-    most_slots = 1024
-    few_slots = 256
-    few_touches = 16
-    scalar_tag = 0x80   # in a key: what follows is a scalar's kind, not an array's dtype
-    # Positions in dtype_names.
-    bool_code = 0
-    int64_code = 4
-    uint64_code = 8
-    float64_code = 11
-    complex64_code = 12
-    complex128_code = 13
+from anabranch._given cimport Given
+from anabranch._grid cimport GridKernel, launch_grid
+from anabranch._indices cimport KernelBase, launch_indices
+from anabranch._launch_config cimport LaunchConfig
+from anabranch._uncounted cimport share
 
 cdef extern from *:
     """
-    static void set_block(anabranch::LaunchShape& shape, int threads) { shape.block = threads; }
-    // Sizes of elements are powers of two.
-    static int64_t in_elements(int64_t stride, int64_t itemsize) { return stride >> __builtin_ctzll(itemsize); }
+    // Once: what it describes stays.
+    static PyObject* make_function(const char* name, PyObject* (*call)(PyObject*, PyObject**, Py_ssize_t, PyObject*),
+                                   const char* description, PyObject* module) {
+      static PyMethodDef method;
+      method = {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call)), METH_FASTCALL | METH_KEYWORDS,
+                description};
+      return PyCFunction_NewEx(&method, nullptr, module);
+    }
     """
-    void set_block(LaunchShape&, int) nogil
-    int64_t in_elements(int64_t, int64_t) nogil
+    object make_function(
+        const char* name, object (*call)(PyObject*, PyObject**, Py_ssize_t, PyObject*), const char*, object module)
 
-cdef extern from "Python.h":
-    long long PyLong_AsLongLongAndOverflow(object value, int* overflow) except? -1
+cdef bytes _description = b"""launch(kernel, dim, /, *args, stream=None, device=None, block=None)
+--
 
-cdef object _numpy_scalar = None
+Run a kernel once per index. Returns at once; the kernel runs in the order of its stream.
 
+Parameters
+----------
+kernel : Kernel or ModuleKernel
+    Made by `anabranch.kernel`, or found in an `anabranch.Module`.
+dim : int, tuple of int or LaunchConfig
+    The sizes of the index space, 1 to 4 of them. 0 checks the arguments and runs nothing. For a kernel of a
+    module the blocks to run.
+*args
+    One array or number per parameter after the index. An array may be passed twice.
+stream : Stream, optional
+    None: the current stream of the device.
+device : Device or str, optional
+    None: the stream's, else that of the arrays, else the current one.
+block : int, optional
+    Threads per block where a device has blocks; ignored on the CPU.
 
-cdef class KernelBase:
-    def _bind(self, codes):
-        """Take over the access code of each parameter. Called once, when the kernel is made."""
-        if len(codes) > most_arguments:
-            raise TypeError(f"a kernel has at most {most_arguments} parameters after the index, not {len(codes)}")
-        for code in codes:
-            self.access_codes.push_back(code)
-
-
-cdef struct Packed:
-    # The launch's dimensions, the device, then a pair of bytes per argument; and the slots that the kernel reads.
-    uint8_t key[2 + 2 * most_arguments]
-    uint64_t* slots
-    size_t key_length
-    size_t slot_count
-    size_t capacity
-
-
-cdef inline uint64_t* _room(Packed* packed, size_t count) except NULL:
-    cdef uint64_t* slots = &packed.slots[packed.slot_count]
-    packed.slot_count += count
-    if packed.slot_count > packed.capacity:
-        raise TypeError("the arguments have too many dimensions in total for one launch")
-    return slots
-
-
-cdef inline int _put(Packed* packed, const void* value, size_t count) except -1:
-    memcpy(_room(packed, count), value, count * sizeof(uint64_t))
-    return 0
+Raises
+------
+TypeError
+    For a wrong number of arguments, or one of a kind or dtype that the parameter, which is named, does not take.
+DeviceError
+    For an array of another device.
+ValueError
+    For dimensions that make no sense, a stream and a device that differ, or read-only memory for a
+    parameter that writes.
+CompileError
+    If the kernel cannot be compiled for these kinds of arguments. Nothing is enqueued in any of these cases."""
 
 
-cdef int _put_array(Packed* packed, Array array) except -1:
-    cdef int ndim = array.layout.ndim
-    cdef uint64_t* slots = _room(packed, 1 + 2 * ndim)
-    cdef int d
-    slots[0] = <uint64_t>array.data
-    # Not by memcpy, which costs more for so few.
-    for d in range(ndim):
-        slots[1 + d] = array.layout.shape[d]
-        slots[1 + ndim + d] = array.layout.strides[d]
-    if architecture_of(deref(array._device.backend)) != 0:
-        _count_in_elements(packed, array)
-    packed.key[packed.key_length] = array.code
-    packed.key[packed.key_length + 1] = ndim | (0x40 if array.contiguous else 0) | (
-        0x20 if array.storage.get().read_only() else 0)
-    packed.key_length += 2
-    return 0
-
-
-cdef int _count_in_elements(Packed* packed, Array array) except -1:
-    # Compilers for GPUs count strides in elements, the others in bytes.
-    cdef int64_t itemsize = array.layout.itemsize
-    cdef int ndim = array.layout.ndim
-    cdef uint64_t* strides = &packed.slots[packed.slot_count - ndim]
-    cdef int d
-    for d in range(ndim):
-        if <int64_t>strides[d] & (itemsize - 1):
-            raise ValueError(
-                f"{array!r} has strides that are no multiple of its elements' size, which kernels on "
-                f"{array._device.alias} need")
-        strides[d] = <uint64_t>in_elements(<int64_t>strides[d], itemsize)
-    return 0
-
-
-cdef int _put_scalar(Packed* packed, object value, object kernel, Py_ssize_t position) except -1:
-    cdef int64_t integer
-    cdef uint64_t unsigned
-    cdef double[2] number
-    cdef int code
-    global _numpy_scalar
-    if type(value) is float:
-        code = float64_code
-        number[0] = PyFloat_AS_DOUBLE(value)
-        _put(packed, number, 1)
-    elif PyBool_Check(value):
-        code = bool_code
-        integer = value
-        _put(packed, &integer, 1)
-    elif type(value) is int:
-        code = _put_integer(packed, value, kernel, position)
-    elif type(value) is complex:
-        code = complex128_code
-        number[0] = PyComplex_RealAsDouble(value)
-        number[1] = PyComplex_ImagAsDouble(value)
-        _put(packed, number, 2)
-    elif type(value) is Scalar:
-        return _put_scalar(packed, (<Scalar>value).value, kernel, position)
+cdef object _launch(PyObject* module, PyObject** args, Py_ssize_t count, PyObject* names):
+    cdef Given given
+    if count < 2:
+        raise TypeError(f"launch takes a kernel and its dimensions, then the kernel's arguments; {count} were given")
+    cdef PyObject* kernel = args[0]
+    cdef PyObject* dim = args[1]
+    given.args = args + 2
+    given.count = count - 2
+    given.stream = NULL
+    given.device = NULL
+    given.block = NULL
+    if names != NULL:
+        _read_names(&given, args + count, <tuple>names)
+    if isinstance(<object>kernel, KernelBase):
+        share(kernel)
+        launch_indices(<KernelBase>kernel, <object>dim, &given)
+    elif isinstance(<object>kernel, GridKernel) and isinstance(<object>dim, LaunchConfig) and given.block == NULL:
+        share(kernel)
+        launch_grid(<GridKernel>kernel, <LaunchConfig>dim, &given)
     else:
-        if _numpy_scalar is None:
-            import numpy
+        _refuse(<object>kernel, <object>dim)
+    return None
 
-            _numpy_scalar = numpy.generic
-        if not isinstance(value, _numpy_scalar):
-            return _put_other(packed, value, kernel, position)
-        try:
-            code = dtype_code(value.dtype)
-        except KeyError:
-            raise TypeError(f"{_where(kernel, position)}: kernels take no scalars of dtype {value.dtype}") from None
-        if code == complex64_code or code == complex128_code:
-            number[0] = value.real
-            number[1] = value.imag
-            _put(packed, number, 2)
-        elif value.dtype.kind == "f":
-            number[0] = value
-            _put(packed, number, 1)
-        elif code == uint64_code:
-            unsigned = int(value)
-            _put(packed, &unsigned, 1)
+
+cdef int _read_names(Given* given, PyObject** values, tuple names) except -1:
+    cdef PyObject* value
+    for i, name in enumerate(names):
+        value = values[i]
+        if <object>value is None:
+            value = NULL
+        if name == "stream":
+            given.stream = value
+        elif name == "device":
+            given.device = value
+        elif name == "block":
+            given.block = value
         else:
-            integer = int(value)
-            _put(packed, &integer, 1)
-    packed.key[packed.key_length] = scalar_tag
-    packed.key[packed.key_length + 1] = code
-    packed.key_length += 2
+            raise TypeError(f"launch takes stream, device and block by name, not {name!r}")
     return 0
 
 
-cdef int words_of(int kind) noexcept:
-    return 2 if kind == complex64_code or kind == complex128_code else 1
-
-
-cdef int pack_number(object kernel, Py_ssize_t position, object value, uint64_t* slots) except -1:
-    cdef Packed packed
-    packed.slots = slots
-    packed.key_length = 0
-    packed.slot_count = 0
-    packed.capacity = 2
-    _put_scalar(&packed, value, kernel, position)
-    return packed.key[1]
-
-
-cdef int _put_integer(Packed* packed, object value, object kernel, Py_ssize_t position) except -1:
-    cdef int64_t integer
-    cdef uint64_t unsigned
-    if -(2**63) <= value < 2**63:
-        integer = value
-        _put(packed, &integer, 1)
-        return int64_code
-    if value < 2**64 and value > 0:
-        unsigned = value
-        _put(packed, &unsigned, 1)
-        return uint64_code
-    raise ValueError(f"{_where(kernel, position)}: {value} does not fit 64 bits")
-
-
-cdef int _put_other(Packed* packed, object value, object kernel, Py_ssize_t position) except -1:
-    # Subclasses of Python's numbers, enumerations among them, count as what they derive from.
-    for kind in (int, float, complex):
-        if isinstance(value, kind):
-            return _put_scalar(packed, kind.__call__(value), kernel, position)
-    shares = hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")
-    hint = "; wrap it with anabranch.asarray" if shares else ""
-    raise TypeError(f"{_where(kernel, position)}: kernels take arrays and numbers, not {type(value).__name__}{hint}")
-
-
-def _where(kernel, position):
-    return f"kernel {kernel.name!r}, parameter {kernel.parameters[position].name!r}"
-
-
-cdef inline int _read_shape(object dim, LaunchShape* shape) except -1:
-    cdef int overflow = 0
-    cdef long long one
-    if type(dim) is int:
-        one = PyLong_AsLongLongAndOverflow(dim, &overflow)
-        if overflow == 0 and 0 <= one < most_indices:
-            shape.ndim = 1
-            shape.dims[0] = one
-            return 0
-    return read_dimensions(dim, shape)
-
-
-cdef Ref[CKernel] _compile(KernelBase kernel, Packed* packed, DeviceBase device) except *:
-    # Not seen before: tell the compiler what the key says.
-    cdef Ref[CKernel] compiled
-    cdef size_t position = 2
-    cdef int architecture = architecture_of(deref(device.backend))
-    codes = []
-    while position < packed.key_length:
-        first, second = packed.key[position], packed.key[position + 1]
-        if first == scalar_tag:
-            codes.append(("scalar", dtype_names[second]))
-        else:
-            codes.append(("array", dtype_names[first], second & 0x1F, bool(second & 0x40), bool(second & 0x20)))
-        position += 2
-    signature = packed.key[0], tuple(codes)
-    if architecture != 0:
-        code = kernel.compile_cuda(signature, divmod(architecture, 10))
-        compiled = load_kernel(device, code.image, code.symbol, kernel.name, code.slots)
-    else:
-        code = kernel.compile_cpu(signature)
-        compiled = make_kernel(<void*><size_t>code.address, kernel.name.encode(), code)
-    kernel.plans.add(packed.key, packed.key_length, compiled)
-    return compiled
-
-
-def launch(kernel, dim, *args, stream=None, device=None, block=None):
-    """Run a kernel once per index. Returns at once; the kernel runs in the order of its stream.
-
-    Parameters
-    ----------
-    kernel : Kernel or ModuleKernel
-        Made by `anabranch.kernel`, or found in an `anabranch.Module`.
-    dim : int, tuple of int or LaunchConfig
-        The sizes of the index space, 1 to 4 of them. 0 checks the arguments and runs nothing. For a kernel of a
-        module the blocks to run.
-    *args
-        One array or number per parameter after the index. An array may be passed twice.
-    stream : Stream, optional
-        None: the current stream of the device.
-    device : Device or str, optional
-        None: the stream's, else that of the arrays, else the current one.
-    block : int, optional
-        Threads per block where a device has blocks; ignored on the CPU.
-
-    Raises
-    ------
-    TypeError
-        For a wrong number of arguments, or one of a kind or dtype that the parameter, which is named, does not take.
-    DeviceError
-        For an array of another device.
-    ValueError
-        For dimensions that make no sense, a stream and a device that differ, or read-only memory for a
-        parameter that writes.
-    CompileError
-        If the kernel cannot be compiled for these kinds of arguments. Nothing is enqueued in any of these cases.
-    """
-    if isinstance(kernel, KernelBase):
-        _launch_indices(<KernelBase>kernel, dim, args, stream, device, block)
-    elif not isinstance(kernel, GridKernel):
+cdef int _refuse(object kernel, object dim) except -1:
+    if not isinstance(kernel, GridKernel):
         raise TypeError(f"only kernels are launched, made by @ab.kernel or ab.Module, not {type(kernel).__name__}")
-    elif not isinstance(dim, LaunchConfig):
+    if not isinstance(dim, LaunchConfig):
         raise TypeError(
             f"kernel {kernel.name!r} computes its own index: launch it with an ab.LaunchConfig, not {dim!r}")
-    elif block is not None:
-        raise TypeError(f"kernel {kernel.name!r} is launched with the blocks of its ab.LaunchConfig; leave block out")
-    else:
-        launch_grid(<GridKernel>kernel, <LaunchConfig>dim, args, stream, device)
+    raise TypeError(f"kernel {kernel.name!r} is launched with the blocks of its ab.LaunchConfig; leave block out")
 
 
-cdef int _launch_indices(
-        KernelBase kernel, object dim, tuple args, object stream, object device, object block) except -1:
-    cdef Packed packed
-    # Few on the stack, as in a launch with blocks.
-    cdef uint64_t[few_slots] few
-    cdef vector[uint64_t] many
-    cdef Touch[few_touches] some
-    cdef vector[Touch] all_touches
-    cdef Touch* touches = some
-    cdef size_t touched = 0
-    cdef Py_ssize_t count = len(args)
-    cdef Py_ssize_t i
-    cdef DeviceBase where = None
-    cdef Stream target = None
-    cdef LaunchShape shape
-    _read_shape(dim, &shape)
-    cdef TaskState state = current_state()
-    if stream is not None:
-        target = as_stream(stream, None)
-        where = target.device
-        if device is not None and as_device(device) is not where:
-            raise ValueError(f"{target!r} is not a stream of the device {as_device(device).alias}")
-    elif device is not None:
-        where = as_device(device)
-    if block is not None and (type(block) is not int or not 1 <= block <= 1024):
-        raise ValueError(f"block is a number of threads from 1 to 1024, not {block!r}")
-    if block is not None:
-        set_block(shape, block)
-    if count != <Py_ssize_t>kernel.access_codes.size():
-        _wrong_count(kernel, count)
-    packed.key[0] = shape.ndim
-    packed.key_length = 2
-    packed.slot_count = 0
-    packed.slots = few
-    packed.capacity = few_slots
-    if count * (1 + 2 * max_dimensions) > few_slots:
-        many.resize(most_slots)
-        packed.slots = many.data()
-        packed.capacity = most_slots
-    if count > few_touches:
-        all_touches.resize(count)
-        touches = all_touches.data()
-    for i in range(count):
-        arg = args[i]
-        if type(arg) is not Array:
-            _put_scalar(&packed, arg, kernel, i)
-            continue
-        if where is None:
-            where = (<Array>arg)._device
-        _check_array(kernel, i, <Array>arg, where)
-        _put_array(&packed, <Array>arg)
-        touches[touched] = (<Array>arg).touch(access_of(kernel.access_codes[i]))
-        touched += 1
-    if target is None:
-        target = current_stream_of(state, -1 if where is None else where.ordinal)
-    packed.key[1] = target.device.ordinal
-    cdef CStream* queue = target.get()
-    cdef Ref[CKernel] fresh
-    cdef CKernel* compiled = kernel.plans.find(packed.key, packed.key_length)
-    if compiled == NULL:
-        fresh = _compile(kernel, &packed, target.device)
-        compiled = fresh.get()
-        queue = target.get()
-    if shape.size() == 0:
-        return 0
-    order(state, queue, touches, touched)
-    cdef Point point = queue.backend().launch(
-        deref(queue), deref(compiled), shape, Slots(packed.slots, packed.slot_count))
-    if queue.capture() != NULL:
-        tell_origin(deref(queue), (kernel, marks_of(args)) if queue.capture().exclusive() else kernel)
-    elif tracing():
-        show(queue, point, OperationKind.kernel, kernel.name, 0)
-    return note(state, queue, point, touches, touched)
-
-
-cdef inline int _check_array(KernelBase kernel, Py_ssize_t i, Array array, DeviceBase where) except -1:
-    array.check()
-    if array._device is not where:
-        raise DeviceError(
-            f"{_where(kernel, i)}: {array!r} is on {array._device.alias}, but the launch is on {where.alias}; "
-            "copy it there first")
-    if kernel.access_codes[i] != 1 and array.storage.get().read_only():
-        raise ValueError(
-            f"{_where(kernel, i)} may write, but {array!r} is read-only memory; declare the parameter ab.In")
-    return 0
-
-
-cdef int _wrong_count(KernelBase kernel, Py_ssize_t count) except -1:
-    names = [parameter.name for parameter in kernel.parameters]
-    detail = f"missing {', '.join(names[count:])}" if count < len(names) else f"{count - len(names)} too many"
-    raise TypeError(
-        f"kernel {kernel.name!r} takes {len(names)} arguments after the index ({', '.join(names)}), "
-        f"not {count}: {detail}")
+launch = make_function(b"launch", _launch, _description, __name__)

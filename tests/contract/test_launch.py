@@ -343,3 +343,16 @@ def test_a_launch_reads_no_more_than_it_declares(device):
         ab.launch(look, 4, source, stream=second)
         second.synchronize()
         np.testing.assert_array_equal(source.numpy(), np.zeros(4))
+
+
+@pytest.mark.parametrize("args", [(), (put,)], ids=["nothing", "no dimensions"])
+def test_a_launch_needs_a_kernel_and_dimensions(args):
+    with pytest.raises(TypeError, match=f"a kernel and its dimensions.* {len(args)} were given"):
+        ab.launch(*args)
+
+
+def test_an_unknown_name_is_refused_and_nothing_enqueued(device):
+    stream, target = ab.Stream(device), ready(device)
+    with pytest.raises(TypeError, match="not 'strem'"):
+        ab.launch(count, 4, target, strem=stream)
+    np.testing.assert_array_equal(target.numpy(), np.zeros(4))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from anabranch._launch import KernelBase
+from anabranch._indices import KernelBase
 from anabranch.kernels._parameter import Parameter, read_parameters
 from anabranch.kernels._signature import Signature, check_signature
 

@@ -2,6 +2,7 @@ from libc.stdint cimport uint8_t, uint64_t
 from libcpp.vector cimport vector
 
 from anabranch._core cimport CKernel, Ref
+from anabranch._given cimport Given
 
 
 cdef extern from "plan.hpp" namespace "anabranch::python" nogil:
@@ -21,3 +22,5 @@ cdef class KernelBase:
 cdef int pack_number(object kernel, Py_ssize_t position, object value, uint64_t* slots) except -1
 # How many slots numbers of that kind take.
 cdef int words_of(int kind) noexcept
+# Enqueues a checked launch.
+cdef int launch_indices(KernelBase kernel, object dim, const Given* given) except -1

@@ -1,0 +1,3 @@
+from collections.abc import Iterable
+
+def keep(objects: Iterable[object]) -> None: ...
