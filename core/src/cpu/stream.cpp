@@ -67,14 +67,13 @@ void CpuStream::append_wait(CpuStream& target, Point point, Point before) {
   append(wait);
 }
 
-// The legacy stream's side. Points of the fresh streams are read after `reserved` was raised, so whatever they enqueue
-// later waits for the operation that is about to be enqueued here; no two operations can wait for each other.
+// The legacy stream's side.
 void CpuStream::join_blocking_streams() {
   const Point point = issued_.load(std::memory_order_relaxed) + 1;
   std::vector<Ref<CpuStream>> fresh;
   {
     std::lock_guard lock(order_.mutex);
-    order_.reserved = point;
+    order_.reserved.store(point, std::memory_order_release);
     for (CpuStream* stream : order_.fresh) {
       stream->fresh_slot_ = -1;
       if (stream->try_retain()) fresh.push_back(Ref<CpuStream>::take(stream));
@@ -82,30 +81,37 @@ void CpuStream::join_blocking_streams() {
     order_.fresh.clear();
   }
   for (const Ref<CpuStream>& stream : fresh) {
-    Point issued = 0;
+    Point last = 0;
     {
       std::lock_guard lock(stream->mutex_);
-      stream->fresh_ = false;
-      issued = stream->issued();
+      if (stream->legacy_seen_ == point) {
+        last = stream->before_legacy_;  // and has been fresh again since
+      } else {
+        last = stream->issued();
+        stream->fresh_ = false;
+      }
     }
-    append_wait(*stream, issued, point);
+    append_wait(*stream, last, point);
   }
 }
 
-// The blocking stream's side. A fresh stream has been in order with the legacy stream since its last operation.
+// The blocking stream's side.
 void CpuStream::join_legacy_stream() {
-  if (fresh_) return;
+  if (fresh_ && order_.reserved.load(std::memory_order_acquire) == legacy_seen_) return;
   Point reserved = 0;
   {
     std::lock_guard lock(order_.mutex);
-    fresh_slot_ = static_cast<std::ptrdiff_t>(order_.fresh.size());
-    order_.fresh.push_back(this);
-    reserved = order_.reserved;
+    if (fresh_slot_ < 0) {
+      fresh_slot_ = static_cast<std::ptrdiff_t>(order_.fresh.size());
+      order_.fresh.push_back(this);
+    }
+    reserved = order_.reserved.load(std::memory_order_relaxed);
   }
   fresh_ = true;
   if (reserved > legacy_seen_) {
     legacy_seen_ = reserved;
-    append_wait(*order_.legacy, reserved, issued_.load(std::memory_order_relaxed) + 1);
+    before_legacy_ = issued_.load(std::memory_order_relaxed);
+    append_wait(*order_.legacy, reserved, before_legacy_ + 1);
   }
 }
 
@@ -147,7 +153,8 @@ Point CpuStream::mark_in_order() {
       owed = std::any_of(order_.fresh.begin(), order_.fresh.end(),
                          [](const CpuStream* stream) { return !stream->passed(stream->issued()); });
     } else {
-      owed = !fresh_ && order_.reserved > legacy_seen_ && !order_.legacy->passed(order_.reserved);
+      const Point reserved = order_.reserved.load(std::memory_order_relaxed);
+      owed = reserved > legacy_seen_ && !order_.legacy->passed(reserved);
     }
   }
   return owed ? push(std::make_unique<MarkTask>()) : issued();

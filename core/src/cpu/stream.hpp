@@ -49,12 +49,16 @@ class Task {
 // everything put into the other side before it. Kept by waits that are added when operations are enqueued, to those
 // that need them.
 //
-// Blocking streams that got work since the legacy stream's last operation are `fresh`. Lock order: a stream's mutex,
-// then this one.
+// Before and after are told apart by `reserved`: what is put into a blocking stream after it was raised comes after the
+// legacy operation, although that is not enqueued before all streams have been seen to. Were it by when each is seen
+// to, one stream's operation could come after the legacy one and another's, that waits for the first, before it: a
+// circle.
+//
+// Blocking streams that got work since `reserved` was raised are `fresh`. Lock order: a stream's mutex, then this one.
 struct LegacyOrder {
   std::mutex mutex;
   std::vector<CpuStream*> fresh;
-  Point reserved = 0;  // the point of the legacy stream's newest operation, set before that is enqueued
+  std::atomic<Point> reserved{0};  // the point of the legacy stream's newest operation; raised with `fresh` emptied
   CpuStream* legacy = nullptr;
 };
 
@@ -119,7 +123,8 @@ class CpuStream final : public Stream, private Job {
   Task* last_ = nullptr;
   bool scheduled_ = false;
   bool fresh_ = false;
-  Point legacy_seen_ = 0;
+  Point legacy_seen_ = 0;    // the legacy operation that it comes after
+  Point before_legacy_ = 0;  // its newest point when it came to know of that
   WaiterList waiters_;
 
   // Owned by whoever works on the stream.

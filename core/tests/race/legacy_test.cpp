@@ -110,5 +110,38 @@ TEST(blocking_streams_end_while_the_legacy_stream_works) {
   CHECK(eventually([&] { return run == 3 * 300 * 3; }));
 }
 
+TEST(waits_between_blocking_streams_never_lead_around_the_legacy_stream) {
+  CpuBackend& device = make_device(2);
+  const auto legacy = device.default_stream(StreamRole::legacy);
+  const auto first = stream(device, "blocking", false);
+  const auto between = stream(device);
+  // Many, so that the legacy operation takes a while to see to all; the last of them waits for the first stream then.
+  std::vector<Ref<Stream>> streams;
+  for (int i = 0; i < 64; ++i) streams.push_back(stream(device, "blocking", false));
+  std::atomic<bool> ready{false};
+  std::atomic<bool> enough{false};
+  std::thread other([&] {
+    while (!enough) {
+      if (ready.exchange(false)) call(*legacy, [] {});
+    }
+  });
+  std::atomic<int> run{0};
+  constexpr int rounds = 2000;
+  for (int round = 1; round <= rounds && !enough; ++round) {
+    call(*legacy, [] {});  // so that the first stream has to wait for the next one
+    for (const auto& each : streams) call(*each, [] {});
+    ready = true;
+    for (int i = 0; i < 4 * (round % 64); ++i) static_cast<void>(device.record(*between));
+    call(*first, [] {});
+    device.wait(*between, *first, device.record(*first));
+    device.wait(*streams.back(), *between, device.record(*between));
+    call(*streams.back(), [&run] { ++run; });
+    if (!eventually([&] { return run == round; })) enough = true;
+  }
+  enough = true;
+  other.join();
+  CHECK_EQUAL(run, rounds);
+}
+
 }  // namespace
 }  // namespace anabranch::cpu
