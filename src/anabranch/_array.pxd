@@ -17,13 +17,16 @@ cdef class Array:
     cdef object _dtype
     cdef int code               # of the dtype
     cdef bint contiguous
+    cdef bint _closed
     cdef object __weakref__
 
     # Raises ClosedError, ForkError.
     cdef inline int check(self) except -1:
-        return self.refuse() if self.storage.get() == NULL or forked() else 0
+        return self.refuse() if self._closed or forked() else 0
 
     cdef int refuse(self) except -1
+    # Closes it, with no look at what is not over. Other threads' calls that use it are done first, or raise ClosedError.
+    cdef int let_go(self) except -1
     # Where `offset` elements into the flattened array are.
     cdef inline Elements elements(self, int64_t offset) noexcept:
         cdef Elements elements

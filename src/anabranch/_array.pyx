@@ -12,7 +12,7 @@ from anabranch._core cimport Access as MemoryAccess
 from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport (
     CBackend, CStream, Elements, MemoryKind, StreamOptions, Touch, Use, byte_t, copy_elements,
-    host_function_stream, row_major,
+    host_function_stream, pass_threads, row_major,
 )
 from anabranch._hazard cimport (
     follow_use, note, note_host_access, open_access, order, order_host, order_return, refuse_alias, refuse_captured,
@@ -36,15 +36,14 @@ cdef class Array:
     last reference. Indexing with integers, slices and ``...`` gives views, which keep the memory.
 
     Safe to use from any thread; each operation is enqueued as a whole. Two threads that access the same elements, one
-    of them writing, have to agree which comes first. On free-threaded Python `close` must not meet another thread's use
-    of this same object: give the thread a view, or drop the reference instead.
+    of them writing, have to agree which comes first.
     """
 
     def __init__(self):
         raise TypeError("an Array is made by anabranch.empty, zeros, ones, full, array, asarray or from_dlpack")
 
     cdef int refuse(self) except -1:
-        if self.storage.get() == NULL:
+        if self._closed:
             raise ClosedError(f"{self!r} is closed")
         _core.check_fork()
         return 0
@@ -152,16 +151,27 @@ cdef class Array:
     @property
     def closed(self):
         """Whether `close` was called."""
-        return self.storage.get() == NULL
+        return self._closed
 
     def close(self):
         """Let go of the memory, in stream order: work already enqueued completes.
 
         Views keep it. Closing again does nothing. Memory of another library goes back to its owner when the work is
         over; with ``ab.hazards("check")`` a `RaceError` of the kind ``"FREE"`` says if that is not known to be so.
+
+        What another thread does with this object at the same time is either enqueued before, or raises `ClosedError`.
+        On free-threaded Python that takes stopping all threads for a moment; dropping the last reference does not.
         """
-        order_return(self.storage.get())
-        self.storage.reset()
+        with cython.critical_section(self):
+            order_return(self.storage.get())
+            self.let_go()
+
+    cdef int let_go(self) except -1:
+        if not self._closed:
+            self._closed = True
+            pass_threads()
+            self.storage.reset()
+        return 0
 
     def numpy(self):
         """Return the elements as a new `numpy.ndarray`.
@@ -376,7 +386,7 @@ cdef class Array:
         raise TypeError("the truth of an array would have to wait for the device; use numpy()")
 
     def __repr__(self):
-        if self.storage.get() == NULL:
+        if self._closed:
             return f"<Array of {self._device.alias}, closed>"
         pinned = ", pinned" if self.pinned else ""
         return f"<Array {self.shape} {self._dtype} on {self._device.alias}{pinned}>"

@@ -100,7 +100,7 @@ cdef CapturedCall capture_call(object fn, tuple args, tuple names, tuple numbers
     call.result = result_of(result, stand_ins, aliases, firsts, call.arguments)
     for each in stand_ins:
         if type(each) is Array:
-            (<Array>each).storage.reset()
+            (<Array>each).let_go()
     # They have views of the arguments.
     forget_origins(deref(graph.get()))
     call.core = instantiate(graph, works)

@@ -71,6 +71,13 @@ cdef int synchronize_uses(const vector[Use]& uses) except -1:
     return 0
 
 
+cdef int pass_threads() except -1:
+    if is_free_threaded:
+        # It stops all of them for a moment, where the interpreter may.
+        sys._current_frames()
+    return 0
+
+
 cdef bint per_thread_is_default() except -1:
     return runtime_options().per_thread_default
 

@@ -59,7 +59,7 @@ cdef object result_of(
         argument = argument_of((<Array>result).storage.get(), aliases)
         if argument >= 0:
             view = stand_in(<Array>result, aliases[argument])
-            view.storage.reset()
+            view.let_go()
             return functools.partial(
                 _view_of, view, positions[argument], (<Array>result).data - firsts[argument])
     elif type(result) not in _constants:

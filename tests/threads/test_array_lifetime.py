@@ -232,3 +232,30 @@ def test_reading_and_closing_at_once_gives_the_data_or_says_closed(device, in_th
             closed.result(TIMEOUT)
         for result in reading:
             np.testing.assert_array_equal(result.result(TIMEOUT), values(SIZE))
+
+
+def test_an_array_may_be_closed_while_other_threads_use_it(device, in_threads):
+    def until_closed(use):
+        with pytest.raises(ab.ClosedError):
+            while True:
+                use()
+
+    for _ in range(10):
+        array, other = ready(device), ready(device)
+        begun = threading.Barrier(4)
+
+        def body(thread, array=array, other=other, begun=begun):
+            stream = ab.Stream(device)
+            uses = [
+                lambda: ab.fill(array, 5, stream=stream),
+                lambda: ab.copy(other, array, stream=stream),
+                lambda: array[1:],
+            ]
+            begun.wait(TIMEOUT)
+            array.close() if thread == 3 else until_closed(uses[thread])
+            stream.synchronize()
+
+        in_threads(4, body)
+        others = allocate_over(device)
+        for each in others:
+            np.testing.assert_array_equal(each.numpy(), np.full(SIZE, -1))
