@@ -14,6 +14,11 @@ void ring(std::atomic<bool>& flag, CudaStream& stream) noexcept {
 
 }  // namespace
 
+bool MarkOperation::step(CudaStream& stream, Ref<Failure>&) {
+  stream.mark_held();
+  return true;
+}
+
 bool WorkOperation::step(CudaStream& stream, Ref<Failure>&) {
   const ContextScope scope(stream.device().context());
   submit_(stream.native());
@@ -54,6 +59,7 @@ bool WaitOperation::step(CudaStream& stream, Ref<Failure>& failure) {
 bool WaitOperation::step_beside(CudaStream& stream, Ref<Failure>& failure) {
   if (!std::exchange(asked_, true)) {
     stream_ = &stream;
+    stream.mark_held();
     Backend& backend = target_->backend();
     if (backend.notify(*target_, until_, *this, marker_.get())) return false;
     backend.query(*target_, until_, marker_.get());  // throws what the target failed with
@@ -74,7 +80,7 @@ bool PendingOperation::step(CudaStream& stream, Ref<Failure>& failure) {
     // Before any thread that completes can look at it.
     stream_ = &stream;
     state_ = State::coming;
-    if (stream.notify(stream.submitted(), nullptr, *this)) return false;
+    if (stream.notify_held(*this)) return false;
     met_ = stream.failure_at(stream.submitted());
     woken_ = true;
   }

@@ -29,10 +29,10 @@ class Operation {
   Point point_ = 0;  // 0: a wait that precedes an operation to keep the legacy stream's order
 };
 
-// Takes up a point and does nothing.
+// Takes up a point.
 class MarkOperation final : public Operation {
  public:
-  bool step(CudaStream&, Ref<Failure>&) override { return true; }
+  bool step(CudaStream& stream, Ref<Failure>& failure) override;
 };
 
 class WorkOperation final : public Operation {

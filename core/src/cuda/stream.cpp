@@ -89,7 +89,7 @@ Ref<Failure> CudaStream::failure_at(Point point) const {
 // -- order --
 
 Point CudaStream::suspend(Ref<Pending> pending) {
-  if (pending->completed() && !pending->failure() && (direct() || rejoined())) return direct_point();
+  if (pending->completed() && !pending->failure() && (direct() || rejoined())) return mark();
   return hold(std::make_unique<PendingOperation>(std::move(pending)));
 }
 
@@ -103,12 +103,12 @@ Point CudaStream::wait(Stream& target, Point point, Marker* marker) {
     } catch (const AsyncError&) {
       reached = false;  // the failure is passed on, in its turn
     }
-    return reached ? direct_point() : hold(std::make_unique<WaitOperation>(target, point, marker));
+    return reached ? mark() : hold(std::make_unique<WaitOperation>(target, point, marker));
   }
   if (!(direct() || rejoined()) || other->submitted() < point || other->failure_at(point)) {
     return hold(std::make_unique<WaitOperation>(target, point, marker));
   }
-  if (marker || other->completed_.load(std::memory_order_acquire) < point) {
+  if (marker || other->completed_.load(std::memory_order_acquire) < point || !options_.non_blocking) {
     const ContextScope scope(context());
     other->lead(device(), native(), point, static_cast<CudaMarker*>(marker));
   }
@@ -139,16 +139,32 @@ void CudaStream::lead(CudaBackend& current, CUstream follower, Point point, Cuda
   current.check(driver->cuStreamWaitEvent(follower, event, 0), "waiting for an event");
 }
 
-// The order between the legacy stream and blocking ones is kept when work is put in, so for those an event has to be
-// put in.
 Point CudaStream::record() {
   if (!direct() && !rejoined()) return hold(std::make_unique<MarkOperation>());
+  return mark();
+}
+
+// The order between the legacy stream and blocking ones is that of what the driver was given. So among those an
+// operation that is nothing to the driver is an event: whoever comes after it comes after the other side, too.
+Point CudaStream::mark() {
   if (options_.non_blocking) return direct_point();
   std::lock_guard lock(mutex_);
+  const Point before = issued();
+  // Before the point: who finds the stream empty takes the points that there are for complete.
+  Ref<CudaMarker> end = record_end();
   const Point point = next_point();
+  // Another thread's work, in before the point, may not be before the event.
+  if (point != before + 1) end = record_end();
   add_direct(point);
-  add_probe(point);
+  // What another thread has begun to hold before the point is not.
+  if (submitted() >= point) keep_probe(point, std::move(end));
   return point;
+}
+
+void CudaStream::mark_held() {
+  if (options_.non_blocking) return;
+  const ContextScope scope(context());
+  put_event(native());
 }
 
 Point CudaStream::record(const EventOptions& options, Ref<Marker>& marker) {
@@ -176,21 +192,25 @@ bool CudaStream::sees_end() const noexcept {
 // it.
 Ref<CudaMarker> CudaStream::record_end() {
   const ContextScope scope(context());
+  return put_event(sees_end() ? native_ : stream_handle(1));
+}
+
+// With the context current.
+Ref<CudaMarker> CudaStream::put_event(CUstream native) {
   Ref<CudaMarker> marker = device().events().take();
-  const CUstream end = sees_end() ? native_ : stream_handle(1);
-  device().check(driver->cuEventRecord(marker->event, end), "recording an event");
+  device().check(driver->cuEventRecord(marker->event, native), "recording an event");
   marker->recorded.store(true, std::memory_order_release);
   return marker;
 }
 
-// `point` was read before: what is put in by then is covered.
-const Ref<CudaMarker>& CudaStream::add_probe(Point point) {
+// What is put in by the point is covered.
+const Ref<CudaMarker>& CudaStream::keep_probe(Point point, Ref<CudaMarker> marker) {
   const Point known = completed_.load(std::memory_order_acquire);
   auto over = std::find_if(probes_.begin(), probes_.end(), [known](const Probe& probe) { return probe.point > known; });
   // Who asks for the points of the oldest gets the next one's, which covers more.
   if (over == probes_.begin() && probes_.size() >= most_probes) ++over;
   probes_.erase(probes_.begin(), over);
-  probes_.push_back({point, record_end()});
+  probes_.push_back({point, std::move(marker)});
   return probes_.back().marker;
 }
 
@@ -199,7 +219,8 @@ Ref<CudaMarker> CudaStream::cover(Point point) {
   for (const Probe& probe : probes_) {
     if (probe.point >= point) return probe.marker;
   }
-  return add_probe(submitted());
+  const Point newest = submitted();  // read first: what is put in by then is covered
+  return keep_probe(newest, record_end());
 }
 
 OwnStreams::~OwnStreams() {
@@ -249,6 +270,18 @@ bool CudaStream::query(Point point, CudaMarker* marker) {
     return reached(*marker);
   }
   return native_reached(point);
+}
+
+bool CudaStream::notify_held(Waiter& waiter) {
+  Ref<CudaMarker> end;
+  try {
+    const ContextScope scope(context());
+    // All points may be complete, and the other side of the legacy order have work since.
+    if (!options_.non_blocking) end = put_event(native());
+  } catch (const Error&) {
+    return false;  // failed, as `query` will say
+  }
+  return notify(submitted(), end.get(), waiter);
 }
 
 bool CudaStream::notify(Point point, CudaMarker* marker, Waiter& waiter) {

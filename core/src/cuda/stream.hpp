@@ -65,6 +65,10 @@ class CudaStream final : public Stream {
   // Throws AsyncError if the stream failed at or before the point, DriverError.
   bool query(Point point, CudaMarker* marker);
   bool notify(Point point, CudaMarker* marker, Waiter& waiter);
+  // The same for all that the first of the held operations comes after. On the service thread only.
+  bool notify_held(Waiter& waiter);
+  // Gives the driver what `mark` does for that operation. On the service thread only.
+  void mark_held();
   // Whether memory that was used here may be given back in stream order, with no more ado.
   bool takes_frees() const noexcept { return direct() && origin_ == Origin::own && own_thread(); }
   // Gives memory that was used here alone back in its turn, if the stream holds; whether it does.
@@ -124,6 +128,8 @@ class CudaStream final : public Stream {
     }
     return point;
   }
+  // The point of what is nothing to the driver.
+  Point mark();
   void note_direct(Point point) noexcept;
   void add_direct(Point point) noexcept;
   void open(StreamOptions options) noexcept;
@@ -144,7 +150,8 @@ class CudaStream final : public Stream {
   bool native_reached(Point point);
   bool reached(const CudaMarker& marker);
   Ref<CudaMarker> record_end();
-  const Ref<CudaMarker>& add_probe(Point point);
+  Ref<CudaMarker> put_event(CUstream native);
+  const Ref<CudaMarker>& keep_probe(Point point, Ref<CudaMarker> marker);
 
   struct Probe {
     Point point;
