@@ -74,7 +74,12 @@ class CudaStream final : public Stream {
   // Gives memory that was used here alone back in its turn, if the stream holds; whether it does.
   bool free_in_turn(CUdeviceptr pointer) noexcept;
   // The points up to this one are the driver's to reach.
-  Point submitted() const noexcept { return holding() ? submitted_.load(std::memory_order_acquire) : issued(); }
+  Point submitted() const noexcept {
+    // Read first: a point that another thread issues for what it holds, once this was seen not to hold, is not among
+    // them.
+    const Point newest = issued();
+    return holding() ? submitted_.load(std::memory_order_acquire) : newest;
+  }
   // Lets `follower`, a stream of the driver's on any GPU, wait for a point that is submitted. The follower's context
   // must be the current one, since the handles of default streams mean that one's.
   void lead(CudaBackend& current, CUstream follower, Point point, CudaMarker* marker);
