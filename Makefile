@@ -1,6 +1,7 @@
 # Every target makes what it needs, from a fresh clone with Python, a C++20 compiler and make.
 #
-#   make test        the core's tests (CTest), then the Python tests: on three CPU devices, on two simulated GPUs, on all there is
+#   make test        the core's tests (CTest), then the Python tests: the contract on three CPU devices and the GPUs there are, then
+#                    on two simulated GPUs; and all others
 #   make mutate      plants bugs in the hazard engine, one at a time, and says which the tests notice
 #   make lint        formatters and checkers; changes nothing
 #   make format      what the formatters can mend
@@ -64,7 +65,7 @@ test-core: $(bin)/.base
 test-python: $(bin)/.package $(bin)/.test $(bin)/.cuda $(bin)/.uvloop $(bin)/.lint simulated-driver
 	ANABRANCH_CPU_DEVICES=3 $(bin)/python -m pytest -q tests/contract tests/hazards
 	$(on_simulated) $(bin)/python -m pytest -q tests/contract tests/cuda/test_peer.py -m 'not numba' -k cuda
-	$(bin)/python -m pytest
+	$(bin)/python -m pytest --ignore=tests/contract --ignore=tests/hazards
 
 # What runs with this in front sees one CPU device and two simulated GPUs.
 on_simulated = LD_LIBRARY_PATH='$(CURDIR)/build/core/core/tests/simulated' FAKE_DEVICES=2 \
