@@ -91,7 +91,8 @@ export WORKERS=${WORKERS:-5}
 export more_files='tests/cuda/test_host_functions.py tests/cuda/test_module.py tests/cuda/test_peer.py
   tests/cuda/test_python_kernels.py tests/cuda/test_streams.py'
 
-contract() { pytest tests/contract -m 'not memory'; }
+# What holds between several CPU devices is tested where there is no GPU.
+contract() { ANABRANCH_CPU_DEVICES=1 pytest tests/contract -m 'not memory'; }
 
 cuda() { pytest tests/cuda -m 'not slow and not memory and not alone' && pytest tests/hazards -k cuda; }
 
