@@ -25,7 +25,7 @@ cdef class Array:
         return self.refuse() if self._closed or forked() else 0
 
     cdef int refuse(self) except -1
-    # Closes it, with no look at what is not over. Other threads' calls that use it are done first, or raise ClosedError.
+    # Closes it, whatever is not over. Other threads' calls that use it are done first, or raise ClosedError.
     cdef int let_go(self) except -1
     # Where `offset` elements into the flattened array are.
     cdef inline Elements elements(self, int64_t offset) noexcept:

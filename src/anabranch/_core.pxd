@@ -394,7 +394,7 @@ cdef int synchronize_point(CStream* stream, Point point, Marker* marker=*) excep
 cdef int settle_point(CStream* stream, CStream* target, Point point) except -1
 # Blocks for each use.
 cdef int synchronize_uses(const vector[Use]& uses) except -1
-# Returns once no other thread is in the middle of a call into this package that it had begun, those apart that let other
-# threads run meanwhile. With the interpreter lock that is always so.
+# Returns once no other thread is in the middle of a call into this package that it had begun, those apart that let
+# other threads run meanwhile. With the interpreter lock that is always so.
 cdef int pass_threads() except -1
 cdef bint per_thread_is_default() except -1

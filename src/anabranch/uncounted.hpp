@@ -6,8 +6,9 @@
 
 namespace anabranch::python {
 
-// Objects that are never freed. Where no interpreter lock keeps threads apart, those that use one object write its count
-// of references by turns, each of which costs more than the rest of a short launch. With the lock nothing needs be done.
+// Objects that are never freed. Where no interpreter lock keeps threads apart, those that use one object write its
+// count of references by turns, each of which costs more than the rest of a short launch. With the lock nothing needs
+// be done.
 #ifdef Py_GIL_DISABLED
 
 // For what lives as long as the process, made by this thread and not yet seen by others.
