@@ -169,13 +169,20 @@ def test_a_package_that_is_broken_counts_as_absent(modules, monkeypatch, tmp_pat
 def test_threads_run_at_the_same_time_and_share_the_calls(modules):
     meeting, done = threading.Barrier(3, timeout=30), []
 
-    def body(calls):
-        meeting.wait()
-        done.append(calls)
+    def make():
+        maker = threading.get_ident()
 
-    cases = modules("harness").in_threads([body] * 3, lambda: done.append("drained"))
-    assert next(cases).sample(quick=True) > 0
-    assert done == [3, 3, 3, "drained"]
+        def body(calls):
+            meeting.wait()
+            done.append(calls if threading.get_ident() == maker else "another's")
+
+        return body
+
+    cases = modules("harness").in_threads([make] * 3, lambda: done.append("drained"))
+    case = next(cases)
+    assert case.sample(quick=True) > 0
+    assert case.sample(quick=True) > 0
+    assert done == [3, 3, 3, "drained"] * 2
     assert next(cases, None) is None
 
 

@@ -68,9 +68,8 @@ cdef class Array:
         cdef size_t i
         for i in range(uses.size()):
             # In a host function, what its own stream does later comes after the function.
-            if uses[i].stream.get() == host_function_stream():
-                continue
-            backend.wait(deref(stream.get()), deref(uses[i].stream.get()), uses[i].point)
+            if uses[i].stream.get() != host_function_stream():
+                backend.wait(deref(stream.get()), deref(uses[i].stream.get()), uses[i].point)
         return stream
 
     cdef int read_back(self, const Elements& dst, int64_t count) except -1:
@@ -158,7 +157,6 @@ cdef class Array:
 
         Views keep it. Closing again does nothing. Memory of another library goes back to its owner when the work is
         over; with ``ab.hazards("check")`` a `RaceError` of the kind ``"FREE"`` says if that is not known to be so.
-
         What another thread does with this object at the same time is either enqueued before, or raises `ClosedError`.
         On free-threaded Python that takes stopping all threads for a moment; dropping the last reference does not.
         """
@@ -283,9 +281,7 @@ cdef class Array:
         }
 
     def __array__(self, dtype=None, copy=None):
-        """Return the elements as a `numpy.ndarray`, waiting as `numpy` does; of CPU memory without a copy
-        unless one is asked for or needed.
-        """
+        """Return the elements as `numpy` does, of CPU memory without a copy unless one is asked for or needed."""
         import numpy
 
         self.check()
@@ -333,8 +329,7 @@ cdef class Array:
         view.layout.itemsize = self.layout.itemsize
         view.layout.ndim = 0
         cdef tuple parts = key if isinstance(key, tuple) else (key,)
-        cdef int64_t start, stop, step
-        cdef int64_t index
+        cdef int64_t start, stop, step, index
         cdef int dimension = 0
         cdef int missing = self.layout.ndim
         cdef int ellipses = 0
