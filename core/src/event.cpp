@@ -27,6 +27,9 @@ void Event::record(Stream& stream, const Lane* task) {
   if (task) Ordering(stream, *task).begin();
   Record before;  // let go outside the lock, since that may recycle the stream
   std::unique_lock guard(lock_);
+  // Before the record, which may not cover what another thread enqueues meanwhile.
+  const Lane::Version version = task ? stream.lane().version() : 0;
+  Past past = version != 0 && version != last_.version ? stream.lane().past() : Past{};
   // A marker that others hold stays theirs.
   if (last_.marker && !last_.marker->unique()) before.marker = std::move(last_.marker);
   try {
@@ -40,9 +43,8 @@ void Event::record(Stream& stream, const Lane* task) {
     throw;
   }
   if (task) stream.backend().legacy_lanes().note(stream);
-  const Lane::Version version = task ? stream.lane().version() : 0;
   if (version != last_.version) {
-    last_.past = task ? stream.lane().past() : Past{};
+    last_.past = std::move(past);
     last_.version = version;
   }
   if (last_.stream.get() != &stream) before.stream = std::exchange(last_.stream, Ref<Stream>::share(&stream));

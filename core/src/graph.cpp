@@ -98,7 +98,9 @@ Point GraphInstance::enqueue(Stream& stream, Ref<RefCounted> context) {
 
 void GraphInstance::note(Stream& stream) {
   const std::lock_guard lock(lock_);
-  if (last_.stream.get() == &stream) last_.past = stream.lane().past();
+  if (last_.stream.get() != &stream) return;
+  last_.past = stream.lane().past();
+  last_.point = std::max(last_.point, stream.issued());  // as in Ordering::note
 }
 
 void GraphInstance::set(std::uint32_t node, const Work::What& what) {

@@ -121,6 +121,9 @@ void Ordering::note(Stream& stream, Point point, std::span<const Touch> touches,
     stream.lane().advance(*moment);
     operation.when = moment;
   }
+  // Of two threads that use the stream the one that was first to enqueue may be second to come here. Whoever knows of a
+  // moment knows of all before it in the stream, and so has to wait for all that is enqueued by now.
+  operation.point = std::max(point, stream.issued());
   for (const Touch& touch : touches) touch.storage->note(touch, operation);
   if (operation.when) stream.backend().legacy_lanes().note(stream);
 }

@@ -120,9 +120,10 @@ Ref<Storage> Storage::allocate(Backend& backend, Stream* stream, std::size_t byt
     backend.capture()->own(*storage, *stream);
   // What the stream did with the memory before comes before anything that others do with it now.
   if (allocation.ready != 0) {
+    Moment when = stream->lane().advance();
+    const Point ready = std::max(allocation.ready, stream->issued());  // as in Ordering::note
     storage->history_.uses().push_back(
-        {Ref<Stream>::share(stream), allocation.ready, Access::write, true, {}, {0, bytes}});
-    storage->history_.uses().back().when = stream->lane().advance();
+        {Ref<Stream>::share(stream), ready, Access::write, true, std::move(when), {0, bytes}});
     storage->note_sole();
   }
   return storage;
@@ -176,9 +177,9 @@ Ref<Storage> Storage::entrust(Stream& stream, void* pointer, std::size_t bytes, 
   Ref<Storage> storage = make(backend, MemoryKind::device, static_cast<std::byte*>(pointer), bytes);
   if (!backend.capabilities().host_memory) {
     // Usable by that stream at once, by others after it.
+    Moment when = stream.lane().advance();
     storage->history_.uses().push_back(
-        {Ref<Stream>::share(&stream), backend.newest(stream), Access::write, true, {}, {0, bytes}});
-    storage->history_.uses().back().when = stream.lane().advance();
+        {Ref<Stream>::share(&stream), backend.newest(stream), Access::write, true, std::move(when), {0, bytes}});
     storage->note_sole();
     if (stream.role() != StreamRole::per_thread) storage->home_ = Ref<Stream>::share(&stream);
   }

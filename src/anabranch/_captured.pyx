@@ -10,7 +10,7 @@ from anabranch._array cimport Array
 from anabranch._condition cimport Bodies, Body
 from anabranch._context cimport TaskState, enter_stream, leave_scope, use_capture
 from anabranch._core cimport (
-    CCapture, CStream, HazardMode, OperationKind, Point, Ref, RefCounted, Storage, Touch, byte_t, tracing)
+    CCapture, CStream, HazardMode, OperationKind, Point, Ref, Storage, Touch, as_context, byte_t, tracing)
 from anabranch._core_graph cimport (
     CGraph, GraphAccesses, GraphInstance, NodeTouch, Works, begin_capture, end_capture, forget_origins, instantiate,
     merged, origin_of, take_accesses)
@@ -24,7 +24,7 @@ from anabranch._hazard cimport note, order
 from anabranch._indices cimport pack_number, words_of
 from anabranch._patches cimport (
     NodePatch, Number, Patches, Slot, destination, is_write, launch_call, make_patches, node_of, source, storage_of)
-from anabranch._replayed cimport ReplayedFunction, context_of_replay
+from anabranch._replayed cimport ReplayContext, ReplayedFunction, context_of_replay, note_replay
 from anabranch._returned cimport argument_of, result_of, stand_in
 from anabranch._scalar cimport Scalar, scalar_argument
 from anabranch._stream cimport Stream
@@ -304,7 +304,7 @@ cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
     cdef Touch* touches = some_touches
     cdef Touch* touch
     cdef Array array
-    cdef Ref[RefCounted] context
+    cdef ReplayContext context = None
     cdef Point point
     cdef int64_t start
     cdef size_t i, k
@@ -342,8 +342,9 @@ cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
     if call.functions:
         context = context_of_replay(queue, state.mode)
     point = launch_call(
-        deref(core), deref(queue), context, deref(call.patches.get()), arguments, call.arguments.size(),
+        deref(core), deref(queue), as_context(context), deref(call.patches.get()), arguments, call.arguments.size(),
         numbers.data(), numbers.size())
+    note_replay(context, state.mode)
     if tracing():
         show(queue, point, OperationKind.graph, None, 0)
     note(state, queue, point, touches, call.accesses.size())

@@ -10,7 +10,7 @@ from libcpp.vector cimport vector
 
 from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport (
-    CBackend, CCapture, CStream, HazardMode, LaunchShape, OperationKind, Point, Ref, RefCounted, check_fork, tracing)
+    CBackend, CCapture, CStream, HazardMode, LaunchShape, OperationKind, Point, Ref, as_context, check_fork, tracing)
 from anabranch._core_graph cimport (
     CGraph, GraphAccesses, GraphInstance, NodeKind, Works, add_nested, begin_capture, devices_of, end_capture, grid_of,
     instantiate, merged, origin_of, set_work, shape_of, take_accesses, tell_origin, unordered, with_functions,
@@ -19,7 +19,7 @@ from anabranch._current cimport as_stream, current_stream_of
 from anabranch._device cimport device_of
 from anabranch._hazard cimport note, order
 from anabranch._launch_config cimport LaunchConfig, LaunchGrid
-from anabranch._replayed cimport ReplayedFunction, context_of_replay
+from anabranch._replayed cimport ReplayContext, ReplayedFunction, context_of_replay, note_replay
 from anabranch._stream cimport Stream
 from anabranch._traced cimport show
 
@@ -168,7 +168,7 @@ cdef class Graph:
     cdef int enqueue(self, TaskState state, CStream* queue) except -1:
         cdef Recorded now
         cdef GraphInstance* core
-        cdef Ref[RefCounted] context
+        cdef ReplayContext context = None
         cdef Point point
         # So that a replay runs with the arguments that it was put in order for.
         with cython.critical_section(self):
@@ -182,7 +182,8 @@ cdef class Graph:
             order(state, queue, now.touches.data(), now.touches.size())
             if now.functions:
                 context = context_of_replay(queue, state.mode)
-            point = core.launch(deref(queue), context)
+            point = core.launch(deref(queue), as_context(context))
+            note_replay(context, state.mode)
             if tracing():
                 show(queue, point, OperationKind.graph, None, 0)
             note(state, queue, point, now.touches.data(), now.touches.size())

@@ -20,6 +20,9 @@ cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
     void note_captured(CStream&, Point, const Touch*, size_t, int mode, Site) except +translate
     Past past_within(CStream&) except +
     void note_operation(CStream&) except +
+    cdef cppclass ComingMoment:
+        void set(Moment)
+        const Moment& get()
     cdef cppclass Sight:
         Sight()
         uint64_t version

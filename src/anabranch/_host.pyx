@@ -21,7 +21,8 @@ from anabranch._core cimport (
     PythonErrand, Record, Ref, ReplayedCall, as_pending, host_inbox, open_operation, throw_failure, tracing,
 )
 from anabranch._hazard cimport (
-    PastOf, Touches, follow_moment, hand_on, note_at, note_operation, observe_record, order, past_of, refuse_outside,
+    ComingMoment, PastOf, Touches, follow_moment, hand_on, note_at, note_operation, observe_record, order, past_of,
+    refuse_outside,
 )
 from anabranch._replayed cimport ReplayedFunction, submit_captured
 from anabranch._traced cimport show
@@ -155,19 +156,22 @@ cdef class Call:
     cdef tuple args
     cdef dict kwargs
     cdef Past before        # what it comes after
-    cdef Moment moment      # the operation that it is; none where order is not kept track of
+    cdef ComingMoment when  # the operation that it is; none where order is not kept track of
 
     def call(self):
         """Call the function, in a context of its own, as a task that knows what comes before it."""
         cdef Task task
         cdef PastOf past
-        if self.moment.lane.get() == NULL:
+        cdef Moment moment
+        with nogil:
+            moment = self.when.get()
+        if moment.lane.get() == NULL:
             return self.fn(*self.args, **self.kwargs)
-        task = begin_call(self.before, self.moment)
+        task = begin_call(self.before, moment)
         try:
             return self.fn(*self.args, **self.kwargs)
         finally:
-            follow_moment(deref(task.core.get()), self.moment)
+            follow_moment(deref(task.core.get()), moment)
             past = PastOf.__new__(PastOf)
             past.past = task.core.get().lane.past()
             self.future._past = past
@@ -200,6 +204,7 @@ cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs,
     global _future
     cdef TaskState state = current_state()
     cdef Point point
+    cdef Moment moment
     if _future is None:
         from anabranch import _future
     ensure_host_thread()
@@ -221,18 +226,20 @@ cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs,
         open_operation(deref(stream.get()))
     if state.mode != <int>HazardMode.off:
         call.before = past_of(deref(stream.get()))
-        call.moment = stream.get().lane().advance()
     cdef HostCall* pending = make_call(call)
     Py_INCREF(call)
     try:
         point = stream.get().backend().suspend(deref(stream.get()), as_pending(pending))
     finally:
         pending.release()
+    if state.mode != <int>HazardMode.off:
+        moment = stream.get().lane().advance()
+    call.when.set(moment)
     if tracing():
         show(stream.get(), point, OperationKind.host, getattr(fn, "__qualname__", None), 0)
     note_operation(deref(stream.get()))
     if touches is not None:
-        note_at(state, stream.get(), point, touches.all.data(), touches.all.size(), call.moment)
+        note_at(state, stream.get(), point, touches.all.data(), touches.all.size(), moment)
     return call.future
 
 

@@ -1,8 +1,15 @@
 from anabranch._context cimport TaskState
 from libcpp.string cimport string
 
-from anabranch._core cimport CStream, Pending, Ref, RefCounted, ReplayedCall
-from anabranch._hazard cimport Touches
+from anabranch._core cimport CStream, Past, Pending, Ref, ReplayedCall
+from anabranch._hazard cimport ComingMoment, Touches
+
+
+cdef class ReplayContext:
+    """What the host functions of a replay come after."""
+    cdef Ref[CStream] stream
+    cdef Past before
+    cdef ComingMoment when  # the replay; none where order is not kept track of
 
 
 cdef class ReplayedFunction:
@@ -19,5 +26,7 @@ cdef class ReplayedFunction:
 # A host function becomes a node of the graph that the stream takes part in. The future of its first call.
 cdef object submit_captured(
     TaskState state, CStream* stream, object fn, tuple args, dict kwargs, Touches touches)
-# What the host functions of a replay have to know that is about to be put into the stream.
-cdef Ref[RefCounted] context_of_replay(CStream* stream, int mode) except *
+# What the host functions have to know of a replay that is about to be put into the stream. None: there are none.
+cdef ReplayContext context_of_replay(CStream* stream, int mode)
+# To be called when it was, for the functions wait for that.
+cdef int note_replay(ReplayContext context, int mode) except -1

@@ -9,7 +9,7 @@ from libcpp.string cimport string
 from anabranch import _future
 from anabranch._context cimport Task, TaskState, begin_call
 from anabranch._core cimport (
-    CStream, HazardMode, Moment, Past, Pending, Point, Ref, RefCounted, as_context, context_of, make_failure,
+    CStream, HazardMode, Moment, Pending, Point, Ref, context_of, make_failure,
     make_graph_call)
 from anabranch._core_graph cimport add_host, tell_origin
 from anabranch._array cimport Array
@@ -29,21 +29,20 @@ cdef extern from *:
 @cython.final
 cdef class ReplayContext:
     """What the host functions of a replay come after."""
-    cdef Ref[CStream] stream
-    cdef Past before
-    cdef Moment moment      # the replay; none where order is not kept track of
-
     def call(self, ReplayedFunction function, future):
         """Call a function as a task that knows what comes before the replay."""
         cdef Task task
         cdef PastOf past
-        if self.moment.lane.get() == NULL:
+        cdef Moment moment
+        with nogil:
+            moment = self.when.get()
+        if moment.lane.get() == NULL:
             return function.fn(*function.args, **function.kwargs)
-        task = begin_call(self.before, self.moment)
+        task = begin_call(self.before, moment)
         try:
             return function.fn(*function.args, **function.kwargs)
         finally:
-            follow_moment(deref(task.core.get()), self.moment)
+            follow_moment(deref(task.core.get()), moment)
             past = PastOf.__new__(PastOf)
             past.past = task.core.get().lane.past()
             if future is not None:
@@ -132,10 +131,18 @@ cdef object submit_captured(
     return future
 
 
-cdef Ref[RefCounted] context_of_replay(CStream* stream, int mode) except *:
+cdef ReplayContext context_of_replay(CStream* stream, int mode):
     cdef ReplayContext context = ReplayContext.__new__(ReplayContext)
     context.stream = Ref[CStream].share(stream)
     if mode != <int>HazardMode.off:
         context.before = past_of(deref(stream))
-        context.moment = stream.lane().advance()
-    return as_context(context)
+    return context
+
+
+cdef int note_replay(ReplayContext context, int mode) except -1:
+    cdef Moment moment
+    if context is not None:
+        if mode != <int>HazardMode.off:
+            moment = context.stream.get().lane().advance()
+        context.when.set(moment)
+    return 0

@@ -89,7 +89,10 @@ class PythonObject final : public RefCounted {
  private:
   PyObject* object_;
 };
-inline Ref<RefCounted> as_context(PyObject* object) { return make_ref<PythonObject>(object); }
+// None: no context.
+inline Ref<RefCounted> as_context(PyObject* object) {
+  return object == Py_None ? nullptr : make_ref<PythonObject>(object);
+}
 inline PyObject* context_of(const ReplayedCall& call) {
   PyObject* object = call.context ? static_cast<PythonObject&>(*call.context).object() : Py_None;
   Py_INCREF(object);

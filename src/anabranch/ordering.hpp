@@ -1,5 +1,8 @@
 #pragma once
 
+#include <sched.h>
+
+#include <atomic>
 #include <vector>
 
 #include "anabranch/backend.hpp"
@@ -9,6 +12,25 @@
 
 // The core's hazards as the Cython modules call them.
 namespace anabranch::python {
+
+// The moment of an operation that runs Python code, maybe before whoever enqueues it has come to give it one: that is
+// done once it is in its stream, since the moments of a stream count in the order of its operations.
+class ComingMoment {
+ public:
+  void set(Moment moment) noexcept {
+    moment_ = std::move(moment);
+    known_.store(true, std::memory_order_release);
+  }
+  // Waits for it, no longer than a call of the driver takes. Without the interpreter lock.
+  const Moment& get() const noexcept {
+    while (!known_.load(std::memory_order_acquire)) sched_yield();
+    return moment_;
+  }
+
+ private:
+  std::atomic<bool> known_{false};
+  Moment moment_;
+};
 
 // Brings the stream's lane up to date. Whether no order is missing for sure.
 inline bool is_ordered(Stream& stream, const HostTask& task, const Touch* touches, std::size_t count) {
