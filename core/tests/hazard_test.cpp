@@ -203,6 +203,22 @@ TEST(of_two_threads_on_a_stream_the_newer_point_stays) {
   CHECK_EQUAL(uses[0].point, Point{2});
 }
 
+TEST(of_two_threads_on_a_stream_who_waits_for_one_waits_for_all_that_count_before_it) {
+  Program program;
+  const auto a = stream(device());
+  const auto b = stream(device());
+  const Gate gate(*a);
+  const auto x = block();
+  const auto y = block();
+  const Touch first{x.get(), 0, 64, nullptr, 0, Access::write};
+  const Touch second{y.get(), 0, 64, nullptr, 0, Access::write};
+  const Point point = call(*a, [] {});
+  Ordering::note(*a, call(*a, [] {}), {&second, 1}, HazardMode::automatic, {});
+  Ordering::note(*a, point, {&first, 1}, HazardMode::automatic, {});
+  CHECK_EQUAL(program.access(*b, x, Access::read)[0].first.point, point + 1);
+  CHECK(program.access(*b, y, Access::read).empty());
+}
+
 TEST(an_open_access_is_over_when_it_ends) {
   Program program;
   const auto a = stream(device());
