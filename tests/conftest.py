@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from textwrap import dedent
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # Read when anabranch first looks for devices: two, so that every machine tests what crosses devices.
 os.environ.setdefault("ANABRANCH_CPU_DEVICES", "2")
@@ -18,6 +19,10 @@ os.environ.setdefault("ANABRANCH_CPU_DEVICES", "2")
 import anabranch as ab
 
 from .own_fixtures import with_own_fixtures
+
+# How long an example takes to make or to run says how busy the machine is.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 
 def pytest_collection_modifyitems(config, items):

@@ -10,7 +10,7 @@ import anabranch as ab
 from .arrays import DTYPES, values
 
 # The device is the same for all examples of a test, which is what the health check doubts.
-examples = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+examples = settings(suppress_health_check=[*settings().suppress_health_check, HealthCheck.function_scoped_fixture])
 
 shapes = npst.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5)
 
