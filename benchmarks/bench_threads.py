@@ -11,6 +11,9 @@ from harness import OURS, Case, implementation, in_threads, repeat
 
 import anabranch as ab
 
+# So many that it does not matter when the second thread comes to begin. No driver limits how many may wait.
+CPU_CALLS = 20_000
+
 
 def launches(kernel: Any, dim: Any, stream: ab.Stream, *args: Any) -> Callable[[int], None]:
     """Return a thread's body: so many launches on its stream."""
@@ -94,7 +97,7 @@ def on_cpu(threads: int) -> Iterator[Case]:
         gates[:] = [ab.testing.Gate(stream) for stream in streams]
 
     try:
-        yield from in_threads([make] * threads, drain)
+        yield from in_threads([make] * threads, drain, CPU_CALLS)
     finally:
         for gate in gates:
             gate.open()

@@ -103,7 +103,9 @@ SetUp = Callable[[], Iterator[Case]]
 registry: dict[str, dict[str, SetUp]] = {}
 
 
-def in_threads(makers: Sequence[Callable[[], Callable[[int], object]]], drain: Callable[[], object]) -> Iterator[Case]:
+def in_threads(
+    makers: Sequence[Callable[[], Callable[[int], object]]], drain: Callable[[], object], calls: int = THREAD_CALLS
+) -> Iterator[Case]:
     """Yield a case whose batches run a body in each of several threads, all at the same time.
 
     Each thread makes its own, and with it what it uses alone, as threads of programs do: without the interpreter lock
@@ -130,7 +132,7 @@ def in_threads(makers: Sequence[Callable[[], Callable[[int], object]]], drain: C
             drain()
             return (max(end for _, end in times) - min(begin for begin, _ in times)) / (calls * len(makers))
 
-        yield Counted(measure, THREAD_CALLS, "ns", rounds=ROUNDS, warms_up=True)
+        yield Counted(measure, calls, "ns", rounds=ROUNDS, warms_up=True)
 
 
 def implementation(name: str) -> Callable[[str], Callable[[SetUp], SetUp]]:

@@ -45,7 +45,8 @@ cdef int _fill_types() except -1:
         type_.code = code
         type_.itemsize = type_.dtype.itemsize
         _types.setdefault(type_.dtype, type_)
-    # The same object from every thread that comes here, so that none is let go while another takes it.
+    # Last, since it says that all are there. The same object from every thread that comes here, so that none is let go
+    # while another takes it.
     _float32 = _types[numpy.dtype("float32")]
     return 0
 
@@ -63,7 +64,7 @@ cdef ElementType element_type(object dtype):
 cdef ElementType _resolve(object dtype):
     import numpy
 
-    if not _types:
+    if _float32 is None:
         _fill_types()
     if dtype is None:
         raise TypeError("dtype is missing")
@@ -81,7 +82,7 @@ cdef object as_dtype(object dtype):
 
 
 cdef int dtype_code(object dtype) except -1:
-    if not _types:
+    if _float32 is None:
         _fill_types()
     return (<ElementType>_types[dtype]).code
 

@@ -326,3 +326,34 @@ def test_many_threads_may_be_the_first(first, run_python):
         print(len(found), all(one == found[0] for one in found))
         """
     assert run_python(script) == "16 True\n"
+
+
+FIRST_USE = """
+import threading
+
+import anabranch as ab
+
+start = threading.Barrier(8)
+errors = []
+
+
+def body(dtype):
+    try:
+        start.wait()
+        ab.zeros(1, dtype, device="cpu")
+    except BaseException as error:
+        errors.append(error)
+
+
+threads = [threading.Thread(target=body, args=[dtype]) for dtype in ("int8", "float32", "float64", "complex128") * 2]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert not errors, errors
+"""
+
+
+def test_the_first_use_of_all_may_be_several_threads_at_once(run_python):
+    for _ in range(5):
+        assert run_python(FIRST_USE) == ""

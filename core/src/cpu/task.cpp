@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "range.hpp"
+#include "task_memory.hpp"
 
 namespace anabranch::cpu {
 
@@ -78,10 +79,10 @@ class KernelTask final : public RangeTask {
     std::copy(arguments.begin(), arguments.end(), slots());  // of none too, whose address may be null
   }
   static void* operator new(std::size_t size, std::size_t slots) {
-    return ::operator new(size + slots * sizeof(std::uint64_t));
+    return take_task_memory(size + slots * sizeof(std::uint64_t));
   }
-  static void operator delete(void* pointer) { ::operator delete(pointer); }
-  static void operator delete(void* pointer, std::size_t) { ::operator delete(pointer); }
+  static void operator delete(void* pointer) { give_task_memory(pointer); }
+  static void operator delete(void* pointer, std::size_t) { give_task_memory(pointer); }
 
  private:
   std::uint64_t* slots() noexcept { return reinterpret_cast<std::uint64_t*>(this + 1); }
