@@ -21,7 +21,11 @@ REGISTRY = CORE / "src" / "registry.cpp"  # the one shared file that names the b
 # Files that one backend has and the others have no use for.
 EXTRA_FILES: dict[str, set[str]] = {
     # The workers, and what they run: what other devices have in hardware.
-    "cpu": {f"{stem}.{suffix}" for stem in ("graph", "plan", "pool", "range", "task") for suffix in ("cpp", "hpp")},
+    "cpu": {
+        f"{stem}.{suffix}"
+        for stem in ("graph", "plan", "pool", "range", "task", "task_memory")
+        for suffix in ("cpp", "hpp")
+    },
     "cuda": {
         f"{stem}.{suffix}"
         for stem in (
