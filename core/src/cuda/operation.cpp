@@ -15,7 +15,7 @@ void ring(std::atomic<bool>& flag, CudaStream& stream) noexcept {
 }  // namespace
 
 bool MarkOperation::step(CudaStream& stream, Ref<Failure>&) {
-  stream.mark_held();
+  stream.mark_held(point());
   return true;
 }
 
@@ -39,6 +39,7 @@ bool RecordOperation::step(CudaStream& stream, Ref<Failure>&) {
   const ContextScope scope(stream.device().context());
   stream.device().check(driver->cuEventRecord(marker_->event, stream.native()), "recording an event");
   marker_->recorded.store(true, std::memory_order_release);
+  stream.mark_held(point());
   return true;
 }
 
@@ -53,13 +54,14 @@ bool WaitOperation::step(CudaStream& stream, Ref<Failure>& failure) {
   if (failure) return true;
   const ContextScope scope(stream.device().context());
   target->lead(stream.device(), stream.native(), until_, static_cast<CudaMarker*>(marker_.get()));
+  stream.mark_held(point());
   return true;
 }
 
 bool WaitOperation::step_beside(CudaStream& stream, Ref<Failure>& failure) {
   if (!std::exchange(asked_, true)) {
     stream_ = &stream;
-    stream.mark_held();
+    stream.mark_held(point());
     Backend& backend = target_->backend();
     if (backend.notify(*target_, until_, *this, marker_.get())) return false;
     backend.query(*target_, until_, marker_.get());  // throws what the target failed with

@@ -31,6 +31,7 @@ void CudaStream::open(StreamOptions options) noexcept {
   options_ = std::move(options);
   owner_ = options_.role == StreamRole::per_thread ? thread_serial() : 0;
   opened_at_ = issued();
+  marked_legacy_.store(0, std::memory_order_relaxed);
   completed_.store(opened_at_, std::memory_order_relaxed);
   if (options_.role == StreamRole::legacy) {
     other_held_ = &order_.blocking_held;
@@ -112,7 +113,7 @@ Point CudaStream::wait(Stream& target, Point point, Marker* marker) {
     const ContextScope scope(context());
     other->lead(device(), native(), point, static_cast<CudaMarker*>(marker));
   }
-  return direct_point();
+  return light_point();
 }
 
 void CudaStream::lead(CudaBackend& current, CUstream follower, Point point, CudaMarker* marker) {
@@ -149,6 +150,7 @@ Point CudaStream::record() {
 Point CudaStream::mark() {
   if (options_.non_blocking) return direct_point();
   std::lock_guard lock(mutex_);
+  const Point legacy = order_.legacy->issued();
   const Point before = issued();
   // Before the point: who finds the stream empty takes the points that there are for complete.
   Ref<CudaMarker> end = record_end();
@@ -157,14 +159,42 @@ Point CudaStream::mark() {
   if (point != before + 1) end = record_end();
   add_direct(point);
   // What another thread has begun to hold before the point is not.
-  if (submitted() >= point) keep_probe(point, std::move(end));
+  if (submitted() >= point) {
+    keep_probe({point, std::move(end), point});
+    marked_legacy_.store(legacy, std::memory_order_release);
+  }
   return point;
 }
 
-void CudaStream::mark_held() {
-  if (options_.non_blocking) return;
+void CudaStream::mark_held(Point point) {
+  if (options_.non_blocking || point == 0) return;
   const ContextScope scope(context());
-  put_event(native());
+  Ref<CudaMarker> end = put_event(native());
+  std::lock_guard lock(mutex_);
+  keep_probe({point, std::move(end), point});
+}
+
+// For the driver (580) a blocking stream is complete when its work is: a record or a wait in it that still comes after
+// the legacy stream's work does not count, neither for a query nor for who waits for the stream. Only an event tells.
+Point CudaStream::light_point() {
+  if (options_.non_blocking || this == order_.legacy) return direct_point();
+  return order_.legacy->issued() == marked_legacy_.load(std::memory_order_acquire) ? direct_point() : mark();
+}
+
+// Of a stream that the driver found complete, with points up to the newest one.
+bool CudaStream::marks_reached(Point point, Point newest) {
+  if (options_.non_blocking || this == order_.legacy) {
+    note_completed(newest);
+    return true;
+  }
+  std::lock_guard lock(mutex_);
+  const auto after = std::find_if(probes_.begin(), probes_.end(),
+                                  [point](const Probe& probe) { return probe.marks > point; });
+  const auto last = std::find_if(std::make_reverse_iterator(after), probes_.rend(),
+                                 [](const Probe& probe) { return probe.marks != 0; });
+  if (last != probes_.rend() && !reached(*last->marker)) return false;
+  note_completed(after == probes_.end() ? newest : point);
+  return true;
 }
 
 Point CudaStream::record(const EventOptions& options, Ref<Marker>& marker) {
@@ -177,7 +207,7 @@ Point CudaStream::record(const EventOptions& options, Ref<Marker>& marker) {
     const ContextScope scope(context());
     device().check(driver->cuEventRecord(reused->event, native()), "recording an event");
     reused->recorded.store(true, std::memory_order_release);
-    return direct_point();
+    return light_point();
   }
   reused->recorded.store(false, std::memory_order_release);
   return hold(std::make_unique<RecordOperation>(Ref<CudaMarker>::share(reused)));
@@ -203,14 +233,17 @@ Ref<CudaMarker> CudaStream::put_event(CUstream native) {
   return marker;
 }
 
-// What is put in by the point is covered.
-const Ref<CudaMarker>& CudaStream::keep_probe(Point point, Ref<CudaMarker> marker) {
+// What is put in by the probe's point is covered.
+const Ref<CudaMarker>& CudaStream::keep_probe(Probe probe) {
   const Point known = completed_.load(std::memory_order_acquire);
-  auto over = std::find_if(probes_.begin(), probes_.end(), [known](const Probe& probe) { return probe.point > known; });
+  probes_.push_back(std::move(probe));
+  auto over = std::find_if(probes_.begin(), probes_.end() - 1, [known](const Probe& kept) { return kept.point > known; });
   // Who asks for the points of the oldest gets the next one's, which covers more.
-  if (over == probes_.begin() && probes_.size() >= most_probes) ++over;
+  if (over == probes_.begin() && probes_.size() > most_probes) {
+    if (over->marks != 0) over[1].marks = over->marks;
+    ++over;
+  }
   probes_.erase(probes_.begin(), over);
-  probes_.push_back({point, std::move(marker)});
   return probes_.back().marker;
 }
 
@@ -220,7 +253,7 @@ Ref<CudaMarker> CudaStream::cover(Point point) {
     if (probe.point >= point) return probe.marker;
   }
   const Point newest = submitted();  // read first: what is put in by then is covered
-  return keep_probe(newest, record_end());
+  return keep_probe({newest, record_end()});
 }
 
 OwnStreams::~OwnStreams() {
@@ -241,10 +274,7 @@ bool CudaStream::native_reached(Point point) {
   // A stream of somebody else's may be gone; what it was given has an event then.
   if (origin_ == Origin::own && sees_end()) {
     const Point newest = submitted();
-    if (device().done(driver->cuStreamQuery(native_), "asking a stream")) {
-      note_completed(newest);
-      return true;
-    }
+    if (device().done(driver->cuStreamQuery(native_), "asking a stream")) return marks_reached(point, newest);
     if (point == newest) return false;
   }
   const Ref<CudaMarker> marker = cover(point);

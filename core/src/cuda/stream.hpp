@@ -68,7 +68,7 @@ class CudaStream final : public Stream {
   // The same for all that the first of the held operations comes after. On the service thread only.
   bool notify_held(Waiter& waiter);
   // Gives the driver what `mark` does for that operation. On the service thread only.
-  void mark_held();
+  void mark_held(Point point);
   // Whether memory that was used here may be given back in stream order, with no more ado.
   bool takes_frees() const noexcept { return direct() && origin_ == Origin::own && own_thread(); }
   // Gives memory that was used here alone back in its turn, if the stream holds; whether it does.
@@ -117,6 +117,12 @@ class CudaStream final : public Stream {
     Ref<CudaStream> stream;
   };
 
+  struct Probe {
+    Point point;
+    Ref<CudaMarker> marker;
+    Point marks = 0;  // the first point that is not over before the event is; 0: that is not said
+  };
+
   void dispose() noexcept override;
   CUcontext context() const noexcept;
   bool direct() const noexcept {
@@ -135,6 +141,9 @@ class CudaStream final : public Stream {
   }
   // The point of what is nothing to the driver.
   Point mark();
+  // The point of a record or a wait that the driver was given.
+  Point light_point();
+  bool marks_reached(Point point, Point newest);
   void note_direct(Point point) noexcept;
   void add_direct(Point point) noexcept;
   void open(StreamOptions options) noexcept;
@@ -156,12 +165,7 @@ class CudaStream final : public Stream {
   bool reached(const CudaMarker& marker);
   Ref<CudaMarker> record_end();
   Ref<CudaMarker> put_event(CUstream native);
-  const Ref<CudaMarker>& keep_probe(Point point, Ref<CudaMarker> marker);
-
-  struct Probe {
-    Point point;
-    Ref<CudaMarker> marker;
-  };
+  const Ref<CudaMarker>& keep_probe(Probe probe);
 
   LegacyOrder& order_;
   const Origin origin_;
@@ -176,6 +180,7 @@ class CudaStream final : public Stream {
   std::atomic<Point> failed_at_{never};
   std::atomic<Kernel*> last_kernel_{nullptr};
   Point opened_at_ = 0;
+  std::atomic<Point> marked_legacy_{0};  // the legacy stream's newest point at the last mark
   bool ended_ = false;  // nobody held it, and its end was noted, before it was found to have work left
 
   mutable std::mutex mutex_;
