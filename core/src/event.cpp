@@ -25,6 +25,7 @@ void Event::refuse(const Stream& stream) const {
 void Event::record(Stream& stream, const Lane* task) {
   if (&stream.backend() != &backend_ && &stream.backend().device() != &backend_) refuse(stream);
   if (task) Ordering(stream, *task).begin();
+  const Lane::Version learned = task ? stream.backend().legacy_lanes().join_and_look(stream) : 0;
   Record before;  // let go outside the lock, since that may recycle the stream
   std::unique_lock guard(lock_);
   // Before the record, which may not cover what another thread enqueues meanwhile.
@@ -42,7 +43,7 @@ void Event::record(Stream& stream, const Lane* task) {
     }
     throw;
   }
-  if (task) stream.backend().legacy_lanes().note(stream);
+  stream.backend().legacy_lanes().note(stream, learned);
   if (version != last_.version) {
     last_.past = std::move(past);
     last_.version = version;

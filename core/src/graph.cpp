@@ -99,7 +99,7 @@ Point GraphInstance::enqueue(Stream& stream, Ref<RefCounted> context) {
 void GraphInstance::note(Stream& stream) {
   const std::lock_guard lock(lock_);
   if (last_.stream.get() != &stream) return;
-  last_.past = stream.lane().past();
+  last_.past = stream.lane().settled();
   last_.point = std::max(last_.point, stream.issued());  // as in Ordering::note
 }
 

@@ -40,7 +40,7 @@ HostAccess::HostAccess(Ref<HostTask> task, const Touch& touch, Site site) : task
   Moment when = lane_.advance();
   number_ = when.lane;
   task_->open.push_back(number_);
-  touch.storage->note_host(lane_, std::move(when), touch.access, touch.footprint(), site);
+  touch.storage->note_host(std::move(when), touch.access, touch.footprint(), site);
 }
 
 void HostAccess::end() {
@@ -53,20 +53,22 @@ void HostAccess::end() {
 void Ordering::wait(Stream& target) {
   begin();
   target.backend().legacy_lanes().join(target);
+  const Lane::Version learned = stream_.backend().legacy_lanes().join_and_look(stream_);
   const Lane::Version version = target.lane().version();
   const Past past = version == stream_.target_seen_.load(std::memory_order_acquire) ? Past{} : target.lane().past();
   enqueue_wait(stream_, target, target.backend().record(target), nullptr, false);
   target.backend().legacy_lanes().note(target);
-  follow(stream_, past, version);
+  follow(stream_, past, version, learned);
 }
 
 void Ordering::wait(Stream& stream, const Record& record) {
+  const Lane::Version learned = stream.backend().legacy_lanes().join_and_look(stream);
   enqueue_wait(stream, *record.stream, record.point, record.marker.get(), false);
-  follow(stream, record.past, record.version);
+  follow(stream, record.past, record.version, learned);
 }
 
-void Ordering::follow(Stream& stream, const Past& past, Lane::Version version) {
-  stream.backend().legacy_lanes().join(stream);
+void Ordering::follow(Stream& stream, const Past& past, Lane::Version version, Lane::Version learned) {
+  if (learned != 0) stream.lane().settle(learned);
   if (version == 0 || version != stream.target_seen_.load(std::memory_order_acquire)) {
     stream.lane().follow(past);
     stream.target_seen_.store(version, std::memory_order_release);
@@ -112,15 +114,18 @@ void Ordering::add(const std::vector<Race>& missing, const HostTask& task) {
 }
 
 void Ordering::note(Stream& stream, Point point, std::span<const Touch> touches, HazardMode mode, Site site,
-                    const Moment* made) {
-  Noted operation{stream, point, made, site, mode == HazardMode::check};
-  if (mode == HazardMode::off) {
-    operation.when = nullptr;
-  } else if (!made) {
-    Moment* const moment = newest_moment ? newest_moment : make_newest_moment();
-    stream.lane().advance(*moment);
-    operation.when = moment;
+                    Lane::Version learned) {
+  Moment* moment = nullptr;
+  if (mode != HazardMode::off) {
+    moment = newest_moment ? newest_moment : make_newest_moment();
+    stream.lane().advance(*moment, learned);
   }
+  note(stream, point, touches, mode, site, moment);
+}
+
+void Ordering::note(Stream& stream, Point point, std::span<const Touch> touches, HazardMode mode, Site site,
+                    const Moment* made) {
+  Noted operation{stream, point, mode == HazardMode::off ? nullptr : made, site, mode == HazardMode::check};
   // Of two threads that use the stream the one that was first to enqueue may be second to come here. Whoever knows of a
   // moment knows of all before it in the stream, and so has to wait for all that is enqueued by now.
   operation.point = std::max(point, stream.issued());

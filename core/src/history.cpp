@@ -58,11 +58,11 @@ std::vector<Use> History::conflicts(const Lane& lane, const Stream* stream, Acce
 
 // Whoever is not known to come after a forgotten access is not known to come after this one either, and this one
 // conflicts with all that the forgotten one does.
-bool History::note(const Lane* lane, Use use) {
+bool History::note(Use use) {
   const auto replaces = [&](const Use& other) {
     if (!writes(use.access) && writes(other.access)) return false;
     const bool same = use.stream && other.stream == use.stream;
-    const bool before = same || (lane && other.when.lane && lane->follows(other.when));
+    const bool before = same || (use.when.lane && other.when.lane && use.when.follows(other.when));
     if (!before || !use.where.contains(other.where)) return false;
     if (same) use.point = std::max(use.point, other.point);  // of two threads the later may come first
     return true;

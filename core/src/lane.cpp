@@ -14,6 +14,35 @@ struct Numbers {
   std::uint32_t count = 0;
 };
 
+// What this thread has found lanes to know, to be made use of again, and for what it does in between: a finalizer may
+// enqueue other things while an operation is on its way.
+struct Looks {
+  struct Look {
+    Lane::Version learned = 0;
+    Clock clock = {};
+  };
+  static constexpr std::size_t most = 8;
+  Look all[most];
+  std::size_t newest = 0;
+};
+
+thread_local Looks* looks = nullptr;
+
+Looks& make_looks() {
+  thread_local Looks made;
+  looks = &made;
+  return made;
+}
+
+const Clock* find_look(Lane::Version learned) noexcept {
+  if (!looks) return nullptr;
+  for (std::size_t age = 0; age < Looks::most; ++age) {
+    const Looks::Look& look = looks->all[(looks->newest - age) % Looks::most];
+    if (look.learned == learned) return &look.clock;
+  }
+  return nullptr;
+}
+
 // Never destroyed: the last lanes may go after every destructor has run.
 Numbers& numbers() {
   static auto* const numbers = new Numbers;
@@ -55,12 +84,58 @@ Moment Lane::advance() {
   return {number_, ++count_, clock_};
 }
 
-void Lane::advance(Moment& moment) {
+Moment Lane::advance(Version learned) {
+  Moment moment;
+  advance(moment, learned);
+  return moment;
+}
+
+void Lane::advance(Moment& moment, Version learned) {
   std::lock_guard guard(lock_);
   change();
   moment.count = ++count_;
   if (!(moment.lane == number_)) moment.lane = number_;
-  if (!moment.clock.same(clock_)) moment.clock = clock_;
+  const Clock& known = known_at(learned);
+  if (!moment.clock.same(known)) moment.clock = known;
+  if (expecting_) [[unlikely]]
+    settle(known);
+}
+
+Lane::Version Lane::look() {
+  const Version learned = learned_.load(std::memory_order_acquire);
+  Looks& mine = looks ? *looks : make_looks();
+  if (mine.all[mine.newest].learned == learned) return learned;
+  mine.newest = (mine.newest + 1) % Looks::most;
+  Looks::Look& newest = mine.all[mine.newest];
+  Clock before = std::move(newest.clock);  // let go outside the lock
+  std::lock_guard guard(lock_);
+  newest.clock = clock_;
+  return newest.learned = learned_.load(std::memory_order_relaxed);
+}
+
+// With the lock. What is known now in place of what this thread has looked at too much to tell.
+const Clock& Lane::known_at(Version learned) const noexcept {
+  if (learned == learned_.load(std::memory_order_relaxed)) [[likely]]
+    return clock_;
+  const Clock* known = find_look(learned);
+  return known ? *known : clock_;
+}
+
+// With the lock: what was expected has come.
+void Lane::settle(const Clock& known) {
+  if (known.same(clock_)) {
+    expecting_ = false;
+    settled_ = Clock();
+  } else {
+    settled_.learn(known);
+  }
+}
+
+void Lane::settle(Version learned) {
+  std::lock_guard guard(lock_);
+  if (!expecting_) return;
+  settle(known_at(learned));
+  change();
 }
 
 Past Lane::past() const {
@@ -68,11 +143,30 @@ Past Lane::past() const {
   return {clock_, number_->value, count_};
 }
 
+Past Lane::settled() const {
+  std::lock_guard guard(lock_);
+  return {expecting_ ? settled_ : clock_, number_->value, count_};
+}
+
+// With the lock. Whether that is news.
+bool Lane::learn(Clock& clock, const Clock& other, std::uint32_t lane, Point count) const {
+  bool news = clock.learn(other);
+  if (lane != number_->value) news |= clock.learn(lane, count);
+  return news;
+}
+
 void Lane::follow(const Clock& clock, std::uint32_t lane, Point count) {
   std::lock_guard guard(lock_);
-  bool news = clock_.learn(clock);
-  if (lane != number_->value) news |= clock_.learn(lane, count);
-  if (news) change();
+  if (learn(clock_, clock, lane, count)) change_clock();
+  if (expecting_ && learn(settled_, clock, lane, count)) change();
+}
+
+void Lane::expect(const Past& past) {
+  std::lock_guard guard(lock_);
+  Clock before = clock_;
+  if (!learn(clock_, past.clock, past.lane, past.count)) return;
+  change_clock();
+  if (!std::exchange(expecting_, true)) settled_ = std::move(before);
 }
 
 bool Lane::follows(const Moment& moment) const {
@@ -83,7 +177,8 @@ bool Lane::follows(const Moment& moment) const {
 void Lane::unlearn(Clock before) {
   std::lock_guard guard(lock_);
   std::swap(clock_, before);
-  change();
+  settled_ = Clock();
+  change_clock();
 }
 
 void Lane::restart() {
@@ -95,8 +190,10 @@ void Lane::restart() {
     std::swap(other, number_);
     count_ = number_->first;
   }
-  clock_ = Clock();
+  clock_ = settled_ = Clock();
+  expecting_ = false;
   version_.store(next_version(), std::memory_order_release);
+  learned_.store(version_.load(std::memory_order_relaxed), std::memory_order_release);
 }
 
 }  // namespace anabranch

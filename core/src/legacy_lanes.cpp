@@ -12,10 +12,10 @@ void LegacyLanes::join_other_side(Stream& stream) {
     any_fresh_.store(false, std::memory_order_relaxed);
     for (Stream* other : fresh_) {
       other->fresh_lane_.store(false, std::memory_order_release);
-      stream.lane().follow(other->lane().past());
+      stream.lane().expect(other->lane().settled());
     }
     fresh_.clear();
-    stream.lane().follow(Past{gone_});
+    stream.lane().expect(Past{gone_});
     gone_ = Clock();
     return;
   }
@@ -27,19 +27,19 @@ void LegacyLanes::join_other_side(Stream& stream) {
   if (!any_blocking_.load(std::memory_order_relaxed)) {
     // Until now nobody was interested.
     if (const Stream* legacy = legacy_.load(std::memory_order_acquire)) {
-      past_ = legacy->lane().past();
+      past_ = legacy->lane().settled();
       version_.store(legacy->lane().version(), std::memory_order_release);
     }
     any_blocking_.store(true, std::memory_order_release);
   }
-  stream.lane().follow(past_);
+  stream.lane().expect(past_);
   stream.legacy_seen_.store(version_.load(std::memory_order_relaxed), std::memory_order_release);
 }
 
 void LegacyLanes::note_operation(Stream& stream) {
   std::lock_guard lock(mutex_);
   if (stream.role() == StreamRole::legacy) {
-    past_ = stream.lane().past();
+    past_ = stream.lane().settled();
     version_.store(stream.lane().version(), std::memory_order_release);
   } else if (!stream.fresh_lane_.exchange(true)) {
     fresh_.push_back(&stream);
@@ -52,7 +52,7 @@ void LegacyLanes::leave(Stream& stream) noexcept {
     std::lock_guard lock(mutex_);
     if (stream.fresh_lane_.exchange(false)) {
       std::erase(fresh_, &stream);
-      const Past past = stream.lane().past();
+      const Past past = stream.lane().settled();
       gone_.learn(past.clock);
       gone_.learn(past.lane, past.count);
     }

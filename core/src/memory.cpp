@@ -114,13 +114,14 @@ Ref<Storage> Storage::make(Backend& backend, MemoryKind kind, std::byte* pointer
 }
 
 Ref<Storage> Storage::allocate(Backend& backend, Stream* stream, std::size_t bytes, MemoryKind kind) {
+  const Lane::Version learned = stream ? stream->lane().look() : 0;
   const Allocation allocation = bytes == 0 ? Allocation{} : backend.allocate(stream, bytes, kind);
   Ref<Storage> storage = make(backend, kind, allocation.pointer, bytes);
   if (backend.capture()) [[unlikely]]
     backend.capture()->own(*storage, *stream);
   // What the stream did with the memory before comes before anything that others do with it now.
   if (allocation.ready != 0) {
-    Moment when = stream->lane().advance();
+    Moment when = stream->lane().advance(learned);
     const Point ready = std::max(allocation.ready, stream->issued());  // as in Ordering::note
     storage->history_.uses().push_back(
         {Ref<Stream>::share(stream), ready, Access::write, true, std::move(when), {0, bytes}});
@@ -177,9 +178,11 @@ Ref<Storage> Storage::entrust(Stream& stream, void* pointer, std::size_t bytes, 
   Ref<Storage> storage = make(backend, MemoryKind::device, static_cast<std::byte*>(pointer), bytes);
   if (!backend.capabilities().host_memory) {
     // Usable by that stream at once, by others after it.
-    Moment when = stream.lane().advance();
+    const Lane::Version learned = stream.lane().look();
+    const Point newest = backend.newest(stream);
+    Moment when = stream.lane().advance(learned);
     storage->history_.uses().push_back(
-        {Ref<Stream>::share(&stream), backend.newest(stream), Access::write, true, std::move(when), {0, bytes}});
+        {Ref<Stream>::share(&stream), std::max(newest, stream.issued()), Access::write, true, std::move(when), {0, bytes}});
     storage->note_sole();
     if (stream.role() != StreamRole::per_thread) storage->home_ = Ref<Stream>::share(&stream);
   }
@@ -223,16 +226,16 @@ void Storage::note(Stream& stream, Point point, Access access, const Footprint& 
   std::vector<Use> over;  // let go outside the lock, since that may recycle a stream
   std::lock_guard guard(lock_);
   Use use{Ref<Stream>::share(&stream), point, access, untold, when ? *when : Moment{}, where, site};
-  const bool more = history_.note(when ? &stream.lane() : nullptr, std::move(use));
+  const bool more = history_.note(std::move(use));
   // A new entry is the time to forget those that are through, so that the list stays as short as what is in flight.
   // That asks the driver, which is not worth it for the few that one stream makes.
   if (more && (!only(stream) || history_.uses().size() > few_uses)) trim(over, exact);
   note_sole();
 }
 
-void Storage::note_host(const Lane& lane, Moment when, Access access, const Footprint& where, Site site) {
+void Storage::note_host(Moment when, Access access, const Footprint& where, Site site) {
   std::lock_guard guard(lock_);
-  history_.note(&lane, {nullptr, 0, access, false, std::move(when), where, site});
+  history_.note({nullptr, 0, access, false, std::move(when), where, site});
   note_sole();
 }
 

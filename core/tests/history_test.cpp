@@ -21,8 +21,8 @@ std::vector<Use> conflicting(const History& history, const Lane& lane, Access ac
   return history.conflicts(lane, nullptr, access, where);
 }
 
-void note(History& history, const Lane& lane, Moment when, Access access, const Footprint& where) {
-  history.note(&lane, {nullptr, 0, access, false, std::move(when), where});
+void note(History& history, Moment when, Access access, const Footprint& where) {
+  history.note({nullptr, 0, access, false, std::move(when), where});
 }
 
 // An access, with the bytes it touches, as plainly as can be.
@@ -137,7 +137,7 @@ class Program {
     }
     CHECK_EQUAL(!conflicting(block.history, *line.lane, access, *where).empty(), expected);
     (expected ? conflicts : clean) += 1;
-    note(block.history, *line.lane, line.lane->advance(), access, *where);
+    note(block.history, line.lane->advance(), access, *where);
     graph_.push_back(ends);
     line.after.clear();
     line.last = {touch.operation};
@@ -167,9 +167,9 @@ TEST(an_event_keeps_what_its_record_found) {
   Lane a;
   Lane b;
   History history;
-  note(history, a, a.advance(), Access::write, range(0, 8));
+  note(history, a.advance(), Access::write, range(0, 8));
   const Past record = a.past();
-  note(history, a, a.advance(), Access::write, range(8, 16));
+  note(history, a.advance(), Access::write, range(8, 16));
   b.follow(record);
   CHECK(conflicting(history, b, Access::read, range(0, 8)).empty());
   CHECK_EQUAL(conflicting(history, b, Access::read, range(0, 9)).size(), 1U);
@@ -179,9 +179,9 @@ TEST(a_whole_takes_the_place_of_all_its_parts) {
   Lane a;
   Lane b;
   History history;
-  for (std::size_t part = 0; part < 4; ++part) note(history, a, a.advance(), Access::write, range(part, part + 1));
+  for (std::size_t part = 0; part < 4; ++part) note(history, a.advance(), Access::write, range(part, part + 1));
   b.follow(a.past());
-  note(history, b, b.advance(), Access::write, range(0, 4));
+  note(history, b.advance(), Access::write, range(0, 4));
   CHECK_EQUAL(history.uses().size(), 1U);
 }
 
@@ -189,7 +189,7 @@ TEST(a_record_used_again_is_another_lane) {
   Lane a;
   Lane b;
   History history;
-  note(history, a, a.advance(), Access::write, range(0, 8));
+  note(history, a.advance(), Access::write, range(0, 8));
   a.restart();
   CHECK_EQUAL(conflicting(history, a, Access::read, range(0, 8)).size(), 1U);
   a.advance();
@@ -226,7 +226,7 @@ TEST(lanes_that_come_and_go_leave_no_growth) {
     lane.follow(task.past());
     for (int i = 0; i < 100; ++i) {
       CHECK(conflicting(history, lane, Access::read_write, range(0, 64)).empty());
-      note(history, lane, lane.advance(), Access::read_write, range(0, 64));
+      note(history, lane.advance(), Access::read_write, range(0, 64));
     }
     task.follow(lane.past());
     CHECK_EQUAL(history.uses().size(), 1U);

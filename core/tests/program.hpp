@@ -38,7 +38,8 @@ class Program {
     CHECK(!clear || missing.empty());
     ordering.add(missing, *task);
     for (const Race& race : ordering.missing({&touch, 1})) CHECK(!race.first.when.lane);
-    Ordering::note(stream, check::call(stream, [] {}), {&touch, 1}, HazardMode::automatic, {});
+    const Lane::Version learned = stream.lane().look();
+    Ordering::note(stream, check::call(stream, [] {}), {&touch, 1}, HazardMode::automatic, {}, learned);
     return missing;
   }
 };

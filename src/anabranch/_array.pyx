@@ -2,7 +2,7 @@
 
 cimport cython
 from cython.operator cimport dereference as deref
-from libc.stdint cimport int64_t, uintptr_t
+from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libcpp.vector cimport vector
 
 from anabranch import _host_view, _protocol
@@ -268,8 +268,8 @@ cdef class Array:
         cdef CStream* queue = (<Stream>stream).get()
         cdef TaskState state = current_state()
         cdef Touch touch = self.touch(_accesses[access])
-        order(state, queue, &touch, 1)
-        note(state, queue, (<Stream>stream).now(queue), &touch, 1)
+        cdef uint64_t learned = order(state, queue, &touch, 1)
+        note(state, queue, (<Stream>stream).now(queue), &touch, 1, learned)
 
     def _interface(self, write):
         return {

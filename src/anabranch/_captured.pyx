@@ -338,7 +338,7 @@ cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
         touch.high = start + call.accesses[i].high
     if state.mode == <int>HazardMode.check:
         core.follow(deref(queue))
-    order(state, queue, touches, call.accesses.size())
+    cdef uint64_t learned = order(state, queue, touches, call.accesses.size())
     if call.functions:
         context = context_of_replay(queue, state.mode)
     point = launch_call(
@@ -347,7 +347,7 @@ cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
     note_replay(context, state.mode)
     if tracing():
         show(queue, point, OperationKind.graph, None, 0)
-    note(state, queue, point, touches, call.accesses.size())
+    note(state, queue, point, touches, call.accesses.size(), learned)
     if state.mode == <int>HazardMode.check:
         core.note(deref(queue))
     return _nothing if call.result is None else (True, call.result(args))

@@ -2,6 +2,7 @@
 
 cimport cython
 from cython.operator cimport dereference as deref
+from libc.stdint cimport uint64_t
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
@@ -87,14 +88,14 @@ cdef int _add(CStream* queue, NodeKind kind, Array flag, object then, object oth
         other.record(state, queue, otherwise, &accesses)
     touches = merged(accesses)
     touches.push_back(flag.touch(MemoryAccess.read))
-    order(state, queue, touches.data(), touches.size())
+    cdef uint64_t learned = order(state, queue, touches.data(), touches.size())
     point = add_nested(
         deref(queue), kind, empty, flag.data, body.graph, body.works, other.graph, other.works)
     bodies.then = body
     bodies.otherwise = other if otherwise is not None else None
     bodies.flag = flag if queue.capture().exclusive() else None
     tell_origin(deref(queue), bodies)
-    return note(state, queue, point, touches.data(), touches.size())
+    return note(state, queue, point, touches.data(), touches.size(), learned)
 
 
 def run_if(flag, then, otherwise=None):

@@ -2,7 +2,7 @@
 
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cython.operator cimport dereference as deref
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcmp
 
 from anabranch._array cimport Array, as_array
@@ -31,16 +31,17 @@ cdef int enqueue_fill(Array dst, const void* value, Stream stream) except -1:
     cdef CStream* target = stream.get()
     cdef int64_t count = dst.layout.size()
     cdef TaskState state
+    cdef uint64_t learned
     cdef Touch touch
     cdef Point point
     if count != 0:
         state = current_state()
         touch = dst.touch(MemoryAccess.write)
-        order(state, target, &touch, 1)
+        learned = order(state, target, &touch, 1)
         point = target.backend().fill(deref(target), dst.elements(0), value, count)
         if tracing():
             show(target, point, OperationKind.fill, None, count * dst.layout.itemsize)
-        note(state, target, point, &touch, 1)
+        note(state, target, point, &touch, 1, learned)
     return 0
 
 
@@ -59,17 +60,18 @@ cdef int enqueue_copy(
         Array dst, int64_t dst_offset, Array src, int64_t src_offset, int64_t count, Stream stream) except -1:
     cdef CStream* target = stream.get()
     cdef TaskState state
+    cdef uint64_t learned
     cdef Touch[2] touches
     cdef Point point
     if count != 0:
         state = current_state()
         touches[0] = _touch(src, MemoryAccess.read, src_offset, count)
         touches[1] = _touch(dst, MemoryAccess.write, dst_offset, count)
-        order(state, target, touches, 2)
+        learned = order(state, target, touches, 2)
         point = target.backend().copy(deref(target), dst.elements(dst_offset), src.elements(src_offset), count)
         if tracing():
             show(target, point, OperationKind.copy, None, count * dst.layout.itemsize)
-        note(state, target, point, touches, 2)
+        note(state, target, point, touches, 2, learned)
     return 0
 
 
@@ -295,7 +297,7 @@ cdef int _transfer_now(Array dst, int64_t to, Array src, int64_t start, int64_t 
             b"a copy between a GPU and memory that is not pinned cannot be captured: the host does it")
     touches[0] = _touch(src, MemoryAccess.read, start, count)
     touches[1] = _touch(dst, MemoryAccess.write, to, count)
-    order(state, queue, touches, 2)
+    cdef uint64_t learned = order(state, queue, touches, 2)
     synchronize_point(queue, target.now(queue))
     cdef Stream worker = target
     if target.device.backend.capabilities().host_memory:
@@ -313,5 +315,5 @@ cdef int _transfer_now(Array dst, int64_t to, Array src, int64_t start, int64_t 
     if tracing():
         show(copier, copier.issued(), OperationKind.copy, None, count * dst.layout.itemsize)
     far.storage.get().forget(deref(copier))
-    note(state, queue, queue.issued(), touches, 2)
+    note(state, queue, queue.issued(), touches, 2, learned)
     return observe_stream(queue)

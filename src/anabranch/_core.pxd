@@ -63,7 +63,8 @@ cdef extern from "anabranch/lane.hpp" namespace "anabranch" nogil:
         Ref[LaneNumber] lane
         Past past() const
     cdef cppclass Lane:
-        Moment advance()
+        Moment advance(uint64_t learned)
+        uint64_t look()
         Past past() const
         void follow(const Past&)
 

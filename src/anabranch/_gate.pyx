@@ -4,6 +4,7 @@ import sys
 
 cimport cython
 from cython.operator cimport dereference as deref
+from libc.stdint cimport uint64_t
 from libcpp.string cimport string
 
 from anabranch._context cimport current_task
@@ -47,9 +48,9 @@ cdef class Gate:
             raise RuntimeError("a Gate is made once")
         self.stream = stream
         self.pending = make_gate()
-        hand_on(deref(target), deref(current_task()))
+        cdef uint64_t learned = hand_on(deref(target), deref(current_task()))
         target.backend().suspend(deref(target), self.pending)
-        note_operation(deref(target))
+        note_operation(deref(target), learned)
 
     @property
     def is_open(self):
@@ -95,6 +96,6 @@ def fail(Stream stream not None, error=None):
     cdef string message = str(raised).encode()
     cdef Ref[Pending] pending = make_gate()
     pending.get().complete(make_failure(message, raised))
-    hand_on(deref(target), deref(current_task()))
+    cdef uint64_t learned = hand_on(deref(target), deref(current_task()))
     target.backend().suspend(deref(target), pending)
-    note_operation(deref(target))
+    note_operation(deref(target), learned)

@@ -4,7 +4,7 @@ import threading
 
 cimport cython
 from cython.operator cimport dereference as deref
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uint64_t
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
@@ -169,6 +169,7 @@ cdef class Graph:
         cdef Recorded now
         cdef GraphInstance* core
         cdef ReplayContext context = None
+        cdef uint64_t learned
         cdef Point point
         # So that a replay runs with the arguments that it was put in order for.
         with cython.critical_section(self):
@@ -179,14 +180,14 @@ cdef class Graph:
             # Its replays are in order whatever they access, of which "check" has to know.
             if state.mode == <int>HazardMode.check:
                 core.follow(deref(queue))
-            order(state, queue, now.touches.data(), now.touches.size())
+            learned = order(state, queue, now.touches.data(), now.touches.size())
             if now.functions:
                 context = context_of_replay(queue, state.mode)
             point = core.launch(deref(queue), as_context(context))
             note_replay(context, state.mode)
             if tracing():
                 show(queue, point, OperationKind.graph, None, 0)
-            note(state, queue, point, now.touches.data(), now.touches.size())
+            note(state, queue, point, now.touches.data(), now.touches.size(), learned)
             if state.mode == <int>HazardMode.check:
                 core.note(deref(queue))
         return 0
@@ -392,8 +393,8 @@ cdef object add_graph(TaskState state, CStream* queue, Graph graph):
     cdef Ref[CGraph] nothing
     cdef Ref[Works] none
     cdef string empty
-    order(state, queue, now.touches.data(), now.touches.size())
+    cdef uint64_t learned = order(state, queue, now.touches.data(), now.touches.size())
     cdef Point point = add_nested(
         deref(queue), NodeKind.graph, empty, NULL, core.graph(), core.works(), nothing, none)
     tell_origin(deref(queue), graph)
-    note(state, queue, point, now.touches.data(), now.touches.size())
+    note(state, queue, point, now.touches.data(), now.touches.size(), learned)

@@ -322,11 +322,11 @@ cdef int launch_grid(GridKernel kernel, LaunchConfig config, const Given* given)
             f"kernel {kernel.name!r} can have at most {kernel.most_shared_memory[where.ordinal]} bytes of dynamic "
             f"shared memory on {where.alias}, not {config.shape.shared_memory}")
     cdef CStream* queue = (<Stream>target).get()
-    order(state, queue, touches, arrays)
+    cdef uint64_t learned = order(state, queue, touches, arrays)
     cdef Point point = enqueue_grid(
         queue.backend(), deref(queue), deref(compiled), config.shape, slots, kernel.slot_count)
     if queue.capture() != NULL:
         tell_origin(deref(queue), (kernel, marks_of(args_of(given))) if queue.capture().exclusive() else kernel)
     elif tracing():
         show(queue, point, OperationKind.kernel, kernel.name, 0)
-    return note(state, queue, point, touches, arrays)
+    return note(state, queue, point, touches, arrays, learned)

@@ -10,16 +10,18 @@ from anabranch._site cimport current_site
 
 cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
     bint is_ordered(CStream&, const HostTask&, const Touch*, size_t) except +
-    void note_touches(CStream&, Point, const Touch*, size_t, int mode, Site) except +
+    uint64_t look_before(CStream&) except +
+    void note_touches(CStream&, Point, const Touch*, size_t, int mode, Site, uint64_t learned) except +
     vector[Use] uses_of(const Touch&) except +
     vector[Use] uses_before(const HostTask&, const Touch&) except +
     void note_touches_at(CStream&, Point, const Touch*, size_t, int mode, Site, const Moment&) except +
-    void follow_moment(HostTask&, const Moment&) except +
-    void hand_on(CStream&, const HostTask&) except +
+    void follow_call(HostTask&, const Past& before, const Moment&) except +
+    # What is put in without touches: before, and after with what that returned.
+    uint64_t hand_on(CStream&, const HostTask&) except +
     Past past_of(CStream&) except +
-    void note_captured(CStream&, Point, const Touch*, size_t, int mode, Site) except +translate
+    void note_captured(CStream&, Point, const Touch*, size_t, int mode, Site, uint64_t learned) except +translate
     Past past_within(CStream&) except +
-    void note_operation(CStream&) except +
+    void note_operation(CStream&, uint64_t learned) except +
     cdef cppclass ComingMoment:
         void set(Moment)
         const Moment& get()
@@ -39,10 +41,12 @@ cdef inline Access access_of(int code) noexcept:
     return Access.read if code == 1 else Access.write if code == 2 else Access.read_write
 
 
-# What an operation touches is in order before the operation is enqueued, which is then traced. Raises RaceError.
-cdef inline int order(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1:
+# What an operation touches is in order before the operation is enqueued, which is then traced. Returns what the stream's
+# lane has learned by then, for `note`; never 0. Raises RaceError.
+cdef inline uint64_t order(TaskState state, CStream* stream, const Touch* touches, size_t count) except 0:
     if stream.capture() != NULL:
-        return order_captured(state, stream, touches, count)
+        order_captured(state, stream, touches, count)
+        return look_before(stream[0])
     if state.capture.get() != NULL:
         refuse_outside(state)
     if state.mode == <int>HazardMode.automatic:
@@ -52,7 +56,7 @@ cdef inline int order(TaskState state, CStream* stream, const Touch* touches, si
         check(state, stream, touches, count)
     if tracing():
         open_operation(stream[0])
-    return 0
+    return look_before(stream[0])
 
 # Raises CaptureError in a capture that nothing else may go beside.
 cdef int refuse_outside(TaskState state) except -1
@@ -63,14 +67,16 @@ cdef int add_missing(TaskState state, CStream* stream, const Touch* touches, siz
 
 
 # And remembered after that.
-cdef inline int note(TaskState state, CStream* stream, Point point, const Touch* touches, size_t count) except -1:
+cdef inline int note(
+        TaskState state, CStream* stream, Point point, const Touch* touches, size_t count,
+        uint64_t learned) except -1:
     cdef Site site
     if state.mode == <int>HazardMode.check:
         site = current_site()
     if stream.capture() != NULL:
-        note_captured(stream[0], point, touches, count, state.mode, site)
+        note_captured(stream[0], point, touches, count, state.mode, site, learned)
     else:
-        note_touches(stream[0], point, touches, count, state.mode, site)
+        note_touches(stream[0], point, touches, count, state.mode, site, learned)
     return 0
 
 # Of an operation that already has its moment; none where it is not kept track of.

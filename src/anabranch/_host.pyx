@@ -12,6 +12,7 @@ from anabranch import _await
 cimport cython
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cython.operator cimport dereference as deref
+from libc.stdint cimport uint64_t
 
 from anabranch._core import finalizing
 
@@ -21,8 +22,8 @@ from anabranch._core cimport (
     PythonErrand, Record, Ref, ReplayedCall, as_pending, host_inbox, open_operation, throw_failure, tracing,
 )
 from anabranch._hazard cimport (
-    ComingMoment, PastOf, Touches, follow_moment, hand_on, note_at, note_operation, observe_record, order, past_of,
-    refuse_outside,
+    ComingMoment, PastOf, Touches, follow_call, hand_on, look_before, note_at, note_operation, observe_record, order,
+    past_of, refuse_outside,
 )
 from anabranch._replayed cimport ReplayedFunction, submit_captured
 from anabranch._traced cimport show
@@ -171,7 +172,7 @@ cdef class Call:
         try:
             return self.fn(*self.args, **self.kwargs)
         finally:
-            follow_moment(deref(task.core.get()), moment)
+            follow_call(deref(task.core.get()), self.before, moment)
             past = PastOf.__new__(PastOf)
             past.past = task.core.get().lane.past()
             self.future._past = past
@@ -203,6 +204,7 @@ cdef class Call:
 cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs, Touches touches):
     global _future
     cdef TaskState state = current_state()
+    cdef uint64_t learned
     cdef Point point
     cdef Moment moment
     if _future is None:
@@ -217,15 +219,16 @@ cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs,
     call.args = args
     call.kwargs = kwargs
     if touches is not None:
-        order(state, stream.get(), touches.all.data(), touches.all.size())
+        learned = order(state, stream.get(), touches.all.data(), touches.all.size())
     else:
         if state.capture.get() != NULL:
             refuse_outside(state)
-        hand_on(deref(stream.get()), deref(state.task.core.get()))
+        learned = hand_on(deref(stream.get()), deref(state.task.core.get()))
     if tracing():
         open_operation(deref(stream.get()))
     if state.mode != <int>HazardMode.off:
         call.before = past_of(deref(stream.get()))
+        learned = look_before(deref(stream.get()))
     cdef HostCall* pending = make_call(call)
     Py_INCREF(call)
     try:
@@ -233,11 +236,11 @@ cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs,
     finally:
         pending.release()
     if state.mode != <int>HazardMode.off:
-        moment = stream.get().lane().advance()
+        moment = stream.get().lane().advance(learned)
     call.when.set(moment)
     if tracing():
         show(stream.get(), point, OperationKind.host, getattr(fn, "__qualname__", None), 0)
-    note_operation(deref(stream.get()))
+    note_operation(deref(stream.get()), learned)
     if touches is not None:
         note_at(state, stream.get(), point, touches.all.data(), touches.all.size(), moment)
     return call.future

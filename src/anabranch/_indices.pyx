@@ -305,14 +305,14 @@ cdef int launch_indices(KernelBase kernel, object dim, const Given* given) excep
         queue = (<Stream>target).get()
     if shape.size() == 0:
         return 0
-    order(state, queue, touches, touched)
+    cdef uint64_t learned = order(state, queue, touches, touched)
     cdef Point point = queue.backend().launch(
         deref(queue), deref(compiled), shape, Slots(packed.slots, packed.slot_count))
     if queue.capture() != NULL:
         tell_origin(deref(queue), (kernel, marks_of(args_of(given))) if queue.capture().exclusive() else kernel)
     elif tracing():
         show(queue, point, OperationKind.kernel, kernel.name, 0)
-    return note(state, queue, point, touches, touched)
+    return note(state, queue, point, touches, touched, learned)
 
 
 cdef int _read_block(object block) except -1:

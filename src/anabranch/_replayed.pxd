@@ -1,4 +1,5 @@
 from anabranch._context cimport TaskState
+from libc.stdint cimport uint64_t
 from libcpp.string cimport string
 
 from anabranch._core cimport CStream, Past, Pending, Ref, ReplayedCall
@@ -9,6 +10,7 @@ cdef class ReplayContext:
     """What the host functions of a replay come after."""
     cdef Ref[CStream] stream
     cdef Past before
+    cdef uint64_t learned   # by the stream's lane, then
     cdef ComingMoment when  # the replay; none where order is not kept track of
 
 

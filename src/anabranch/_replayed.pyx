@@ -4,6 +4,7 @@ from contextvars import Context
 
 cimport cython
 from cython.operator cimport dereference as deref
+from libc.stdint cimport uint64_t
 from libcpp.string cimport string
 
 from anabranch import _future
@@ -13,7 +14,7 @@ from anabranch._core cimport (
     make_graph_call)
 from anabranch._core_graph cimport add_host, tell_origin
 from anabranch._array cimport Array
-from anabranch._hazard cimport PastOf, follow_moment, note, order, past_of
+from anabranch._hazard cimport PastOf, follow_call, look_before, note, order, past_of
 
 from anabranch._scalar cimport Scalar
 
@@ -42,7 +43,7 @@ cdef class ReplayContext:
         try:
             return function.fn(*function.args, **function.kwargs)
         finally:
-            follow_moment(deref(task.core.get()), moment)
+            follow_call(deref(task.core.get()), self.before, moment)
             past = PastOf.__new__(PastOf)
             past.past = task.core.get().lane.past()
             if future is not None:
@@ -110,6 +111,7 @@ cdef object submit_captured(
         TaskState state, CStream* stream, object fn, tuple args, dict kwargs, Touches touches):
     cdef ReplayedFunction function = ReplayedFunction.__new__(ReplayedFunction)
     cdef string name
+    cdef uint64_t learned = 0
     cdef Point point
     if stream.capture().exclusive():
         args = tuple([_given(stream, each) for each in args])
@@ -123,11 +125,11 @@ cdef object submit_captured(
     function.futures = [future]
     name = function.name().encode()
     if touches is not None:
-        order(state, stream, touches.all.data(), touches.all.size())
+        learned = order(state, stream, touches.all.data(), touches.all.size())
     point = add_host(deref(stream), name, make_graph_call(function))
     tell_origin(deref(stream), function)
     if touches is not None:
-        note(state, stream, point, touches.all.data(), touches.all.size())
+        note(state, stream, point, touches.all.data(), touches.all.size(), learned)
     return future
 
 
@@ -136,6 +138,7 @@ cdef ReplayContext context_of_replay(CStream* stream, int mode):
     context.stream = Ref[CStream].share(stream)
     if mode != <int>HazardMode.off:
         context.before = past_of(deref(stream))
+        context.learned = look_before(deref(stream))
     return context
 
 
@@ -143,6 +146,6 @@ cdef int note_replay(ReplayContext context, int mode) except -1:
     cdef Moment moment
     if context is not None:
         if mode != <int>HazardMode.off:
-            moment = context.stream.get().lane().advance()
+            moment = context.stream.get().lane().advance(context.learned)
         context.when.set(moment)
     return 0

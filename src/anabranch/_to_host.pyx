@@ -101,7 +101,7 @@ cdef Record _enqueue(TaskState state, Array source, const Touch& touch, object r
     hand_on(deref(reader.get()), deref(state.task.core.get()))
     for i in range(uses.size()):
         follow_use(deref(reader.get()), uses[i])
-    moment = reader.get().lane().advance()
+    moment = reader.get().lane().advance(reader.get().lane().look())
     if state.mode != <int>HazardMode.off:
         when = &moment
     try:

@@ -55,8 +55,12 @@ inline void add_order(Stream& stream, const HostTask& task, const std::vector<Ra
   Ordering(stream, task.lane).add(missing, task);
 }
 
-inline void note_touches(Stream& stream, Point point, const Touch* touches, std::size_t count, int mode, Site site) {
-  Ordering::note(stream, point, {touches, count}, static_cast<HazardMode>(mode), site);
+// To be called before something is put in. What it returns is handed to what notes it.
+inline Lane::Version look_before(Stream& stream) { return stream.lane().look(); }
+
+inline void note_touches(Stream& stream, Point point, const Touch* touches, std::size_t count, int mode, Site site,
+                         Lane::Version learned) {
+  Ordering::note(stream, point, {touches, count}, static_cast<HazardMode>(mode), site, learned);
 }
 
 // Of an operation that already has its moment; none where order is not kept track of.
@@ -74,10 +78,11 @@ inline const std::vector<Touch>& shadows_of(Capture& capture, const Touch* touch
   capture.shadow({touches, count}, shadows);
   return shadows;
 }
-inline void note_captured(Stream& stream, Point point, const Touch* touches, std::size_t count, int mode, Site site) {
+inline void note_captured(Stream& stream, Point point, const Touch* touches, std::size_t count, int mode, Site site,
+                          Lane::Version learned) {
   const std::vector<Touch>& shadows = shadows_of(*stream.capture(), touches, count);
   stream.capture()->note(stream, {touches, count});
-  Ordering::note(stream, point, shadows, static_cast<HazardMode>(mode), site);
+  Ordering::note(stream, point, shadows, static_cast<HazardMode>(mode), site, learned);
 }
 
 // What has to be over before the host makes an access, and what of that `task` does not know to be.
@@ -99,7 +104,7 @@ inline std::vector<Use> host_conflicts(const HostTask& task, const Touch& touch)
   return found;
 }
 inline void note_host(HostTask& task, const Touch& touch, Site site) {
-  touch.storage->note_host(task.lane, task.lane.advance(), touch.access, touch.footprint(), site);
+  touch.storage->note_host(task.lane.advance(), touch.access, touch.footprint(), site);
 }
 
 // Everything that comes before an operation that is put into the stream now.
@@ -107,9 +112,11 @@ inline Past past_of(Stream& stream) {
   stream.backend().legacy_lanes().join(stream);
   return stream.lane().past();
 }
-// Everything that is over once the stream is: a blocking stream that is empty says nothing of the legacy stream.
+// Everything that is over once the stream is: a blocking stream that is empty says nothing of the legacy stream, which
+// itself sees what blocking streams have to do.
 inline Past past_within(Stream& stream) {
-  if (stream.role() == StreamRole::legacy) stream.backend().legacy_lanes().join(stream);
+  if (stream.role() != StreamRole::legacy) return stream.lane().settled();
+  stream.backend().legacy_lanes().join(stream);
   return stream.lane().past();
 }
 // The same, if the task has not observed it; `version` is 0 else.
@@ -121,16 +128,26 @@ inline Sight look(Stream& stream, const HostTask& task) {
   if (stream.role() == StreamRole::legacy) stream.backend().legacy_lanes().join(stream);
   const Lane::Version version = stream.lane().version();
   if (version == task.observed) return {};
-  return {version, stream.lane().past()};
+  return {version, past_within(stream)};
 }
 // An operation that touches nothing was put into the stream.
-inline void note_operation(Stream& stream) { stream.backend().legacy_lanes().note(stream); }
+inline void note_operation(Stream& stream, Lane::Version learned) {
+  stream.lane().settle(learned);
+  stream.backend().legacy_lanes().note(stream);
+}
 inline void wait_for_stream(Stream& stream, Stream& target, const HostTask& task) {
   Ordering(Capture::follower(stream, target), task.lane).wait(target);
 }
 // What the task knows is known to what the stream does from now on.
-inline void hand_on(Stream& stream, const HostTask& task) { Ordering(stream, task.lane).begin(); }
-inline void follow_moment(HostTask& task, const Moment& when) { task.lane.follow(when); }
+inline Lane::Version hand_on(Stream& stream, const HostTask& task) {
+  Ordering(stream, task.lane).begin();
+  return stream.lane().look();
+}
+// A host function's task is at its end, which `when` is the moment of. Where another thread's operation came between, the
+// lane does not tell which of the two the stream comes to first.
+inline void follow_call(HostTask& task, const Past& before, const Moment& when) {
+  if (when.count == before.count + 1) task.lane.follow(when);
+}
 inline void follow_use(HostTask& task, const Use& use) {
   if (use.when.lane) task.lane.follow(use.when);
 }

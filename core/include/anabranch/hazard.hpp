@@ -61,6 +61,7 @@ class HostAccess final : public RefCounted {
 //   begin    what the stream's next operation comes after is brought up to date
 //   missing  the accesses that it conflicts with and is not known to come after
 //   add      waits for them
+//   look     what the stream's lane knows, for the operation that comes now
 // then the operation is enqueued, and
 //   note     remembers it
 // `off` needs but the last.
@@ -75,6 +76,7 @@ class Ordering {
   // Takes back what `begin` told the stream, whose clock it was before: nothing is enqueued after all. The legacy
   // stream keeps what it knows, since whoever looks at it sees the blocking streams, too.
   static void take_back(Stream& stream, Clock before);
+  Lane::Version look() { return stream_.lane().look(); }
   // Nothing at all is missing, found out at the cost of a load for each touch. False: maybe.
   bool clear(std::span<const Touch> touches) const noexcept {
     for (const Touch& touch : touches) {
@@ -85,16 +87,19 @@ class Ordering {
   std::vector<Race> missing(std::span<const Touch> touches) const;
   // Waits for as few of the operations as it takes. The host's are left out: no stream can wait for them.
   void add(const std::vector<Race>& missing, const HostTask& task);
-  // `made`: the moment that the operation already has; else it gets one.
+  // `learned`: by that look.
   static void note(Stream& stream, Point point, std::span<const Touch> touches, HazardMode mode, Site site,
-                   const Moment* made = nullptr);
+                   Lane::Version learned);
+  // The same at the moment that the operation already has.
+  static void note(Stream& stream, Point point, std::span<const Touch> touches, HazardMode mode, Site site,
+                   const Moment* made);
   // What is put into the stream from now on starts after everything in another by now, or after a record.
   void wait(Stream& target);
   static void wait(Stream& stream, const Record& record);
 
  private:
-  // `version`: of the lane whose past it is; 0: not known.
-  static void follow(Stream& stream, const Past& past, Lane::Version version);
+  // A wait for that was enqueued. `version`: of the lane whose past it is; 0: not known. `learned` as for `note`.
+  static void follow(Stream& stream, const Past& past, Lane::Version version, Lane::Version learned);
 
   Stream& stream_;
   const Lane& task_;

@@ -103,9 +103,9 @@ class History {
   // not known to come after. Those with no moment no lane comes after, but their own stream does. Empty if and only if
   // there is no such access among all that were noted, as far as footprints are exact.
   std::vector<Use> conflicts(const Lane& lane, const Stream* stream, Access access, const Footprint& where) const;
-  // An operation, the newest of its stream or of `lane`, makes an access. What whoever comes after this one comes after
-  // anyway is forgotten. Without a lane that is found out from the streams alone. Whether there is an entry more.
-  bool note(const Lane* lane, Use use);
+  // An operation, the newest of its stream or of its lane, makes an access. What whoever comes after this one comes
+  // after anyway is forgotten. Without a moment that is found out from the streams alone. Whether there is an entry more.
+  bool note(Use use);
   // The same for every byte of a range, where all uses are that stream's, so that none has to be asked for its moment.
   // Whether the access takes an earlier one's entry; else nothing was done.
   bool renew(const Touch& touch, const Noted& operation);

@@ -54,8 +54,14 @@ struct Moment {
 // What makes order, and what is to be called for it:
 //   a task enqueues an operation             stream.follow(task)
 //   a stream waits for another, or an event  stream.follow(other.past()), that of the record for an event
-//   a task finds a stream or event complete  task.follow(stream.past()), likewise
+//   a task finds a stream or event complete  task.follow(stream.settled()), or that of the record
 //   a task begins another                    other.follow(task.past())
+//   a stream's next operation will come      stream.expect(past)
+//   after something, as none has yet
+//
+// Threads that share a stream are between these calls at the same time. So what makes order is done before it is told
+// here, and what an operation comes after is what is known right before it is enqueued, as `look` remembers it: neither
+// less, since who waits in a host function leaves out what is known to come after that, nor more.
 class Lane {
  public:
   // Which state of a lane somebody has followed last, so that to follow it again costs nothing.
@@ -66,15 +72,25 @@ class Lane {
   Lane& operator=(const Lane&) = delete;
   ~Lane();
 
-  // A new operation.
+  // A new operation, of a lane that one thread alone advances.
   Moment advance();
+  // Before something is enqueued: what the lane knows now, for this thread to name once it is.
+  Version look();
+  // One that was enqueued after that look. What other threads have told since it does not come after.
+  Moment advance(Version learned);
   // The same, into what was the moment of an earlier operation, most often of this lane.
-  void advance(Moment& moment);
-  // Everything by now.
+  void advance(Moment& moment, Version learned);
+  // What is enqueued from now on comes after all of this.
   Past past() const;
-  // The next operation comes after all of that.
+  // What is enqueued by now does.
+  Past settled() const;
+  // The next operation comes after all of that, as everything does that is found out about the lane from now on.
   void follow(const Past& past) { follow(past.clock, past.lane, past.count); }
   void follow(const Moment& moment) { follow(moment.clock, moment.lane->value, moment.count); }
+  // The next operation comes after all of that, but none does yet.
+  void expect(const Past& past);
+  // Something was enqueued after that look that is no operation of the lane's, but comes after all that one would.
+  void settle(Version learned);
   // The next operation comes after all of the other lane by now. `seen` is kept between the calls.
   void follow(const Lane& other, std::atomic<Version>& seen) {
     const Version version = other.version();
@@ -96,12 +112,23 @@ class Lane {
   void follow(const Clock& clock, std::uint32_t lane, Point count);
   // With the lock.
   void change() noexcept { version_.store(version_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
+  void change_clock() noexcept {
+    change();
+    learned_.store(version_.load(std::memory_order_relaxed), std::memory_order_release);
+  }
+  bool learn(Clock& clock, const Clock& other, std::uint32_t lane, Point count) const;
+  const Clock& known_at(Version learned) const noexcept;
+  void settle(const Clock& known);
 
   mutable SpinLock lock_;
   std::atomic<Version> version_{next_version()};
   Ref<LaneNumber> number_ = LaneNumber::take();
   Point count_ = number_->first;
   Clock clock_;
+  std::atomic<Version> learned_{version_.load(std::memory_order_relaxed)};  // its version when it learned last
+  // What is expected is in `clock_` alone; no more is kept while nothing is.
+  bool expecting_ = false;
+  Clock settled_;
 };
 
 }  // namespace anabranch

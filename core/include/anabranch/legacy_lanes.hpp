@@ -17,6 +17,13 @@ class LegacyLanes {
   void join(Stream& stream) {
     if (!stream.non_blocking()) join_other_side(stream);
   }
+  // The same for what is no operation of the lane's, as a wait; handed to the `note` that follows. 0: there is no such
+  // order for the stream.
+  Lane::Version join_and_look(Stream& stream) {
+    if (stream.non_blocking()) return 0;
+    join_other_side(stream);
+    return stream.lane().look();
+  }
   // After an operation was put in, when it has advanced its lane. Only that makes order for the other side.
   void note(Stream& stream) {
     if (!stream.non_blocking() &&
@@ -24,6 +31,11 @@ class LegacyLanes {
                                              : !stream.fresh_lane_.load(std::memory_order_acquire))) {
       note_operation(stream);
     }
+  }
+  void note(Stream& stream, Lane::Version learned) {
+    if (learned == 0) return;
+    stream.lane().settle(learned);
+    note(stream);
   }
   // The stream's record is about to be used for another one, whose lane begins anew, or to go.
   void leave(Stream& stream) noexcept;

@@ -73,8 +73,7 @@ class Storage final : public RefCounted {
   MemoryKind kind() const noexcept { return kind_; }
   bool read_only() const noexcept { return read_only_; }
 
-  // The operation at `point` of `stream` accesses these bytes. With the moment and the lane it was in, who comes after
-  // it can be found out; `exact`: also once it is through. `untold`: nobody is told of it, but waits for it.
+  // The operation at `point` of `stream` accesses these bytes. With its moment, who comes after it can be found out; `exact`: also once it is through. `untold`: nobody is told of it, but waits for it.
   void note(Stream& stream, Point point, Access access, const Footprint& where, const Moment* when = nullptr,
             Site site = {}, bool exact = false, bool untold = false);
   // The same; costs little where nobody but that stream has made an access, above all where this was its last.
@@ -84,7 +83,7 @@ class Storage final : public RefCounted {
     note_anew(touch, operation);
   }
   // A host task did, at a moment of its lane.
-  void note_host(const Lane& lane, Moment when, Access access, const Footprint& where, Site site);
+  void note_host(Moment when, Access access, const Footprint& where, Site site);
   // What the stream did here is over, and need not be remembered.
   void forget(const Stream& stream);
   // What an access of that kind has to come after, of all streams, known to be through or not.

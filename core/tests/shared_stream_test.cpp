@@ -1,0 +1,143 @@
+// What is known of operations where threads share a stream, and are between enqueuing and noting at the same time. Each
+// test is two threads' calls in the order in which they may come.
+#include "gate.hpp"
+#include "program.hpp"
+
+namespace anabranch {
+namespace {
+
+using namespace check;
+
+// An operation of another thread that is in its stream, and not noted yet.
+class Enqueued {
+ public:
+  explicit Enqueued(Stream& stream) : stream_(stream) {
+    Ordering(stream, task_->lane).begin();
+    learned_ = stream.lane().look();
+    point_ = call(stream, [] {});
+  }
+
+  void note(const Ref<Storage>& storage, Access access) {
+    const Touch touch{storage.get(), 0, 64, nullptr, 0, access};
+    Ordering::note(stream_, point_, {&touch, 1}, HazardMode::automatic, {}, learned_);
+  }
+
+ private:
+  const Ref<HostTask> task_ = make_ref<HostTask>();
+  Stream& stream_;
+  Lane::Version learned_ = 0;
+  Point point_ = 0;
+};
+
+// Brings a stream's lane up to date for an operation that does not come.
+void begin(Stream& stream) {
+  const Ref<HostTask> task = make_ref<HostTask>();
+  Ordering(stream, task->lane).begin();
+}
+
+TEST(an_operation_does_not_come_after_what_its_stream_is_told_once_it_is_in) {
+  Program program;
+  const auto a = stream(device());
+  const auto b = stream(device());
+  const auto x = block();
+  const Gate gate(*b);
+  program.access(*b, x, Access::write);
+  const Moment when = x->uses(Access::read, {0, 64})[0].when;
+  Moment own;
+  const Lane::Version learned = a->lane().look();
+  enqueue_wait(*a, *b, b->issued(), nullptr, true);
+  a->lane().follow(when);
+  a->lane().advance(own, learned);
+  CHECK(!own.clock.covers(when.lane->value, when.count));
+  CHECK(a->lane().follows(when));
+  a->lane().advance(own, a->lane().look());
+  CHECK(own.clock.covers(when.lane->value, when.count));
+}
+
+TEST(an_operation_comes_after_what_it_waited_for_itself_whatever_its_stream_is_told_since) {
+  Program program;
+  const auto a = stream(device());
+  const auto b = stream(device());
+  const auto c = stream(device());
+  const auto x = block();
+  const auto y = block();
+  program.access(*b, x, Access::write);
+  program.access(*c, y, Access::write);
+  const Moment first = x->uses(Access::read, {0, 64})[0].when;
+  const Moment second = y->uses(Access::read, {0, 64})[0].when;
+  a->lane().follow(first);
+  const Lane::Version learned = a->lane().look();
+  // A finalizer that enqueues other things meanwhile.
+  for (int i = 0; i < 5; ++i) {
+    const auto other = stream(device());
+    other->lane().follow(second);
+    other->lane().advance(other->lane().look());
+  }
+  a->lane().follow(second);
+  const Moment own = a->lane().advance(learned);
+  CHECK(own.clock.covers(first.lane->value, first.count));
+  CHECK(!own.clock.covers(second.lane->value, second.count));
+}
+
+TEST(what_is_expected_of_the_legacy_stream_takes_the_place_of_nothing) {
+  Program program;
+  const auto legacy = device().default_stream(StreamRole::legacy);
+  const auto a = blocking();
+  const auto x = block();
+  Enqueued before(*a);
+  const Gate gate(*legacy);
+  program.access(*legacy, x, Access::read);
+  begin(*a);
+  before.note(x, Access::read);
+  CHECK_EQUAL(x->uses(Access::write, {0, 64}).size(), std::size_t{2});
+}
+
+TEST(who_looks_at_a_blocking_stream_learns_nothing_that_is_only_expected) {
+  Program program;
+  const auto legacy = device().default_stream(StreamRole::legacy);
+  const auto a = blocking();
+  const auto x = block();
+  program.access(*a, block(), Access::read);
+  program.access(*legacy, x, Access::write);
+  const Moment when = x->uses(Access::read, {0, 64})[0].when;
+  const auto knows = [&](const Past& past) { return past.clock.covers(when.lane->value, when.count); };
+  begin(*a);
+  CHECK(knows(a->lane().past()));
+  CHECK(!knows(a->lane().settled()));
+  program.access(*a, block(), Access::read);
+  CHECK(knows(a->lane().settled()));
+}
+
+TEST(what_a_legacy_operation_did_not_come_after_blocking_streams_do_not_either) {
+  Program program;
+  const auto legacy = device().default_stream(StreamRole::legacy);
+  const auto a = blocking();
+  const auto b = blocking();
+  const auto x = block();
+  program.access(*b, block(), Access::read);
+  Enqueued before(*legacy);
+  const Gate gate(*a);
+  program.access(*a, x, Access::write);
+  begin(*legacy);
+  before.note(block(), Access::write);
+  CHECK_EQUAL(program.access(*b, x, Access::read).size(), std::size_t{1});
+  // The legacy stream's next one does.
+  program.access(*legacy, block(), Access::read);
+  const auto c = blocking();
+  CHECK(program.access(*c, x, Access::read).empty());
+}
+
+TEST(an_event_or_a_wait_is_what_the_legacy_order_goes_by_too) {
+  Program program;
+  const auto legacy = device().default_stream(StreamRole::legacy);
+  const auto a = blocking();
+  const auto b = stream(device());
+  const auto x = block();
+  program.access(*legacy, x, Access::write);
+  const Moment when = x->uses(Access::read, {0, 64})[0].when;
+  Ordering(*a, program.task->lane).wait(*b);
+  CHECK(a->lane().settled().clock.covers(when.lane->value, when.count));
+}
+
+}  // namespace
+}  // namespace anabranch
