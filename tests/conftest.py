@@ -24,13 +24,16 @@ from .own_fixtures import with_own_fixtures
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 
+# Under compute-sanitizer an interpreter that uses a GPU has taken 36 s to come and go.
+SLOW = 3 if os.environ.get("ANABRANCH_CUDA_SANITIZER") else 1
+
 
 def pytest_collection_modifyitems(config, items):
     # pytest-run-parallel calls each test in so many threads at once.
     threads = int(config.getoption("parallel_threads", 1))
     for item in items:
         if item.get_closest_marker("timeout") is None:
-            item.add_marker(pytest.mark.timeout(60))
+            item.add_marker(pytest.mark.timeout(60 * SLOW))
         if threads > 1:
             with_own_fixtures(item)
             if item.get_closest_marker("memory") or item.get_closest_marker("alone"):
@@ -149,7 +152,7 @@ def run_python(tmp_path):
     It must end in time, with status `returncode`, and print nothing to stderr. `env` sets variables, None removes one.
     """
 
-    def run(script, *, env=(), returncode=0, timeout=40):
+    def run(script, *, env=(), returncode=0, timeout=40 * SLOW):
         path = tmp_path / "script.py"
         path.write_text(dedent(script))
         environment = {key: value for key, value in {**os.environ, **dict(env)}.items() if value is not None}

@@ -78,7 +78,8 @@ def _import_others(page: Path) -> None:
     """Import the libraries of others that the page does. What they warn about there is no concern of its."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name in re.findall(r"^ *import (cupy|torch|warp)\b", page.read_text(), re.MULTILINE):
+        for names in re.findall(r'^ *import (cupy|torch|warp)\b|"(numba_cuda_mlir)"', page.read_text(), re.MULTILINE):
+            name = "".join(names)
             if importlib.util.find_spec(name):
                 importlib.import_module(name)
 
@@ -124,4 +125,7 @@ def _compare(page: Path, block: Block, printed: str) -> None:
 
 
 if __name__ == "__main__":
+    # Libraries that a page uses may use what others call deprecated; we and the page may not.
+    warnings.filterwarnings("ignore", category=DeprecationWarning)
+    warnings.filterwarnings("error", category=DeprecationWarning, module=r"(anabranch\b|__main__$)")
     run(Path(sys.argv[1]))

@@ -65,7 +65,7 @@ def test_the_code_of_a_page_runs(page: Path, kind: str, tmp_path: Path) -> None:
     done = subprocess.run(
         command, cwd=tmp_path, env=environment(page, kind), capture_output=True, text=True, timeout=50, check=False
     )
-    assert done.stderr == ""
+    assert done.stderr == "", done.stderr
     assert done.returncode == 0
 
 

@@ -103,9 +103,9 @@ examples() { pytest tests/test_examples.py tests/test_docs.py; }
 
 demo() { "$python" -m anabranch demo; }
 
-# sanitizer MARKS OPTION...: of the tests in $files. Left out is what fails on purpose, what other libraries do, and what runs in interpreters of its own. No backtraces of
-# the host: with those, tests with gates hang (DESIGN.md says why). Few workers: the tool starts them one after the other,
-# five seconds each.
+# sanitizer MARKS OPTION...: of the tests in $files. Left out is what fails on purpose, what other libraries do, and what
+# runs in interpreters of its own. No backtraces of the host: with those, tests with gates hang (DESIGN.md says why). Few
+# workers: the tool starts them one after the other, five seconds each.
 sanitizer() {
   local report marks=$1
   shift

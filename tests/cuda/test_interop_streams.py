@@ -233,10 +233,11 @@ def test_other_libraries_wrap_our_stream(library, cuda, delay):
     ours.synchronize()
 
 
-def test_work_of_pytorch_lands_on_our_stream(torch, cuda):
+def test_work_of_pytorch_lands_on_our_stream(torch, cuda, delay):
     ours = ab.Stream(cuda)
+    torch.full((SIZE,), 1, dtype=torch.uint8, device="cuda")  # whose first call takes longer than the delay
+    delay(ours)
     with torch.cuda.stream(torch.cuda.ExternalStream(ours.handle, device=cuda.index)):
-        torch.cuda._sleep(100_000_000)
         tensor = torch.full((SIZE,), 3, dtype=torch.uint8, device="cuda")
     assert not ours.query()
     with ours:
