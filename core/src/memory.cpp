@@ -181,8 +181,12 @@ Ref<Storage> Storage::entrust(Stream& stream, void* pointer, std::size_t bytes, 
     const Lane::Version learned = stream.lane().look();
     const Point newest = backend.newest(stream);
     Moment when = stream.lane().advance(learned);
-    storage->history_.uses().push_back(
-        {Ref<Stream>::share(&stream), std::max(newest, stream.issued()), Access::write, true, std::move(when), {0, bytes}});
+    storage->history_.uses().push_back({Ref<Stream>::share(&stream),
+                                        std::max(newest, stream.issued()),
+                                        Access::write,
+                                        true,
+                                        std::move(when),
+                                        {0, bytes}});
     storage->note_sole();
     if (stream.role() != StreamRole::per_thread) storage->home_ = Ref<Stream>::share(&stream);
   }

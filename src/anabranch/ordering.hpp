@@ -143,8 +143,8 @@ inline Lane::Version hand_on(Stream& stream, const HostTask& task) {
   Ordering(stream, task.lane).begin();
   return stream.lane().look();
 }
-// A host function's task is at its end, which `when` is the moment of. Where another thread's operation came between, the
-// lane does not tell which of the two the stream comes to first.
+// A host function's task is at its end, which `when` is the moment of. Where another thread's operation came between,
+// the lane does not tell which of the two the stream comes to first.
 inline void follow_call(HostTask& task, const Past& before, const Moment& when) {
   if (when.count == before.count + 1) task.lane.follow(when);
 }

@@ -104,7 +104,8 @@ class History {
   // there is no such access among all that were noted, as far as footprints are exact.
   std::vector<Use> conflicts(const Lane& lane, const Stream* stream, Access access, const Footprint& where) const;
   // An operation, the newest of its stream or of its lane, makes an access. What whoever comes after this one comes
-  // after anyway is forgotten. Without a moment that is found out from the streams alone. Whether there is an entry more.
+  // after anyway is forgotten. Without a moment that is found out from the streams alone. Whether there is an entry
+  // more.
   bool note(Use use);
   // The same for every byte of a range, where all uses are that stream's, so that none has to be asked for its moment.
   // Whether the access takes an earlier one's entry; else nothing was done.

@@ -73,7 +73,8 @@ class Storage final : public RefCounted {
   MemoryKind kind() const noexcept { return kind_; }
   bool read_only() const noexcept { return read_only_; }
 
-  // The operation at `point` of `stream` accesses these bytes. With its moment, who comes after it can be found out; `exact`: also once it is through. `untold`: nobody is told of it, but waits for it.
+  // The operation at `point` of `stream` accesses these bytes. With its moment, who comes after it can be found out;
+  // `exact`: also once it is through. `untold`: nobody is told of it, but waits for it.
   void note(Stream& stream, Point point, Access access, const Footprint& where, const Moment* when = nullptr,
             Site site = {}, bool exact = false, bool untold = false);
   // The same; costs little where nobody but that stream has made an access, above all where this was its last.

@@ -188,7 +188,7 @@ Point CpuBackend::fill(Stream& stream, const Elements& dst, const void* value, s
 
 Point CpuBackend::launch(Stream& stream, Kernel& kernel, const LaunchShape& shape,
                          std::span<const std::uint64_t> arguments) {
-  return as_cpu(stream).push(make_kernel_task(kernel, shape, arguments));
+  return as_cpu(stream).push(make_kernel_task(kernel, shape, arguments), &kernel);
 }
 
 Point CpuBackend::launch_grid(Stream&, Kernel& kernel, const LaunchGrid&, std::span<const std::uint64_t>) {

@@ -115,7 +115,7 @@ void CpuStream::join_legacy_stream() {
   }
 }
 
-Point CpuStream::push(std::unique_ptr<Task> task) {
+Point CpuStream::push(std::unique_ptr<Task> task, Kernel* kernel) {
   Point point = 0;
   bool idle = false;
   if (tracing() && measured.stream == this) [[unlikely]]
@@ -129,6 +129,7 @@ Point CpuStream::push(std::unique_ptr<Task> task) {
     }
     point = issued_.load(std::memory_order_relaxed) + 1;
     task->point_ = point;
+    if (kernel && kernel_.get() != kernel) task->kept_ = std::exchange(kernel_, Ref<Kernel>::share(kernel));
     append(task.release());
     issued_.store(point, std::memory_order_release);
     idle = !scheduled_;
@@ -247,6 +248,7 @@ Task* CpuStream::next() noexcept {
     if (!batch_) {
       rest();
       scheduled_ = false;
+      const Ref<Kernel> kernel = std::move(kernel_);  // let go outside the lock
       lock.unlock();
       release();
       return nullptr;

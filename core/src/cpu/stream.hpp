@@ -8,6 +8,7 @@
 
 #include "../waiter_list.hpp"
 #include "anabranch/event.hpp"
+#include "anabranch/kernel.hpp"
 #include "anabranch/trace.hpp"
 #include "pool.hpp"
 
@@ -40,7 +41,8 @@ class Task {
   friend class CpuStream;
   Task* next_ = nullptr;
   Point point_ = 0;
-  Ref<Span> span_;  // null: not traced
+  Ref<Span> span_;    // null: not traced
+  Ref<Kernel> kept_;  // a kernel that no later operation of the stream runs
   std::int64_t ended_ = 0;
   bool counts_ = true;  // false for the waits that precede an operation to keep the legacy stream's order
 };
@@ -73,8 +75,9 @@ class CpuStream final : public Stream, private Job {
 
   // Until `measured` is called again, what this thread enqueues here is part of a span; null: of none.
   static void measure(CpuStream* stream, Span* span) noexcept;
-  // Enqueues a task. Any thread.
-  Point push(std::unique_ptr<Task> task);
+  // Enqueues a task. Any thread. `kernel`: what the task runs, which lives until it has. The stream counts a kernel
+  // once for all launches in a row, since threads that launch the same one would count it in the same memory by turns.
+  Point push(std::unique_ptr<Task> task, Kernel* kernel = nullptr);
   // A point that covers all work enqueued by now, the legacy stream's order included, as if an operation had been
   // enqueued.
   Point mark() { return options_.non_blocking ? issued() : mark_in_order(); }
@@ -121,6 +124,7 @@ class CpuStream final : public Stream, private Job {
   mutable std::mutex mutex_;
   Task* first_ = nullptr;
   Task* last_ = nullptr;
+  Ref<Kernel> kernel_;  // what was launched last; null where all is over
   bool scheduled_ = false;
   bool fresh_ = false;
   Point legacy_seen_ = 0;    // the legacy operation that it comes after

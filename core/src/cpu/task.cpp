@@ -75,7 +75,7 @@ class RangeTask : public Task, private RangeOwner {
 class KernelTask final : public RangeTask {
  public:
   KernelTask(Kernel& kernel, const LaunchShape& shape, std::span<const std::uint64_t> arguments)
-      : kernel_(Ref<Kernel>::share(&kernel)), shape_(shape) {
+      : kernel_(kernel), shape_(shape) {
     std::copy(arguments.begin(), arguments.end(), slots());  // of none too, whose address may be null
   }
   static void* operator new(std::size_t size, std::size_t slots) {
@@ -86,9 +86,9 @@ class KernelTask final : public RangeTask {
 
  private:
   std::uint64_t* slots() noexcept { return reinterpret_cast<std::uint64_t*>(this + 1); }
-  Range range() const noexcept override { return kernel_range(*kernel_, shape_, this + 1); }
+  Range range() const noexcept override { return kernel_range(kernel_, shape_, this + 1); }
 
-  Ref<Kernel> kernel_;
+  const Kernel& kernel_;  // the stream's to keep
   LaunchShape shape_;
 };
 

@@ -188,8 +188,8 @@ bool CudaStream::marks_reached(Point point, Point newest) {
     return true;
   }
   std::lock_guard lock(mutex_);
-  const auto after = std::find_if(probes_.begin(), probes_.end(),
-                                  [point](const Probe& probe) { return probe.marks > point; });
+  const auto after =
+      std::find_if(probes_.begin(), probes_.end(), [point](const Probe& probe) { return probe.marks > point; });
   const auto last = std::find_if(std::make_reverse_iterator(after), probes_.rend(),
                                  [](const Probe& probe) { return probe.marks != 0; });
   if (last != probes_.rend() && !reached(*last->marker)) return false;
@@ -237,7 +237,8 @@ Ref<CudaMarker> CudaStream::put_event(CUstream native) {
 const Ref<CudaMarker>& CudaStream::keep_probe(Probe probe) {
   const Point known = completed_.load(std::memory_order_acquire);
   probes_.push_back(std::move(probe));
-  auto over = std::find_if(probes_.begin(), probes_.end() - 1, [known](const Probe& kept) { return kept.point > known; });
+  auto over =
+      std::find_if(probes_.begin(), probes_.end() - 1, [known](const Probe& kept) { return kept.point > known; });
   // Who asks for the points of the oldest gets the next one's, which covers more.
   if (over == probes_.begin() && probes_.size() > most_probes) {
     if (over->marks != 0) over[1].marks = over->marks;

@@ -181,7 +181,7 @@ class CudaStream final : public Stream {
   std::atomic<Kernel*> last_kernel_{nullptr};
   Point opened_at_ = 0;
   std::atomic<Point> marked_legacy_{0};  // the legacy stream's newest point at the last mark
-  bool ended_ = false;  // nobody held it, and its end was noted, before it was found to have work left
+  bool ended_ = false;                   // nobody held it, and its end was noted, before it was found to have work left
 
   mutable std::mutex mutex_;
   std::deque<std::unique_ptr<Operation>> queue_;
