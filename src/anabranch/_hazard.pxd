@@ -41,8 +41,8 @@ cdef inline Access access_of(int code) noexcept:
     return Access.read if code == 1 else Access.write if code == 2 else Access.read_write
 
 
-# What an operation touches is in order before the operation is enqueued, which is then traced. Returns what the stream's
-# lane has learned by then, for `note`; never 0. Raises RaceError.
+# What an operation touches is in order before the operation is enqueued, which is then traced. Returns what the lane of
+# the stream has learned by then, for `note`; never 0. Raises RaceError.
 cdef inline uint64_t order(TaskState state, CStream* stream, const Touch* touches, size_t count) except 0:
     if stream.capture() != NULL:
         order_captured(state, stream, touches, count)
