@@ -52,12 +52,12 @@ void HostAccess::end() {
 
 void Ordering::wait(Stream& target) {
   begin();
-  target.backend().legacy_lanes().join(target);
+  const Lane::Version recorded = target.backend().legacy_lanes().join_and_look(target);
   const Lane::Version learned = stream_.backend().legacy_lanes().join_and_look(stream_);
   const Lane::Version version = target.lane().version();
   const Past past = version == stream_.target_seen_.load(std::memory_order_acquire) ? Past{} : target.lane().past();
   enqueue_wait(stream_, target, target.backend().record(target), nullptr, false);
-  target.backend().legacy_lanes().note(target);
+  target.backend().legacy_lanes().note(target, recorded);
   follow(stream_, past, version, learned);
 }
 

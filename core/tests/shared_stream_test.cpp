@@ -127,6 +127,19 @@ TEST(what_a_legacy_operation_did_not_come_after_blocking_streams_do_not_either) 
   CHECK(program.access(*c, x, Access::read).empty());
 }
 
+TEST(who_waits_for_the_legacy_stream_puts_something_into_it) {
+  Program program;
+  const auto legacy = device().default_stream(StreamRole::legacy);
+  const auto a = blocking();
+  const auto b = stream(device());
+  const auto c = blocking();
+  const auto x = block();
+  const Gate gate(*a);
+  program.access(*a, x, Access::write);
+  Ordering(*b, program.task->lane).wait(*legacy);
+  CHECK(program.access(*c, x, Access::read).empty());
+}
+
 TEST(an_event_or_a_wait_is_what_the_legacy_order_goes_by_too) {
   Program program;
   const auto legacy = device().default_stream(StreamRole::legacy);
