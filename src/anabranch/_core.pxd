@@ -61,7 +61,6 @@ cdef extern from "anabranch/lane.hpp" namespace "anabranch" nogil:
         Past()
     cdef cppclass Moment:
         Ref[LaneNumber] lane
-        Past past() const
     cdef cppclass Lane:
         Moment advance(uint64_t learned)
         uint64_t look()
