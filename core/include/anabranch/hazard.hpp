@@ -61,8 +61,7 @@ class HostAccess final : public RefCounted {
 //   begin    what the stream's next operation comes after is brought up to date
 //   missing  the accesses that it conflicts with and is not known to come after
 //   add      waits for them
-//   look     what the stream's lane knows, for the operation that comes now
-// then the operation is enqueued, and
+// the lane is looked at (`Lane::look`), the operation is enqueued, and
 //   note     remembers it
 // `off` needs but the last.
 class Ordering {
@@ -76,7 +75,6 @@ class Ordering {
   // Takes back what `begin` told the stream, whose clock it was before: nothing is enqueued after all. The legacy
   // stream keeps what it knows, since whoever looks at it sees the blocking streams, too.
   static void take_back(Stream& stream, Clock before);
-  Lane::Version look() { return stream_.lane().look(); }
   // Nothing at all is missing, found out at the cost of a load for each touch. False: maybe.
   bool clear(std::span<const Touch> touches) const noexcept {
     for (const Touch& touch : touches) {
@@ -87,7 +85,7 @@ class Ordering {
   std::vector<Race> missing(std::span<const Touch> touches) const;
   // Waits for as few of the operations as it takes. The host's are left out: no stream can wait for them.
   void add(const std::vector<Race>& missing, const HostTask& task);
-  // `learned`: by that look.
+  // `learned`: what that look returned.
   static void note(Stream& stream, Point point, std::span<const Touch> touches, HazardMode mode, Site site,
                    Lane::Version learned);
   // The same at the moment that the operation already has.

@@ -307,13 +307,11 @@ static void put(struct stream* stream, struct work work) {
   pthread_mutex_unlock(&mutex);
 }
 
-/* With the lock. Of the legacy stream, also what it comes after. A blocking one does not see what records and waits for
-   what is over come after, as measured with driver 580. */
+/* With the lock. Of the legacy stream also what it comes after; a blocking one does not see what its records await. */
 static int is_idle(const struct stream* stream) {
   for (const struct work* left = stream->first; left; left = left->next)
     if (!is_blocking(stream) || !(left->kind == record || (left->kind == wait && left->mark->done))) return 0;
-  if (!is_legacy(stream)) return 1;
-  for (const struct stream* other = busy.idler; other != &busy; other = other->idler)
+  for (const struct stream* other = busy.idler; is_legacy(stream) && other != &busy; other = other->idler)
     if (leads(other, stream)) return 0;
   return 1;
 }
