@@ -76,7 +76,7 @@ void Ordering::follow(Stream& stream, const Past& past, Lane::Version version, L
   stream.backend().legacy_lanes().note(stream);
 }
 
-void Ordering::take_back(Stream& stream, Clock before) {
+void Ordering::take_back(Stream& stream, Knowledge before) {
   if (stream.role() == StreamRole::legacy) return;
   stream.forget_seen();
   stream.lane().unlearn(std::move(before));

@@ -81,7 +81,7 @@ Lane::Version Lane::next_version() noexcept {
 Moment Lane::advance() {
   std::lock_guard guard(lock_);
   change();
-  return {number_, ++count_, clock_};
+  return {number_, ++count_, known_.clock};
 }
 
 Moment Lane::advance(Version learned) {
@@ -97,7 +97,7 @@ void Lane::advance(Moment& moment, Version learned) {
   if (!(moment.lane == number_)) moment.lane = number_;
   const Clock& known = known_at(learned);
   if (!moment.clock.same(known)) moment.clock = known;
-  if (expecting_) [[unlikely]]
+  if (known_.expecting) [[unlikely]]
     settle(known);
 }
 
@@ -109,43 +109,43 @@ Lane::Version Lane::look() {
   Looks::Look& newest = mine.all[mine.newest];
   Clock before = std::move(newest.clock);  // let go outside the lock
   std::lock_guard guard(lock_);
-  newest.clock = clock_;
+  newest.clock = known_.clock;
   return newest.learned = learned_.load(std::memory_order_relaxed);
 }
 
 // With the lock. What is known now in place of what this thread has looked at too much to tell.
 const Clock& Lane::known_at(Version learned) const noexcept {
   if (learned == learned_.load(std::memory_order_relaxed)) [[likely]]
-    return clock_;
+    return known_.clock;
   const Clock* known = find_look(learned);
-  return known ? *known : clock_;
+  return known ? *known : known_.clock;
 }
 
 // With the lock: what was expected has come.
 void Lane::settle(const Clock& known) {
-  if (known.same(clock_)) {
-    expecting_ = false;
-    settled_ = Clock();
+  if (known.same(known_.clock)) {
+    known_.expecting = false;
+    known_.settled = Clock();
   } else {
-    settled_.learn(known);
+    known_.settled.learn(known);
   }
 }
 
 void Lane::settle(Version learned) {
   std::lock_guard guard(lock_);
-  if (!expecting_) return;
+  if (!known_.expecting) return;
   settle(known_at(learned));
   change();
 }
 
 Past Lane::past() const {
   std::lock_guard guard(lock_);
-  return {clock_, number_->value, count_};
+  return {known_.clock, number_->value, count_};
 }
 
 Past Lane::settled() const {
   std::lock_guard guard(lock_);
-  return {expecting_ ? settled_ : clock_, number_->value, count_};
+  return {known_.expecting ? known_.settled : known_.clock, number_->value, count_};
 }
 
 // With the lock. Whether that is news.
@@ -157,27 +157,31 @@ bool Lane::learn(Clock& clock, const Clock& other, std::uint32_t lane, Point cou
 
 void Lane::follow(const Clock& clock, std::uint32_t lane, Point count) {
   std::lock_guard guard(lock_);
-  if (learn(clock_, clock, lane, count)) change_clock();
-  if (expecting_ && learn(settled_, clock, lane, count)) change();
+  if (learn(known_.clock, clock, lane, count)) change_clock();
+  if (known_.expecting && learn(known_.settled, clock, lane, count)) change();
 }
 
 void Lane::expect(const Past& past) {
   std::lock_guard guard(lock_);
-  Clock before = clock_;
-  if (!learn(clock_, past.clock, past.lane, past.count)) return;
+  Clock before = known_.clock;
+  if (!learn(known_.clock, past.clock, past.lane, past.count)) return;
   change_clock();
-  if (!std::exchange(expecting_, true)) settled_ = std::move(before);
+  if (!std::exchange(known_.expecting, true)) known_.settled = std::move(before);
 }
 
 bool Lane::follows(const Moment& moment) const {
   std::lock_guard guard(lock_);
-  return moment.lane == number_ || clock_.covers(moment.lane->value, moment.count);
+  return moment.lane == number_ || known_.clock.covers(moment.lane->value, moment.count);
 }
 
-void Lane::unlearn(Clock before) {
+Knowledge Lane::knowledge() const {
   std::lock_guard guard(lock_);
-  std::swap(clock_, before);
-  settled_ = Clock();
+  return known_;
+}
+
+void Lane::unlearn(Knowledge before) {
+  std::lock_guard guard(lock_);
+  std::swap(known_, before);
   change_clock();
 }
 
@@ -190,8 +194,7 @@ void Lane::restart() {
     std::swap(other, number_);
     count_ = number_->first;
   }
-  clock_ = settled_ = Clock();
-  expecting_ = false;
+  known_ = Knowledge();
   version_.store(next_version(), std::memory_order_release);
   learned_.store(version_.load(std::memory_order_relaxed), std::memory_order_release);
 }

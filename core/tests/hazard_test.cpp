@@ -386,7 +386,7 @@ TEST(who_waits_again_learns_what_is_new) {
     CHECK_EQUAL(program.access(*a, x, Access::write).size(), std::size_t{1});
   }
   // Refused after all, it has to be told again.
-  const Clock before = b->lane().past().clock;
+  const Knowledge before = b->lane().knowledge();
   Ordering(*b, program.task->lane).wait(*a);
   Ordering::take_back(*b, before);
   Ordering(*b, program.task->lane).wait(*a);

@@ -108,6 +108,21 @@ TEST(who_looks_at_a_blocking_stream_learns_nothing_that_is_only_expected) {
   CHECK(knows(a->lane().settled()));
 }
 
+TEST(what_was_refused_leaves_a_stream_with_all_that_its_operations_came_after) {
+  Program program;
+  const auto legacy = device().default_stream(StreamRole::legacy);
+  const auto a = blocking();
+  const auto x = block();
+  program.access(*legacy, x, Access::write);
+  const Moment when = x->uses(Access::read, {0, 64})[0].when;
+  program.access(*a, block(), Access::read);
+  program.access(*legacy, block(), Access::write);
+  const Knowledge before = a->lane().knowledge();
+  begin(*a);
+  Ordering::take_back(*a, before);
+  CHECK(a->lane().settled().clock.covers(when.lane->value, when.count));
+}
+
 TEST(what_a_legacy_operation_did_not_come_after_blocking_streams_do_not_either) {
   Program program;
   const auto legacy = device().default_stream(StreamRole::legacy);

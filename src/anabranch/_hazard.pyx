@@ -6,7 +6,7 @@ from libcpp.vector cimport vector
 
 from anabranch._context cimport TaskState, current_state, first_mode, set_first_mode, use_mode
 from anabranch._core cimport (
-    Access, CCapture, CStream, HazardMode, HostAccess, HostTask, MemoryKind, Past, Race, Ref, Site, Storage, Touch, Use,
+    Access, CCapture, CStream, HazardMode, HostAccess, HostTask, MemoryKind, Race, Ref, Site, Storage, Touch, Use,
     checks_begun, synchronize_uses,
 )
 from anabranch._core cimport added_waits as c_added_waits
@@ -14,11 +14,15 @@ from anabranch._site cimport current_site
 
 from anabranch._context import modes
 
+cdef extern from "anabranch/lane.hpp" namespace "anabranch" nogil:
+    cdef cppclass Knowledge:
+        pass
+
 cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
     void note_loans(const Touch*, size_t, const CStream*) except +translate
     vector[Race] missing_order(CStream&, const HostTask&, const Touch*, size_t) except +
-    Past lane_of(CStream&) except +
-    void take_back(CStream&, const Past&) except +
+    Knowledge knowledge_of(CStream&) except +
+    void take_back(CStream&, const Knowledge&) except +
     const vector[Touch]& shadows_of(CCapture&, const Touch*, size_t) except +translate
     void add_order(CStream&, const HostTask&, const vector[Race]&) except +
     vector[Use] host_conflicts(const HostTask&, const Touch&) except +
@@ -69,7 +73,7 @@ cdef int order_captured(TaskState state, CStream* stream, const Touch* touches, 
 
 
 cdef int check(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1:
-    cdef Past before = lane_of(deref(stream))
+    cdef Knowledge before = knowledge_of(deref(stream))
     cdef vector[Race] missing
     cdef vector[Race] added
     cdef Ref[CStream] kept

@@ -39,8 +39,8 @@ inline bool is_ordered(Stream& stream, const HostTask& task, const Touch* touche
   return ordering.clear({touches, count});
 }
 
-inline Past lane_of(Stream& stream) { return stream.lane().past(); }
-inline void take_back(Stream& stream, const Past& before) { Ordering::take_back(stream, before.clock); }
+inline Knowledge knowledge_of(Stream& stream) { return stream.lane().knowledge(); }
+inline void take_back(Stream& stream, const Knowledge& before) { Ordering::take_back(stream, before); }
 
 inline std::vector<Race> missing_order(Stream& stream, const HostTask& task, const Touch* touches, std::size_t count) {
   return Ordering(stream, task.lane).missing({touches, count});

@@ -48,6 +48,13 @@ struct Moment {
   bool alike(const Moment& other) const noexcept { return lane == other.lane && clock.same(other.clock); }
 };
 
+// What a lane's next operation comes after, and of that what those that are in come after.
+struct Knowledge {
+  Clock clock = {};
+  Clock settled = {};  // if more is expected of the next one; else that is `clock`
+  bool expecting = false;
+};
+
 // Operations that come one after the other: those of a stream, or what a host task does itself. It knows what its next
 // operation comes after, which is what order is found out from; it makes no order itself. Safe from any thread.
 //
@@ -102,8 +109,9 @@ class Lane {
   Version version() const noexcept { return version_.load(std::memory_order_acquire); }
   // Whether the next operation is known to come after that one.
   bool follows(const Moment& moment) const;
-  // The next operation comes after no more than that, which was known before: what it was for did not come about.
-  void unlearn(Clock before);
+  // All that it knows, to be taken back to: what more was found out is for an operation that does not come about.
+  Knowledge knowledge() const;
+  void unlearn(Knowledge before);
   // What was done and known up to here is another lane's: whose record this is now begins anew.
   void restart();
 
@@ -124,11 +132,8 @@ class Lane {
   std::atomic<Version> version_{next_version()};
   Ref<LaneNumber> number_ = LaneNumber::take();
   Point count_ = number_->first;
-  Clock clock_;
+  Knowledge known_;
   std::atomic<Version> learned_{version_.load(std::memory_order_relaxed)};  // its version when it learned last
-  // What is expected is in `clock_` alone; no more is kept while nothing is.
-  bool expecting_ = false;
-  Clock settled_;
 };
 
 }  // namespace anabranch
