@@ -19,12 +19,13 @@ void give_task_memory(void* memory) noexcept { ::operator delete(memory); }
 
 namespace {
 
-// Blocks of a size, a multiple of `step`, go from thread to thread by the batch.
+// Blocks of a size, a multiple of `step`, go from thread to thread by the batch. No two are in one cache line: they end
+// up with several threads.
 constexpr std::size_t step = 64;
 constexpr std::size_t sizes = 16;
 constexpr int batch = 64;
 
-// What is in front of the memory, which is aligned as what `operator new` returns.
+// What is in front of the memory, which is aligned as what `operator new` returns; part of the block's size.
 struct alignas(__STDCPP_DEFAULT_NEW_ALIGNMENT__) Block {
   Block* next;  // while nobody has it
   union {
@@ -60,11 +61,22 @@ Block* fetch(std::size_t size) {
       return first;
     }
   }
-  const std::size_t bytes = sizeof(Block) + size * step;
-  auto* memory = static_cast<std::byte*>(::operator new(batch * bytes));
+  const std::size_t bytes = size * step;
+  auto* memory = static_cast<std::byte*>(::operator new(batch * bytes, std::align_val_t{step}));
   Block* first = nullptr;
   for (int i = 0; i < batch; ++i, memory += bytes) first = new (memory) Block{first, {size}};
   return first;
+}
+
+// Has the block brought here from the thread that gave it back, to be written, while this one does other things.
+void call_in(const Block* block, std::size_t size) noexcept {
+#ifdef __x86_64__
+  const auto* line = reinterpret_cast<const char*>(block);
+  for (std::size_t i = 0; i < size; ++i, line += step) asm volatile("prefetchw %0" : : "m"(*line));
+#else
+  static_cast<void>(block);
+  static_cast<void>(size);
+#endif
 }
 
 // What a thread has, of a size.
@@ -89,7 +101,7 @@ thread_local Stocks stocks;
 }  // namespace
 
 void* take_task_memory(std::size_t bytes) {
-  const std::size_t size = (bytes + step - 1) / step;
+  const std::size_t size = (sizeof(Block) + bytes + step - 1) / step;
   if (size >= sizes) return new (::operator new(sizeof(Block) + bytes)) Block{nullptr, {size}} + 1;
   Stock& stock = stocks.of[size];
   if (!stock.first) {
@@ -100,6 +112,7 @@ void* take_task_memory(std::size_t bytes) {
   stock.first = block->next;
   --stock.count;
   block->size = size;
+  if (stock.first) call_in(stock.first, size);
   return block + 1;
 }
 
