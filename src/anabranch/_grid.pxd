@@ -2,6 +2,7 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
+from anabranch._array cimport Array
 from anabranch._core cimport CBackend, CKernel, Ref, translate
 from anabranch._device cimport DeviceBase
 from anabranch._given cimport Given
@@ -59,6 +60,16 @@ cdef class GridKernel:
 
 # The kernel of a symbol in code for one device; `slots` as Library.find.
 cdef Ref[CKernel] load_kernel(DeviceBase device, bytes image, str symbol, str name, tuple slots) except *
+# A parameter as messages name it, of either sort of kernel.
+cdef object parameter_of(object kernel, Py_ssize_t position)
+cdef int refuse_elsewhere(object kernel, Py_ssize_t position, Array array, DeviceBase where) except -1
+# Raises ClosedError for an array that is closed, DeviceError for one of another device than the launch is on.
+cdef inline int check_array(object kernel, Py_ssize_t position, Array array, DeviceBase where) except -1:
+    array.check()
+    if array._device is not where:
+        return refuse_elsewhere(kernel, position, array, where)
+    return 0
+
 # Puts a number into the slots of a parameter. Raises TypeError, ValueError.
 cdef int put_number(GridKernel kernel, Py_ssize_t i, object value, uint64_t* slots) except -1
 # Enqueues a checked launch.

@@ -155,29 +155,27 @@ cdef CKernel* _loaded(GridKernel kernel, DeviceBase device) except NULL:
     return kernel.loaded[device.ordinal].get()
 
 
-cdef object _where(GridKernel kernel, Py_ssize_t position):
+cdef object parameter_of(kernel, Py_ssize_t position):
     return f"kernel {kernel.name!r}, parameter {kernel.parameters[position].name!r}"
 
 
-cdef inline int _check_array(GridKernel kernel, Py_ssize_t i, Array array, DeviceBase where) except -1:
-    array.check()
-    if array._device is not where:
-        raise DeviceError(
-            f"{_where(kernel, i)}: {array!r} is on {array._device.alias}, but the launch is on {where.alias}; "
-            "copy it there first")
-    return 0
+cdef int refuse_elsewhere(kernel, Py_ssize_t position, Array array, DeviceBase where) except -1:
+    raise DeviceError(
+        f"{parameter_of(kernel, position)}: {array!r} is on {array._device.alias}, but the launch is on "
+        f"{where.alias}; copy it there first")
 
 
 cdef int _put_array(GridKernel kernel, Py_ssize_t i, Array array, uint8_t access, uint64_t* slots) except -1:
     cdef ParameterRule* rule = &kernel.rules[i]
     if rule.kind != pointer_kind and (rule.size != 8 or rule.kind not in (bits_kind, integer_kind, unsigned_kind)):
-        raise TypeError(f"{_where(kernel, i)}: {kernel.parameters[i].describe()} is no array, {array!r} was given")
+        raise TypeError(
+            f"{parameter_of(kernel, i)}: {kernel.parameters[i].describe()} is no array, {array!r} was given")
     if not (rule.accepted >> array.code) & 1:
         raise TypeError(
-            f"{_where(kernel, i)}: declared as {kernel.parameters[i].describe()}, "
+            f"{parameter_of(kernel, i)}: declared as {kernel.parameters[i].describe()}, "
             f"an array of {dtype_names[array.code]} was given")
     if access != 1 and array.storage.get().read_only():
-        raise ValueError(f"{_where(kernel, i)} may write, but {array!r} is read-only memory")
+        raise ValueError(f"{parameter_of(kernel, i)} may write, but {array!r} is read-only memory")
     slots[rule.slot] = <uint64_t><size_t>array.data
     return 0
 
@@ -200,7 +198,7 @@ cdef int put_number(GridKernel kernel, Py_ssize_t i, object value, uint64_t* slo
         return _put_raw(kernel, i, value, slots)
     if rule.kind == pointer_kind:
         raise TypeError(
-            f"{_where(kernel, i)}: declared as {kernel.parameters[i].describe()}, which takes an array, not "
+            f"{parameter_of(kernel, i)}: declared as {kernel.parameters[i].describe()}, which takes an array, not "
             f"{type(value).__name__}{_hint(value)}")
     if rule.kind == bits_kind and not PyLong_Check(value):
         return _put_raw(kernel, i, value, slots)
@@ -215,7 +213,7 @@ cdef object _hint(object value):
 
 cdef object _refuse_number(GridKernel kernel, Py_ssize_t i, object value):
     return TypeError(
-        f"{_where(kernel, i)}: declared as {kernel.parameters[i].describe()}, "
+        f"{parameter_of(kernel, i)}: declared as {kernel.parameters[i].describe()}, "
         f"{type(value).__name__} was given{_hint(value)}")
 
 
@@ -245,7 +243,7 @@ cdef int _put_integer(GridKernel kernel, Py_ssize_t i, object value, uint64_t* s
     low = 0 if rule.kind == unsigned_kind else -(1 << (width - 1))
     high = (1 << (width - 1)) if rule.kind == signed_kind else 1 << width
     if not low <= value < high:
-        raise ValueError(f"{_where(kernel, i)}: {value} does not fit {kernel.parameters[i].describe()}")
+        raise ValueError(f"{parameter_of(kernel, i)}: {value} does not fit {kernel.parameters[i].describe()}")
     if value < 0:
         signed = value
         memcpy(&slots[rule.slot], &signed, 8)
@@ -268,7 +266,7 @@ cdef int _put_raw(GridKernel kernel, Py_ssize_t i, object value, uint64_t* slots
     except TypeError:
         raise _refuse_number(kernel, i, value) from None
     if <size_t>len(raw) != rule.size:
-        raise TypeError(f"{_where(kernel, i)}: it takes {rule.size} bytes, {type(value).__name__} has {len(raw)}")
+        raise TypeError(f"{parameter_of(kernel, i)}: it takes {rule.size} bytes, {type(value).__name__} has {len(raw)}")
     memcpy(&slots[rule.slot], <const char*>raw, rule.size)
     return 0
 
@@ -304,7 +302,7 @@ cdef int launch_grid(GridKernel kernel, LaunchConfig config, const Given* given)
             continue
         if where is None:
             where = (<Array>arg)._device
-        _check_array(kernel, i, <Array>arg, where)
+        check_array(kernel, i, <Array>arg, where)
         access = kernel.array_access[arrays] if arrays < kernel.array_access.size() else kernel.rules[i].access
         _put_array(kernel, i, <Array>arg, access, slots)
         touches[arrays] = (<Array>arg).touch(access_of(access))

@@ -17,7 +17,7 @@ from anabranch._core_graph cimport tell_origin
 from anabranch._device cimport DeviceBase
 from anabranch._dtype cimport dtype_code
 from anabranch._given cimport Given, args_of, named_device, stream_of
-from anabranch._grid cimport architecture_of, load_kernel
+from anabranch._grid cimport architecture_of, check_array, load_kernel, parameter_of
 from anabranch._hazard cimport access_of, note, order
 from anabranch._launch_config cimport most_indices, read_dimensions
 from anabranch._scalar cimport Scalar, marks_of
@@ -25,7 +25,6 @@ from anabranch._stream cimport Stream
 from anabranch._traced cimport show
 
 from anabranch._dtype import names as dtype_names
-from anabranch._errors import DeviceError
 
 cdef enum:
     most_arguments = 128
@@ -153,7 +152,8 @@ cdef int _put_scalar(Packed* packed, object value, object kernel, Py_ssize_t pos
         try:
             code = dtype_code(value.dtype)
         except KeyError:
-            raise TypeError(f"{_where(kernel, position)}: kernels take no scalars of dtype {value.dtype}") from None
+            raise TypeError(
+                f"{parameter_of(kernel, position)}: kernels take no scalars of dtype {value.dtype}") from None
         if code == complex64_code or code == complex128_code:
             number[0] = value.real
             number[1] = value.imag
@@ -198,7 +198,7 @@ cdef int _put_integer(Packed* packed, object value, object kernel, Py_ssize_t po
         unsigned = value
         _put(packed, &unsigned, 1)
         return uint64_code
-    raise ValueError(f"{_where(kernel, position)}: {value} does not fit 64 bits")
+    raise ValueError(f"{parameter_of(kernel, position)}: {value} does not fit 64 bits")
 
 
 cdef int _put_other(Packed* packed, object value, object kernel, Py_ssize_t position) except -1:
@@ -208,11 +208,8 @@ cdef int _put_other(Packed* packed, object value, object kernel, Py_ssize_t posi
             return _put_scalar(packed, kind.__call__(value), kernel, position)
     shares = hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")
     hint = "; wrap it with anabranch.asarray" if shares else ""
-    raise TypeError(f"{_where(kernel, position)}: kernels take arrays and numbers, not {type(value).__name__}{hint}")
-
-
-def _where(kernel, position):
-    return f"kernel {kernel.name!r}, parameter {kernel.parameters[position].name!r}"
+    raise TypeError(
+        f"{parameter_of(kernel, position)}: kernels take arrays and numbers, not {type(value).__name__}{hint}")
 
 
 cdef inline int _read_shape(object dim, LaunchShape* shape) except -1:
@@ -289,7 +286,7 @@ cdef int launch_indices(KernelBase kernel, object dim, const Given* given) excep
             continue
         if where is None:
             where = (<Array>arg)._device
-        _check_array(kernel, i, <Array>arg, where)
+        _check_touched(kernel, i, <Array>arg, where)
         _put_array(&packed, <Array>arg)
         touches[touched] = (<Array>arg).touch(access_of(kernel.access_codes[i]))
         touched += 1
@@ -321,15 +318,11 @@ cdef int _read_block(object block) except -1:
     return block
 
 
-cdef inline int _check_array(KernelBase kernel, Py_ssize_t i, Array array, DeviceBase where) except -1:
-    array.check()
-    if array._device is not where:
-        raise DeviceError(
-            f"{_where(kernel, i)}: {array!r} is on {array._device.alias}, but the launch is on {where.alias}; "
-            "copy it there first")
+cdef inline int _check_touched(KernelBase kernel, Py_ssize_t i, Array array, DeviceBase where) except -1:
+    check_array(kernel, i, array, where)
     if kernel.access_codes[i] != 1 and array.storage.get().read_only():
         raise ValueError(
-            f"{_where(kernel, i)} may write, but {array!r} is read-only memory; declare the parameter ab.In")
+            f"{parameter_of(kernel, i)} may write, but {array!r} is read-only memory; declare the parameter ab.In")
     return 0
 
 

@@ -2,11 +2,12 @@
 
 // Compiled kernels, and what a launch of one says. A backend implements, for its device:
 //
-//   Backend::load_library   `Library`, one per image and device; on CUDA a CUlibrary, or a CUmodule of the primary
-//   context Library::find           `Kernel`, which holds a reference to its library; on CUDA it also holds the
-//   CUfunction Kernel::attributes …    what the driver says of the function Backend::launch         an index space: the
-//   backend chooses the grid (see `LaunchShape`) Backend::launch_grid    a grid that the caller chose (see
-//   `LaunchGrid`)
+// - `Backend::load_library`: a `Library`, one per image and device; on CUDA a CUlibrary, or a CUmodule of the primary
+//   context.
+// - `Library::find`: a `Kernel`, which holds a reference to its library; on CUDA it also holds the CUfunction.
+// - `Kernel::attributes` and the like: what the driver says of the function.
+// - `Backend::launch`: an index space, for which the backend chooses the grid (see `LaunchShape`).
+// - `Backend::launch_grid`: a grid that the caller chose (see `LaunchGrid`).
 //
 // Where a device loads no images (the CPU, whose kernels are functions of this process) `load_library` and
 // `launch_grid` throw Error(device).
