@@ -11,6 +11,7 @@
 #include "anabranch/kernel.hpp"
 #include "anabranch/trace.hpp"
 #include "pool.hpp"
+#include "task_memory.hpp"
 
 namespace anabranch::cpu {
 
@@ -25,6 +26,8 @@ enum class Step { done, parked };
 class Task {
  public:
   virtual ~Task() = default;
+  static void* operator new(std::size_t bytes) { return take_task_memory(bytes); }
+  static void operator delete(void* memory) noexcept { give_task_memory(memory); }
   // Runs on a worker. A task that fails sets `failure` and is done.
   virtual Step start(CpuStream& stream, Ref<Failure>& failure) noexcept = 0;
   // Instead of `start`, in a stream that failed before.

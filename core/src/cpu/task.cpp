@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "range.hpp"
-#include "task_memory.hpp"
 
 namespace anabranch::cpu {
 
@@ -81,8 +80,8 @@ class KernelTask final : public RangeTask {
   static void* operator new(std::size_t size, std::size_t slots) {
     return take_task_memory(size + slots * sizeof(std::uint64_t));
   }
-  static void operator delete(void* pointer) { give_task_memory(pointer); }
-  static void operator delete(void* pointer, std::size_t) { give_task_memory(pointer); }
+  static void operator delete(void* memory) noexcept { give_task_memory(memory); }
+  static void operator delete(void* memory, std::size_t) noexcept { give_task_memory(memory); }
 
  private:
   std::uint64_t* slots() noexcept { return reinterpret_cast<std::uint64_t*>(this + 1); }

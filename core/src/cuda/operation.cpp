@@ -39,7 +39,7 @@ bool RecordOperation::step(CudaStream& stream, Ref<Failure>&) {
   const ContextScope scope(stream.device().context());
   stream.device().check(driver->cuEventRecord(marker_->event, stream.native()), "recording an event");
   marker_->recorded.store(true, std::memory_order_release);
-  stream.mark_held(point());
+  stream.mark_light_held(point());
   return true;
 }
 
@@ -54,7 +54,7 @@ bool WaitOperation::step(CudaStream& stream, Ref<Failure>& failure) {
   if (failure) return true;
   const ContextScope scope(stream.device().context());
   target->lead(stream.device(), stream.native(), until_, static_cast<CudaMarker*>(marker_.get()));
-  stream.mark_held(point());
+  stream.mark_light_held(point());
   return true;
 }
 

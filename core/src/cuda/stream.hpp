@@ -67,8 +67,11 @@ class CudaStream final : public Stream {
   bool notify(Point point, CudaMarker* marker, Waiter& waiter);
   // The same for all that the first of the held operations comes after. On the service thread only.
   bool notify_held(Waiter& waiter);
-  // Gives the driver what `mark` does for that operation. On the service thread only.
+  // Gives the driver what `mark` does for that operation, and what `light_point` does. On the service thread only.
   void mark_held(Point point);
+  void mark_light_held(Point point) {
+    if (this != order_.legacy) mark_held(point);
+  }
   // Whether memory that was used here may be given back in stream order, with no more ado.
   bool takes_frees() const noexcept { return direct() && origin_ == Origin::own && own_thread(); }
   // Gives memory that was used here alone back in its turn, if the stream holds; whether it does.
