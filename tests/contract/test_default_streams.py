@@ -156,6 +156,18 @@ def test_an_event_on_a_blocking_stream_covers_the_legacy_stream(blocking):
 
 
 @each_blocking
+@pytest.mark.parametrize("waits", [False, True], ids=["record", "wait"])
+def test_a_blocking_stream_that_only_records_or_waits_is_done_after_the_legacy_stream(blocking, waits):
+    stream, other, legacy = blocking(), ab.Stream(), ab.legacy_stream()
+    _kept = [ab.full(1 << 22, 1, "int8", stream=legacy) for _ in range(20)]
+    made = legacy.record_event()
+    ab.zeros(1, stream=other)
+    stream.wait_stream(other) if waits else stream.record_event()
+    stream.synchronize()
+    assert made.query()
+
+
+@each_blocking
 def test_work_that_a_blocking_stream_has_already_is_not_held_by_the_legacy_stream(blocking):
     stream = blocking()
     work = stream.submit(int)
