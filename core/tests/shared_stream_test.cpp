@@ -108,6 +108,20 @@ TEST(who_looks_at_a_blocking_stream_learns_nothing_that_is_only_expected) {
   CHECK(knows(a->lane().settled()));
 }
 
+TEST(what_another_task_is_refused_an_operation_does_not_come_after) {
+  Program program;
+  const auto a = stream(device());
+  const auto b = stream(device());
+  const auto x = block();
+  program.access(*b, x, Access::write);
+  const Ref<HostTask> other = make_ref<HostTask>();
+  other->lane.follow(b->lane().settled());
+  const Knowledge before = a->lane().knowledge();
+  Ordering(*a, other->lane).begin();
+  Ordering::take_back(*a, before);
+  CHECK_EQUAL(program.access(*a, x, Access::read).size(), std::size_t{1});
+}
+
 TEST(what_was_refused_leaves_a_stream_with_all_that_its_operations_came_after) {
   Program program;
   const auto legacy = device().default_stream(StreamRole::legacy);
