@@ -35,6 +35,15 @@ void begin(Stream& stream) {
   Ordering(stream, task->lane).begin();
 }
 
+// The moment of the one operation that uses it.
+Moment newest(const Ref<Storage>& storage) { return storage->uses(Access::write, {0, 64})[0].when; }
+
+// Whether who looks at the stream, and finds it complete, knows that operation to be over.
+bool is_settled(const Stream& stream, const Ref<Storage>& storage) {
+  const Moment when = newest(storage);
+  return stream.lane().settled().clock.covers(when.lane->value, when.count);
+}
+
 TEST(an_operation_does_not_come_after_what_its_stream_is_told_once_it_is_in) {
   Program program;
   const auto a = stream(device());
@@ -42,7 +51,7 @@ TEST(an_operation_does_not_come_after_what_its_stream_is_told_once_it_is_in) {
   const auto x = block();
   const Gate gate(*b);
   program.access(*b, x, Access::write);
-  const Moment when = x->uses(Access::read, {0, 64})[0].when;
+  const Moment when = newest(x);
   Moment own;
   const Lane::Version learned = a->lane().look();
   enqueue_wait(*a, *b, b->issued(), nullptr, true);
@@ -63,8 +72,8 @@ TEST(an_operation_comes_after_what_it_waited_for_itself_whatever_its_stream_is_t
   const auto y = block();
   program.access(*b, x, Access::write);
   program.access(*c, y, Access::write);
-  const Moment first = x->uses(Access::read, {0, 64})[0].when;
-  const Moment second = y->uses(Access::read, {0, 64})[0].when;
+  const Moment first = newest(x);
+  const Moment second = newest(y);
   a->lane().follow(first);
   const Lane::Version learned = a->lane().look();
   // A finalizer that enqueues other things meanwhile.
@@ -99,13 +108,45 @@ TEST(who_looks_at_a_blocking_stream_learns_nothing_that_is_only_expected) {
   const auto x = block();
   program.access(*a, block(), Access::read);
   program.access(*legacy, x, Access::write);
-  const Moment when = x->uses(Access::read, {0, 64})[0].when;
-  const auto knows = [&](const Past& past) { return past.clock.covers(when.lane->value, when.count); };
   begin(*a);
-  CHECK(knows(a->lane().past()));
-  CHECK(!knows(a->lane().settled()));
+  CHECK(a->lane().follows(newest(x)));
+  CHECK(!is_settled(*a, x));
   program.access(*a, block(), Access::read);
-  CHECK(knows(a->lane().settled()));
+  CHECK(is_settled(*a, x));
+}
+
+TEST(of_what_is_expected_a_stream_is_settled_with_what_its_operations_came_after) {
+  Program program;
+  const auto legacy = device().default_stream(StreamRole::legacy);
+  const auto a = blocking();
+  const auto x = block();
+  const auto y = block();
+  begin(*a);
+  program.access(*legacy, x, Access::write);
+  Enqueued operation(*a);
+  program.access(*legacy, y, Access::write);
+  begin(*a);
+  operation.note(block(), Access::read);
+  CHECK(is_settled(*a, x));
+  CHECK(!is_settled(*a, y));
+}
+
+TEST(what_else_a_stream_knows_is_settled_before_and_while_something_is_expected) {
+  Program program;
+  const auto legacy = device().default_stream(StreamRole::legacy);
+  const auto a = blocking();
+  const auto b = stream(device());
+  const auto x = block();
+  const auto y = block();
+  program.access(*a, block(), Access::read);
+  program.access(*b, x, Access::write);
+  a->lane().follow(newest(x));
+  program.access(*legacy, block(), Access::write);
+  begin(*a);
+  CHECK(is_settled(*a, x));
+  program.access(*b, y, Access::write);
+  a->lane().follow(newest(y));
+  CHECK(is_settled(*a, y));
 }
 
 TEST(what_another_task_is_refused_an_operation_does_not_come_after) {
@@ -128,13 +169,12 @@ TEST(what_was_refused_leaves_a_stream_with_all_that_its_operations_came_after) {
   const auto a = blocking();
   const auto x = block();
   program.access(*legacy, x, Access::write);
-  const Moment when = x->uses(Access::read, {0, 64})[0].when;
   program.access(*a, block(), Access::read);
   program.access(*legacy, block(), Access::write);
   const Knowledge before = a->lane().knowledge();
   begin(*a);
   Ordering::take_back(*a, before);
-  CHECK(a->lane().settled().clock.covers(when.lane->value, when.count));
+  CHECK(is_settled(*a, x));
 }
 
 TEST(what_a_legacy_operation_did_not_come_after_blocking_streams_do_not_either) {
@@ -176,9 +216,8 @@ TEST(an_event_or_a_wait_is_what_the_legacy_order_goes_by_too) {
   const auto b = stream(device());
   const auto x = block();
   program.access(*legacy, x, Access::write);
-  const Moment when = x->uses(Access::read, {0, 64})[0].when;
   Ordering(*a, program.task->lane).wait(*b);
-  CHECK(a->lane().settled().clock.covers(when.lane->value, when.count));
+  CHECK(is_settled(*a, x));
 }
 
 }  // namespace
