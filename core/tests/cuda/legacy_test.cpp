@@ -68,6 +68,11 @@ Point suspend_for_what_is_over(Stream& stream) {
   return device().suspend(stream, std::move(pending));
 }
 
+Point record(Stream& stream) {
+  Ref<Marker> marker;
+  return device().record(stream, {}, marker);
+}
+
 void check_that_the_legacy_stream_leads_from_one_stream_to_another(const Put& put) {
   const Streams streams;
   const Long before(*streams.blocking);
@@ -81,11 +86,17 @@ void check_that_the_legacy_stream_leads_from_one_stream_to_another(const Put& pu
 
 void check_that_who_finds_it_over_finds_legacy_work_over(const Put& put) {
   const Streams streams;
-  for (const auto& stream : {streams.blocking, streams.own}) {
+  // Twice, since there is new legacy work the second time.
+  for (const auto& stream : {streams.blocking, streams.own, streams.blocking}) {
     const Long before(*streams.legacy);
     finish(*stream, put(*stream));
     CHECK(before.over());
   }
+}
+
+TEST(a_record_is_in_the_legacy_order) {
+  check_that_the_legacy_stream_leads_from_one_stream_to_another(record);
+  check_that_who_finds_it_over_finds_legacy_work_over(record);
 }
 
 TEST(a_wait_for_what_is_over_is_in_the_legacy_order) {
