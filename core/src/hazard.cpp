@@ -76,10 +76,10 @@ void Ordering::follow(Stream& stream, const Past& past, Lane::Version version, L
   stream.backend().legacy_lanes().note(stream);
 }
 
-void Ordering::take_back(Stream& stream, Knowledge before) {
+void Ordering::take_back(Stream& stream, Knowledge before, Lane::Version learned) {
   if (stream.role() == StreamRole::legacy) return;
   stream.forget_seen();
-  stream.lane().unlearn(std::move(before));
+  stream.lane().unlearn(std::move(before), learned);
 }
 
 std::vector<Race> Ordering::missing(std::span<const Touch> touches) const {

@@ -179,8 +179,9 @@ Knowledge Lane::knowledge() const {
   return known_;
 }
 
-void Lane::unlearn(Knowledge before) {
+void Lane::unlearn(Knowledge before, Version learned) {
   std::lock_guard guard(lock_);
+  if (learned != learned_.load(std::memory_order_relaxed)) return;
   std::swap(known_, before);
   change_clock();
 }

@@ -388,7 +388,7 @@ TEST(who_waits_again_learns_what_is_new) {
   // Refused after all, it has to be told again.
   const Knowledge before = b->lane().knowledge();
   Ordering(*b, program.task->lane).wait(*a);
-  Ordering::take_back(*b, before);
+  Ordering::take_back(*b, before, b->lane().look());
   Ordering(*b, program.task->lane).wait(*a);
   CHECK(program.access(*b, x, Access::read).empty());
 }

@@ -159,8 +159,22 @@ TEST(what_another_task_is_refused_an_operation_does_not_come_after) {
   other->lane.follow(b->lane().settled());
   const Knowledge before = a->lane().knowledge();
   Ordering(*a, other->lane).begin();
-  Ordering::take_back(*a, before);
+  Ordering::take_back(*a, before, a->lane().look());
   CHECK_EQUAL(program.access(*a, x, Access::read).size(), std::size_t{1});
+}
+
+TEST(what_a_stream_was_told_meanwhile_is_not_taken_back) {
+  Program program;
+  const auto a = stream(device());
+  const auto b = stream(device());
+  const auto x = block();
+  program.access(*b, x, Access::write);
+  const Knowledge before = a->lane().knowledge();
+  begin(*a);
+  const Lane::Version learned = a->lane().look();
+  Ordering(*a, make_ref<HostTask>()->lane).wait(*b);
+  Ordering::take_back(*a, before, learned);
+  CHECK(a->lane().follows(newest(x)));
 }
 
 TEST(what_was_refused_leaves_a_stream_with_all_that_its_operations_came_after) {
@@ -173,7 +187,7 @@ TEST(what_was_refused_leaves_a_stream_with_all_that_its_operations_came_after) {
   program.access(*legacy, block(), Access::write);
   const Knowledge before = a->lane().knowledge();
   begin(*a);
-  Ordering::take_back(*a, before);
+  Ordering::take_back(*a, before, a->lane().look());
   CHECK(is_settled(*a, x));
 }
 

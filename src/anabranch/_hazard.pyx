@@ -22,7 +22,7 @@ cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
     void note_loans(const Touch*, size_t, const CStream*) except +translate
     vector[Race] missing_order(CStream&, const HostTask&, const Touch*, size_t) except +
     Knowledge knowledge_of(CStream&) except +
-    void take_back(CStream&, const Knowledge&) except +
+    void take_back(CStream&, const Knowledge&, uint64_t learned) except +
     const vector[Touch]& shadows_of(CCapture&, const Touch*, size_t) except +translate
     void add_order(CStream&, const HostTask&, const vector[Race]&) except +
     vector[Use] host_conflicts(const HostTask&, const Touch&) except +
@@ -74,6 +74,7 @@ cdef int order_captured(TaskState state, CStream* stream, const Touch* touches, 
 
 cdef int check(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1:
     cdef Knowledge before = knowledge_of(deref(stream))
+    cdef uint64_t learned
     cdef vector[Race] missing
     cdef vector[Race] added
     cdef Ref[CStream] kept
@@ -81,6 +82,7 @@ cdef int check(TaskState state, CStream* stream, const Touch* touches, size_t co
     cdef size_t i
     if is_ordered(deref(stream), deref(state.task.core.get()), touches, count):
         return 0
+    learned = look_before(deref(stream))
     missing = missing_order(deref(stream), deref(state.task.core.get()), touches, count)
     if missing.empty():
         return 0
@@ -97,7 +99,7 @@ cdef int check(TaskState state, CStream* stream, const Touch* touches, size_t co
         try:
             _report(state, found)
         except BaseException:
-            take_back(deref(stream), before)
+            take_back(deref(stream), before, learned)
             raise
     add_order(deref(stream), deref(state.task.core.get()), added)
     return 0

@@ -40,7 +40,9 @@ inline bool is_ordered(Stream& stream, const HostTask& task, const Touch* touche
 }
 
 inline Knowledge knowledge_of(Stream& stream) { return stream.lane().knowledge(); }
-inline void take_back(Stream& stream, const Knowledge& before) { Ordering::take_back(stream, before); }
+inline void take_back(Stream& stream, const Knowledge& before, Lane::Version learned) {
+  Ordering::take_back(stream, before, learned);
+}
 
 inline std::vector<Race> missing_order(Stream& stream, const HostTask& task, const Touch* touches, std::size_t count) {
   return Ordering(stream, task.lane).missing({touches, count});

@@ -72,9 +72,9 @@ class Ordering {
     stream_.lane().follow(task_, stream_.task_seen_);
     stream_.backend().legacy_lanes().join(stream_);
   }
-  // Takes back what `begin` told the stream, which knew that before: nothing is enqueued after all. The legacy stream
-  // keeps what it knows, since whoever looks at it sees the blocking streams, too.
-  static void take_back(Stream& stream, Knowledge before);
+  // Takes back what `begin` told the stream, which knew that before and was looked at right after: nothing is enqueued
+  // after all. The legacy stream keeps what it knows, since whoever looks at it sees the blocking streams, too.
+  static void take_back(Stream& stream, Knowledge before, Lane::Version learned);
   // Nothing at all is missing, found out at the cost of a load for each touch. False: maybe.
   bool clear(std::span<const Touch> touches) const noexcept {
     for (const Touch& touch : touches) {

@@ -109,9 +109,10 @@ class Lane {
   Version version() const noexcept { return version_.load(std::memory_order_acquire); }
   // Whether the next operation is known to come after that one.
   bool follows(const Moment& moment) const;
-  // All that it knows, to be taken back to: what more was found out is for an operation that does not come about.
+  // All that it knows, to be taken back to: what was found out up to that look is for an operation that does not come
+  // about. Once others have told more it stays, since what they have waited for must not be forgotten.
   Knowledge knowledge() const;
-  void unlearn(Knowledge before);
+  void unlearn(Knowledge before, Version learned);
   // What was done and known up to here is another lane's: whose record this is now begins anew.
   void restart();
 
