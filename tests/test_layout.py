@@ -34,7 +34,7 @@ EXTRA_FILES: dict[str, set[str]] = {
         )
         for suffix in ("cpp", "hpp")
     }
-    | {"allocator.cpp", "fault.cpp", "hold.cpp", "primitive.hpp"},
+    | {"allocator.cpp", "fault.cpp", "hold.cpp", "kept_blocks.hpp", "primitive.hpp"},
     "null": set(),
 }
 

@@ -2,7 +2,10 @@
 
 import ctypes
 import gc
+import shutil
+import subprocess
 import warnings
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -10,6 +13,8 @@ import pytest
 import anabranch as ab
 
 from .gpu import KERNELS, checked, installed
+
+SIMULATED_DRIVER = Path(__file__).parents[2] / "core" / "tests" / "cuda" / "simulated_driver.c"
 
 
 def imported(name, title):
@@ -204,3 +209,26 @@ def warp(cuda):
         if not warp.is_cuda_available():
             pytest.skip("this Warp finds no GPU")
     return warp
+
+
+@pytest.fixture(scope="session")
+def simulated_driver(tmp_path_factory):
+    """A folder with the simulated driver."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    folder = tmp_path_factory.mktemp("driver")
+    command = [compiler, "-std=gnu11", "-O1", "-shared", "-fPIC", "-pthread"]
+    subprocess.run([*command, "-o", folder / "libcuda.so.1", SIMULATED_DRIVER], check=True)
+    return folder
+
+
+@pytest.fixture
+def run_with(simulated_driver, run_python):
+    """Run a script with that driver, which the variables FAKE_… tell what to do."""
+
+    def run(script, **settings):
+        env = {"LD_LIBRARY_PATH": str(simulated_driver), "ANABRANCH_DEVICE": "cpu", "CUDA_VISIBLE_DEVICES": None}
+        return run_python(script, env={**env, **settings})
+
+    return run

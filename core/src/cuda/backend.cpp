@@ -62,6 +62,7 @@ void CudaBackend::open_now() {
   context_ = context;
   const ContextScope scope(context);
   memory_.open();
+  events_.open();
   auto* legacy = new CudaStream(*this, order_, reinterpret_cast<CUstream>(1), CudaStream::Origin::own);
   legacy->open({.non_blocking = false, .role = StreamRole::legacy, .name = "legacy"});
   legacy_ = Ref<CudaStream>::take(legacy);
@@ -136,6 +137,7 @@ Ref<CudaStream> CudaBackend::open_blocking() {
 void CudaBackend::recycle(CudaStream& stream) noexcept {
   if (!std::exchange(stream.ended_, false)) note_end(stream);
   stream.leave_order();
+  stream.free_kept();
   legacy_lanes().leave(stream);
   // Let go once the stream is listed again, so that the kernel's code waits for it.
   const Ref<Kernel> kernel = stream.take_kernel();
@@ -354,8 +356,8 @@ Allocation CudaBackend::allocate(Stream* stream, std::size_t bytes, MemoryKind k
   return {static_cast<std::byte*>(pointer), 0};
 }
 
-void CudaBackend::free(std::byte* pointer, std::size_t, MemoryKind kind, std::vector<Use>& uses) noexcept {
-  if (kind == MemoryKind::device) return memory_.free(reinterpret_cast<CUdeviceptr>(pointer), uses);
+void CudaBackend::free(std::byte* pointer, std::size_t bytes, MemoryKind kind, std::vector<Use>& uses) noexcept {
+  if (kind == MemoryKind::device) return memory_.free({reinterpret_cast<CUdeviceptr>(pointer), bytes}, uses);
   after(std::move(uses), [](void* context) noexcept { pinned_source().release(context); }, pointer);
 }
 

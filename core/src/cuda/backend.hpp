@@ -107,12 +107,13 @@ class CudaBackend final : public Backend {
   // What failed the device, if something did.
   Ref<Failure> failure() const { return failed_.load(std::memory_order_acquire) ? failure_ : nullptr; }
   Ref<CudaStream> open_blocking();
+  // Those that are in use.
+  std::vector<Ref<Stream>> held_streams();
   // The last reference to the stream is gone.
   void recycle(CudaStream& stream) noexcept;
 
  private:
   [[noreturn]] void fail(CUresult status, const char* what);
-  std::vector<Ref<Stream>> held_streams();
   Ref<CudaStream> reuse(std::deque<CudaStream*>& idle) noexcept;
   Ref<CudaStream> adopt(CUstream native);
   void open_now();

@@ -1,10 +1,24 @@
 #include "event.hpp"
 
 #include <mutex>
+#include <thread>
 
 #include "backend.hpp"
 
 namespace anabranch::cuda {
+
+void EventPool::open() {
+  if (under_sanitizer()) return;
+  const Ref<CudaMarker> marker = take(CU_EVENT_DISABLE_TIMING);
+  CUstream stream = nullptr;
+  device_.check(driver->cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0), "creating a stream");
+  // A thread begins with no context, and what is current on this one is not to be touched.
+  std::thread([&] {
+    finds_context_ = driver->cuEventRecord(marker->event, stream) == CUDA_SUCCESS &&
+                     driver->cuStreamWaitEvent(stream, marker->event, 0) == CUDA_SUCCESS;
+  }).join();
+  driver->cuStreamDestroy(stream);
+}
 
 Ref<CudaMarker> EventPool::take(unsigned flags) {
   if (flags == CU_EVENT_DISABLE_TIMING || flags == CU_EVENT_DEFAULT) {

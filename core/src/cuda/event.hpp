@@ -38,6 +38,11 @@ class EventPool {
  public:
   explicit EventPool(CudaBackend& device) : device_(device) {}
 
+  // At the device's first use, with its context current. Throws DriverError.
+  void open();
+  // Whether the driver finds the context of a record or a wait by the stream that it is given, so that none need be
+  // current, which costs a call to find out. Driver 580 does.
+  bool finds_context() const noexcept { return finds_context_; }
   // An event not recorded. The device's context must be current. Throws DriverError, AsyncError.
   Ref<CudaMarker> take(unsigned flags = CU_EVENT_DISABLE_TIMING);
 
@@ -47,6 +52,7 @@ class EventPool {
   std::vector<CudaMarker*>& idle(unsigned flags) noexcept { return flags == CU_EVENT_DEFAULT ? timing_ : plain_; }
 
   CudaBackend& device_;
+  bool finds_context_ = false;
   SpinLock lock_;
   std::vector<CudaMarker*> plain_;
   std::vector<CudaMarker*> timing_;

@@ -13,9 +13,12 @@ namespace {
 // Of a pool, or a sixteenth of the device's memory if that is more.
 constexpr cuuint64_t least_threshold = cuuint64_t{2} << 30;
 
-bool is_over(const Use& use) noexcept {
+// Atomics of one and two bytes exchange the whole word that they are in: it belongs to the allocation.
+std::size_t whole_words(std::size_t bytes) noexcept { return (bytes + 3) / 4 * 4; }
+
+bool is_over(Stream& stream, Point point) noexcept {
   try {
-    return use.stream->backend().query(*use.stream, use.point);
+    return stream.backend().query(stream, point);
   } catch (const Error&) {
     return true;
   }
@@ -47,6 +50,7 @@ void MemoryPool::open() {
 CUresult MemoryPool::take(CUdeviceptr& pointer, std::size_t bytes, CUstream stream) {
   CUresult status = driver->cuMemAllocFromPoolAsync(&pointer, bytes, pool_, stream);
   if (status != CUDA_ERROR_OUT_OF_MEMORY) return status;
+  for (const Ref<Stream>& other : device_.held_streams()) as_cuda(*other)->free_kept();
   // What is freed but still in use comes back when that use is over; what other pools of the process keep is theirs.
   if (driver->cuCtxSynchronize() == CUDA_SUCCESS) driver->cuMemPoolTrimTo(pool_, 0);
   return driver->cuMemAllocFromPoolAsync(&pointer, bytes, pool_, stream);
@@ -54,14 +58,18 @@ CUresult MemoryPool::take(CUdeviceptr& pointer, std::size_t bytes, CUstream stre
 
 Allocation MemoryPool::allocate(CudaStream* stream, std::size_t bytes) {
   const std::size_t total = device_.capabilities().total_memory;
-  // Atomics of one and two bytes exchange the whole word that they are in: it belongs to the allocation.
-  const std::size_t words = bytes <= total ? (bytes + 3) / 4 * 4 : bytes;
+  const std::size_t words = bytes <= total ? whole_words(bytes) : bytes;
   CUdeviceptr pointer = 0;
   CUresult status = CUDA_ERROR_OUT_OF_MEMORY;
   Point ready = 0;
   if (bytes <= total) {
+    const bool in_order = stream && stream->takes_frees();
+    if (in_order) {
+      const Block kept = stream->take_kept(words);
+      if (kept.pointer != 0) return {reinterpret_cast<std::byte*>(kept.pointer), stream->issued()};
+    }
     const ContextScope scope(device_.context());
-    if (stream && stream->takes_frees()) {
+    if (in_order) {
       status = take(pointer, words, stream->native());
       if (status == CUDA_SUCCESS) ready = stream->newest();
     } else {
@@ -103,13 +111,16 @@ void MemoryPool::free_on(CUstream stream, CUdeviceptr pointer) noexcept {
   }
 }
 
-void MemoryPool::free(CUdeviceptr pointer, std::vector<Use>& uses) noexcept {
+void MemoryPool::free(Block block, std::vector<Use>& uses) noexcept {
+  const CUdeviceptr pointer = block.pointer;
   if (forked()) return;
   if (uses.size() == 1 && &uses[0].stream->backend() == &device_) {
     auto& stream = static_cast<CudaStream&>(*uses[0].stream);
     if (stream.takes_frees()) {
+      const Block over = stream.keep({pointer, whole_words(block.bytes)});
+      if (over.pointer == 0) return;
       const ContextScope scope(device_.context());
-      driver->cuMemFreeAsync(pointer, stream.native());
+      driver->cuMemFreeAsync(over.pointer, stream.native());
       return;
     }
     // In its turn only if the driver does not have the use yet: who saw that complete must not find the stream busy.
@@ -135,7 +146,7 @@ bool MemoryPool::free_behind(CUdeviceptr pointer, const std::vector<Use>& uses) 
     const ContextScope scope(device_.context());
     std::lock_guard lock(mutex_);
     for (const Use& use : uses) {
-      if (!is_over(use)) as_cuda(*use.stream)->lead(device_, frees_, use.point, nullptr);
+      if (!is_over(*use.stream, use.point)) as_cuda(*use.stream)->lead(device_, frees_, use.point, nullptr);
     }
     driver->cuMemFreeAsync(pointer, frees_);
     return true;
@@ -154,7 +165,12 @@ std::size_t MemoryPool::unused() {
   cuuint64_t used = 0;
   driver->cuMemPoolGetAttribute(pool_, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved);
   driver->cuMemPoolGetAttribute(pool_, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used);
-  return reserved > used ? reserved - used : 0;
+  std::size_t sum = reserved > used ? reserved - used : 0;
+  for (const Ref<Stream>& stream : device_.held_streams()) {
+    const std::size_t kept = as_cuda(*stream)->kept_bytes();
+    if (kept != 0 && is_over(*stream, stream->issued())) sum += kept;
+  }
+  return sum;
 }
 
 // The driver gives memory back when a host is in one of its calls that block until the free is over; ours only ask, and

@@ -6,6 +6,7 @@
 
 #include "anabranch/memory.hpp"
 #include "driver.hpp"
+#include "kept_blocks.hpp"
 
 namespace anabranch::cuda {
 
@@ -22,11 +23,11 @@ class MemoryPool {
   void open();
   // Throws Error(memory).
   Allocation allocate(CudaStream* stream, std::size_t bytes);
-  void free(CUdeviceptr pointer, std::vector<Use>& uses) noexcept;
+  void free(Block block, std::vector<Use>& uses) noexcept;
   // For others, in the order of a stream that they name. Throws Error(memory).
   CUdeviceptr allocate_on(CUstream stream, std::size_t bytes);
   void free_on(CUstream stream, CUdeviceptr pointer) noexcept;
-  // Bytes that the pool holds and nobody uses.
+  // Bytes that the pool or a stream holds and nobody uses.
   std::size_t unused();
   // Keeps no more of that than the threshold.
   void trim() noexcept;

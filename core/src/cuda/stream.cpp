@@ -30,6 +30,10 @@ void CudaStream::open(StreamOptions options) noexcept {
   forget_recorder();
   options_ = std::move(options);
   owner_ = options_.role == StreamRole::per_thread ? thread_serial() : 0;
+  // The handles of default streams mean the current context's.
+  const bool created = origin_ == Origin::own && options_.role == StreamRole::created;
+  marks_context_ = created && device().events().finds_context() ? nullptr : context();
+  keeps_blocks_ = origin_ == Origin::own && !under_sanitizer();
   opened_at_ = issued();
   marked_legacy_.store(0, std::memory_order_relaxed);
   completed_.store(opened_at_, std::memory_order_relaxed);
@@ -110,7 +114,7 @@ Point CudaStream::wait(Stream& target, Point point, Marker* marker) {
     return hold(std::make_unique<WaitOperation>(target, point, marker));
   }
   if (marker || other->completed_.load(std::memory_order_acquire) < point || !options_.non_blocking) {
-    const ContextScope scope(context());
+    const ContextScope scope(marks_context_);
     other->lead(device(), native(), point, static_cast<CudaMarker*>(marker));
   }
   return light_point();
@@ -126,9 +130,12 @@ void CudaStream::lead(CudaBackend& current, CUstream follower, Point point, Cuda
     // stream is waited for has an event already, see `record`.
     std::lock_guard guard(lead_lock_);
     if (lead_point_ < point) {
-      const ContextScope scope(&current == &device() ? nullptr : context());
+      if (!lead_) {
+        const ContextScope scope(context());
+        lead_ = device().events().take();
+      }
+      const ContextScope scope(marks_context_);
       const Point newest = submitted();
-      if (!lead_) lead_ = device().events().take();
       device().check(driver->cuEventRecord(lead_->event, native_), "recording an event");
       lead_point_ = newest;
     }
@@ -204,7 +211,7 @@ Point CudaStream::record(const EventOptions& options, Ref<Marker>& marker) {
   }
   auto* reused = static_cast<CudaMarker*>(marker.get());
   if (direct() || rejoined()) [[likely]] {
-    const ContextScope scope(context());
+    const ContextScope scope(marks_context_);
     device().check(driver->cuEventRecord(reused->event, native()), "recording an event");
     reused->recorded.store(true, std::memory_order_release);
     return light_point();
@@ -261,6 +268,7 @@ OwnStreams::~OwnStreams() {
   // The main thread's streams end with the process, which waits for no kernel.
   if (syscall(SYS_gettid) == getpid() || forked()) return;
   for (const auto& [device, stream] : streams) {
+    stream->free_kept();
     const ContextScope scope(device->context());
     driver->cuStreamSynchronize(stream->native());
   }
@@ -325,6 +333,14 @@ bool CudaStream::notify(Point point, CudaMarker* marker, Waiter& waiter) {
   }
   device().service().watch(Ref<CudaStream>::share(this), point, std::move(kept), waiter);
   return true;
+}
+
+void CudaStream::free_kept() noexcept {
+  if (!own_thread()) return;
+  Block block = kept_.take_any();
+  if (block.pointer == 0 || forked()) return;
+  const ContextScope scope(context());
+  for (; block.pointer != 0; block = kept_.take_any()) driver->cuMemFreeAsync(block.pointer, native_);
 }
 
 // -- kernels --

@@ -13,6 +13,7 @@
 #include "anabranch/kernel.hpp"
 #include "anabranch/lock.hpp"
 #include "event.hpp"
+#include "kept_blocks.hpp"
 #include "operation.hpp"
 
 namespace anabranch::cuda {
@@ -74,6 +75,13 @@ class CudaStream final : public Stream {
   }
   // Whether memory that was used here may be given back in stream order, with no more ado.
   bool takes_frees() const noexcept { return direct() && origin_ == Origin::own && own_thread(); }
+  // Small memory that is freed here, for what takes it here. Nothing is kept of somebody else's stream, which may be
+  // gone, and where a tool looks for accesses to what was freed.
+  Block take_kept(std::size_t bytes) noexcept { return keeps_blocks_ ? kept_.take(bytes) : Block{}; }
+  Block keep(Block block) noexcept { return keeps_blocks_ ? kept_.put(block) : block; }
+  // Gives all of that to the driver. Of a per-thread stream on its own thread alone.
+  void free_kept() noexcept;
+  std::size_t kept_bytes() const noexcept { return kept_.bytes(); }
   // Gives memory that was used here alone back in its turn, if the stream holds; whether it does.
   bool free_in_turn(CUdeviceptr pointer) noexcept;
   // The points up to this one are the driver's to reach.
@@ -173,7 +181,8 @@ class CudaStream final : public Stream {
   LegacyOrder& order_;
   const Origin origin_;
   const CUstream native_;
-  std::uint64_t owner_ = 0;  // the thread of a per-thread stream
+  CUcontext marks_context_ = nullptr;  // the one to be current for records and waits, if any
+  std::uint64_t owner_ = 0;            // the thread of a per-thread stream
   const std::atomic<int>* other_held_ =
       nullptr;  // how many streams are held that this one's next operation comes after
 
@@ -188,6 +197,8 @@ class CudaStream final : public Stream {
 
   mutable std::mutex mutex_;
   std::deque<std::unique_ptr<Operation>> queue_;
+  bool keeps_blocks_ = false;
+  KeptBlocks kept_;
   SpinLock lead_lock_;
   Ref<CudaMarker> lead_;       // what others wait for
   Point lead_point_ = 0;       // the point that it covers

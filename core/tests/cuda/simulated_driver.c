@@ -8,6 +8,7 @@
  * FAKE_VERSION=11080    the version of CUDA that it says it has; 13000 otherwise
  * FAKE_MISSING=name     a function that it lacks
  * FAKE_FAILS=name:700   a function that answers with an error
+ * FAKE_ASKS_CONTEXT=1   records and waits ask for a current context
  *
  * `calls(name)` tells how often a function was called. */
 #include "simulated_graph.h"
@@ -47,6 +48,8 @@ static int device_count(void) {
   return wanted && atoi(wanted) == most_devices ? most_devices : 1;
 }
 
+static int asks_context(void) { return getenv("FAKE_ASKS_CONTEXT") != NULL; }
+
 #define FUNCTION(name, parameters, body) \
   static int name parameters {           \
     const int status = enter(#name);     \
@@ -85,6 +88,7 @@ FUNCTION(cuStreamDestroy, (void* stream), (void)stream)
 FUNCTION(cuStreamQuery, (void* stream), return query_stream(stream_of(stream), 0))
 FUNCTION(cuStreamSynchronize, (void* stream), return query_stream(stream_of(stream), 1))
 FUNCTION(cuStreamWaitEvent, (void* stream, void* event, unsigned flags), (void)flags;
+         if (asks_context() && !current) return invalid_context;
          put_wait(stream_of(stream), event))
 FUNCTION(cuStreamGetPriority, (void* stream, int* priority), *priority = stream_of(stream)->priority)
 FUNCTION(cuStreamGetFlags, (void* stream, unsigned* flags), *flags = stream_of(stream)->flags)
@@ -94,7 +98,8 @@ FUNCTION(cuStreamGetCtx, (void* stream, void** found), int known = 0;
 FUNCTION(cuEventCreate, (void** event, unsigned flags), (void)flags; if (!current) return invalid_context;
          *event = new_event())
 FUNCTION(cuEventDestroy, (void* event), (void)event)
-FUNCTION(cuEventRecord, (void* event, void* stream), return put_record(event, stream_of(stream)))
+FUNCTION(cuEventRecord, (void* event, void* stream), if (asks_context() && !current) return invalid_context;
+         return put_record(event, stream_of(stream)))
 FUNCTION(cuEventQuery, (void* event), return query_event(event, 0))
 FUNCTION(cuEventSynchronize, (void* event), return query_event(event, 1))
 FUNCTION(cuEventElapsedTime, (float* milliseconds, void* begin, void* end),
