@@ -81,7 +81,8 @@ Allocation Capture::allocate(CaptureStream& stream, std::size_t bytes, MemoryKin
     for (std::uint32_t i = 0; i < own_.size(); ++i) {
       Own& own = own_[i];
       if (own.used || own.device != &real || own.bytes != bytes || own.kind != kind) continue;
-      const auto before = [&](std::uint32_t user) { return stream.lane().follows(moments_[user]); };
+      const Past past = stream.lane().past();
+      const auto before = [&](std::uint32_t user) { return past.covers(moments_[user]); };
       if (!std::all_of(own.users.begin(), own.users.end(), before)) continue;
       stream.lane().follow(moments_[own.node]);
       std::vector<std::uint32_t> tips = stream.tips();

@@ -76,18 +76,20 @@ void Ordering::follow(Stream& stream, const Past& past, Lane::Version version, L
   stream.backend().legacy_lanes().note(stream);
 }
 
-void Ordering::take_back(Stream& stream, Knowledge before, Lane::Version learned) {
-  if (stream.role() == StreamRole::legacy) return;
-  stream.forget_seen();
-  stream.lane().unlearn(std::move(before), learned);
+Past Ordering::coming() const {
+  const Past legacy = stream_.backend().legacy_lanes().coming(stream_);
+  Past past = stream_.lane().past();
+  past.add(task_.past());
+  past.add(legacy);
+  return past;
 }
 
-std::vector<Race> Ordering::missing(std::span<const Touch> touches) const {
+std::vector<Race> Ordering::missing(std::span<const Touch> touches, const Past& before) const {
   std::vector<Race> found;
   for (std::size_t i = 0; i < touches.size(); ++i) {
     const Touch& touch = touches[i];
     if (touch.storage->only(stream_)) continue;
-    for (Use& use : touch.storage->conflicts(stream_.lane(), &stream_, touch.access, touch.footprint())) {
+    for (Use& use : touch.storage->conflicts(before, &stream_, touch.access, touch.footprint())) {
       found.push_back({std::move(use), i});
     }
   }

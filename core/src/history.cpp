@@ -44,13 +44,13 @@ bool Footprint::contains(const Footprint& other) const noexcept {
   return other.elements_ && equal(elements_->layout, other.elements_->layout);
 }
 
-std::vector<Use> History::conflicts(const Lane& lane, const Stream* stream, Access access,
+std::vector<Use> History::conflicts(const Past& before, const Stream* stream, Access access,
                                     const Footprint& where) const {
   std::vector<Use> found;
   for (const Use& use : uses_) {
     if (!writes(access) && !writes(use.access)) continue;
     if (stream && use.stream.get() == stream) continue;
-    if ((use.when.lane && lane.follows(use.when)) || !use.where.overlaps(where)) continue;
+    if ((use.when.lane && before.covers(use.when)) || !use.where.overlaps(where)) continue;
     found.push_back(use);
   }
   return found;

@@ -169,23 +169,6 @@ void Lane::expect(const Past& past) {
   if (!std::exchange(known_.expecting, true)) known_.settled = std::move(before);
 }
 
-bool Lane::follows(const Moment& moment) const {
-  std::lock_guard guard(lock_);
-  return moment.lane == number_ || known_.clock.covers(moment.lane->value, moment.count);
-}
-
-Knowledge Lane::knowledge() const {
-  std::lock_guard guard(lock_);
-  return known_;
-}
-
-void Lane::unlearn(Knowledge before, Version learned) {
-  std::lock_guard guard(lock_);
-  if (learned != learned_.load(std::memory_order_relaxed)) return;
-  std::swap(known_, before);
-  change_clock();
-}
-
 void Lane::restart() {
   // With no moment of it remembered, the number would be given away and could come right back.
   Ref<LaneNumber> other = number_->unique() ? nullptr : LaneNumber::take();

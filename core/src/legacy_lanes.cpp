@@ -24,6 +24,12 @@ void LegacyLanes::join_other_side(Stream& stream) {
     return;
   }
   std::lock_guard lock(mutex_);
+  stream.lane().expect(before_blocking());
+  stream.legacy_seen_.store(version_.load(std::memory_order_relaxed), std::memory_order_release);
+}
+
+// With the mutex. What a blocking stream's next operation comes after, of the other side.
+const Past& LegacyLanes::before_blocking() {
   if (!any_blocking_.load(std::memory_order_relaxed)) {
     // Until now nobody was interested.
     if (const Stream* legacy = legacy_.load(std::memory_order_acquire)) {
@@ -32,8 +38,17 @@ void LegacyLanes::join_other_side(Stream& stream) {
     }
     any_blocking_.store(true, std::memory_order_release);
   }
-  stream.lane().expect(past_);
-  stream.legacy_seen_.store(version_.load(std::memory_order_relaxed), std::memory_order_release);
+  return past_;
+}
+
+Past LegacyLanes::coming(Stream& stream) {
+  if (stream.non_blocking()) return {};
+  if (stream.role() == StreamRole::legacy) {
+    join_other_side(stream);
+    return {};
+  }
+  std::lock_guard lock(mutex_);
+  return before_blocking();
 }
 
 void LegacyLanes::note_operation(Stream& stream) {

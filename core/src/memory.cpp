@@ -323,10 +323,10 @@ std::vector<Use> Storage::uses(Access access, const Footprint& where) const {
   return found;
 }
 
-std::vector<Use> Storage::conflicts(const Lane& lane, const Stream* stream, Access access,
+std::vector<Use> Storage::conflicts(const Past& before, const Stream* stream, Access access,
                                     const Footprint& where) const {
   std::lock_guard guard(lock_);
-  return history_.conflicts(lane, stream, access, where);
+  return history_.conflicts(before, stream, access, where);
 }
 
 void Storage::dispose() noexcept {

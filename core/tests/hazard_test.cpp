@@ -104,7 +104,7 @@ TEST(a_blocking_stream_that_is_gone_still_came_first) {
   const Moment moment = x->uses(Access::read, {0, 64})[0].when;
   device().legacy_lanes().leave(*a);
   Ordering(*legacy, program.task->lane).begin();
-  CHECK(legacy->lane().follows(moment));
+  CHECK(legacy->lane().past().covers(moment));
 }
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -241,7 +241,7 @@ TEST(of_open_accesses_one_after_the_other_the_last_is_remembered) {
   for (int i = 0; i < 3; ++i) {
     make_ref<HostAccess>(program.task, Touch{x.get(), 0, 64, nullptr, 0, Access::read}, Site{})->end();
   }
-  CHECK_EQUAL(x->conflicts(Lane(), nullptr, Access::write, {0, 64}).size(), std::size_t{1});
+  CHECK_EQUAL(x->conflicts(Lane().past(), nullptr, Access::write, {0, 64}).size(), std::size_t{1});
 }
 
 TEST(what_happened_unnoticed_is_waited_for) {
@@ -311,8 +311,8 @@ TEST(what_one_stream_notes_in_place_is_what_it_notes_in_general) {
       for (const Access access : {Access::read, Access::write}) {
         const std::size_t first = below(4);
         const Footprint where{first, first + 1};
-        const std::vector<Use> found = in_place.conflicts(other, nullptr, access, where);
-        const std::vector<Use> wanted = general.conflicts(other, nullptr, access, where);
+        const std::vector<Use> found = in_place.conflicts(other.past(), nullptr, access, where);
+        const std::vector<Use> wanted = general.conflicts(other.past(), nullptr, access, where);
         CHECK_EQUAL(found.size(), wanted.size());
         for (std::size_t i = 0; i < found.size(); ++i) {
           CHECK_EQUAL(found[i].point, wanted[i].point);
@@ -353,7 +353,7 @@ TEST(a_strided_view_and_its_range_are_not_the_same_access) {
       const Touch touch{x.get(), 0, 3, strided ? &layout : nullptr, 0, Access::read};
       x->note(touch, {*a, when.count, &when, {}, false});
     }
-    CHECK_EQUAL(x->conflicts(Lane(), nullptr, Access::write, {1, 2}).size(), std::size_t{1});
+    CHECK_EQUAL(x->conflicts(Lane().past(), nullptr, Access::write, {1, 2}).size(), std::size_t{1});
     const std::vector<Use> uses = x->uses(Access::write, {0, 1});
     CHECK_EQUAL(uses.size(), strided_first ? std::size_t{1} : std::size_t{2});
   }
@@ -385,12 +385,6 @@ TEST(who_waits_again_learns_what_is_new) {
     CHECK(program.access(*b, x, Access::read).empty());
     CHECK_EQUAL(program.access(*a, x, Access::write).size(), std::size_t{1});
   }
-  // Refused after all, it has to be told again.
-  const Knowledge before = b->lane().knowledge();
-  Ordering(*b, program.task->lane).wait(*a);
-  Ordering::take_back(*b, before, b->lane().look());
-  Ordering(*b, program.task->lane).wait(*a);
-  CHECK(program.access(*b, x, Access::read).empty());
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ constexpr std::size_t block_bytes = 24;
 Footprint range(std::size_t low, std::size_t high) { return {low, high}; }
 
 std::vector<Use> conflicting(const History& history, const Lane& lane, Access access, const Footprint& where) {
-  return history.conflicts(lane, nullptr, access, where);
+  return history.conflicts(lane.past(), nullptr, access, where);
 }
 
 void note(History& history, Moment when, Access access, const Footprint& where) {
@@ -207,14 +207,14 @@ TEST(a_number_taken_over_tells_nothing_of_the_new_lane) {
     if (!ends) {
       before->restart();
       CHECK_EQUAL(before->past().lane, number);  // nobody remembers a moment of it
-      CHECK(!reader.follows(before->advance()));
+      CHECK(!reader.past().covers(before->advance()));
     }
     before.reset();
     std::vector<std::unique_ptr<Lane>> lanes;
     do {
       lanes.push_back(std::make_unique<Lane>());
     } while (lanes.back()->past().lane != number);
-    CHECK(!reader.follows(lanes.back()->advance()));
+    CHECK(!reader.past().covers(lanes.back()->advance()));
   }
 }
 

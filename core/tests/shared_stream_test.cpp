@@ -58,7 +58,7 @@ TEST(an_operation_does_not_come_after_what_its_stream_is_told_once_it_is_in) {
   a->lane().follow(when);
   a->lane().advance(own, learned);
   CHECK(!own.clock.covers(when.lane->value, when.count));
-  CHECK(a->lane().follows(when));
+  CHECK(a->lane().past().covers(when));
   a->lane().advance(own, a->lane().look());
   CHECK(own.clock.covers(when.lane->value, when.count));
 }
@@ -109,7 +109,7 @@ TEST(who_looks_at_a_blocking_stream_learns_nothing_that_is_only_expected) {
   program.access(*a, block(), Access::read);
   program.access(*legacy, x, Access::write);
   begin(*a);
-  CHECK(a->lane().follows(newest(x)));
+  CHECK(a->lane().past().covers(newest(x)));
   CHECK(!is_settled(*a, x));
   program.access(*a, block(), Access::read);
   CHECK(is_settled(*a, x));
@@ -149,46 +149,71 @@ TEST(what_else_a_stream_knows_is_settled_before_and_while_something_is_expected)
   CHECK(is_settled(*a, y));
 }
 
+// The races that an access would make if the task put it in.
+std::vector<Race> coming(Stream& stream, const Ref<HostTask>& task, const Ref<Storage>& storage, Access access) {
+  const Touch touch{storage.get(), 0, 64, nullptr, 0, access};
+  const Ordering ordering(stream, task->lane);
+  return ordering.missing({&touch, 1}, ordering.coming());
+}
+
+TEST(what_is_coming_is_what_an_operation_would_come_after) {
+  Program program;
+  const auto a = stream(device());
+  const auto b = stream(device());
+  const auto x = block();
+  const auto y = block();
+  program.access(*b, x, Access::write);
+  program.access(*b, y, Access::write);
+  Program knowing;
+  knowing.task->lane.follow(newest(x));
+  CHECK(coming(*a, knowing.task, x, Access::read).empty());
+  CHECK_EQUAL(coming(*a, knowing.task, y, Access::read).size(), std::size_t{1});
+  a->lane().follow(newest(y));
+  CHECK(coming(*a, knowing.task, y, Access::read).empty());
+}
+
 TEST(what_another_task_is_refused_an_operation_does_not_come_after) {
   Program program;
   const auto a = stream(device());
   const auto b = stream(device());
   const auto x = block();
   program.access(*b, x, Access::write);
-  const Ref<HostTask> other = make_ref<HostTask>();
-  other->lane.follow(b->lane().settled());
-  const Knowledge before = a->lane().knowledge();
-  Ordering(*a, other->lane).begin();
-  Ordering::take_back(*a, before, a->lane().look());
+  Program other;
+  other.task->lane.follow(b->lane().settled());
+  CHECK(coming(*a, other.task, x, Access::read).empty());
   CHECK_EQUAL(program.access(*a, x, Access::read).size(), std::size_t{1});
+  // The stream is told when one of that task comes about.
+  CHECK(other.access(*a, x, Access::write).empty());
 }
 
-TEST(what_a_stream_was_told_meanwhile_is_not_taken_back) {
-  Program program;
-  const auto a = stream(device());
-  const auto b = stream(device());
-  const auto x = block();
-  program.access(*b, x, Access::write);
-  const Knowledge before = a->lane().knowledge();
-  begin(*a);
-  const Lane::Version learned = a->lane().look();
-  Ordering(*a, make_ref<HostTask>()->lane).wait(*b);
-  Ordering::take_back(*a, before, learned);
-  CHECK(a->lane().follows(newest(x)));
-}
-
-TEST(what_was_refused_leaves_a_stream_with_all_that_its_operations_came_after) {
+TEST(what_a_blocking_stream_is_refused_comes_after_the_legacy_stream) {
   Program program;
   const auto legacy = device().default_stream(StreamRole::legacy);
   const auto a = blocking();
   const auto x = block();
+  const auto y = block();
   program.access(*legacy, x, Access::write);
+  CHECK(coming(*a, program.task, x, Access::read).empty());
   program.access(*a, block(), Access::read);
-  program.access(*legacy, block(), Access::write);
-  const Knowledge before = a->lane().knowledge();
-  begin(*a);
-  Ordering::take_back(*a, before, a->lane().look());
+  program.access(*legacy, y, Access::write);
+  CHECK(coming(*a, program.task, y, Access::read).empty());
+  // The stream knows of what its operation came after, and of no more.
   CHECK(is_settled(*a, x));
+  CHECK(!is_settled(*a, y));
+  begin(*a);
+  CHECK(!is_settled(*a, y));
+  program.access(*a, block(), Access::read);
+  CHECK(is_settled(*a, y));
+}
+
+TEST(what_the_legacy_stream_is_refused_comes_after_blocking_ones) {
+  Program program;
+  const auto legacy = device().default_stream(StreamRole::legacy);
+  const auto a = blocking();
+  const auto x = block();
+  program.access(*a, x, Access::write);
+  CHECK(coming(*legacy, program.task, x, Access::read).empty());
+  CHECK(program.access(*legacy, x, Access::read).empty());
 }
 
 TEST(what_a_legacy_operation_did_not_come_after_blocking_streams_do_not_either) {

@@ -14,15 +14,11 @@ from anabranch._site cimport current_site
 
 from anabranch._context import modes
 
-cdef extern from "anabranch/lane.hpp" namespace "anabranch" nogil:
-    cdef cppclass Knowledge:
-        pass
-
 cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
     void note_loans(const Touch*, size_t, const CStream*) except +translate
     vector[Race] missing_order(CStream&, const HostTask&, const Touch*, size_t) except +
-    Knowledge knowledge_of(CStream&) except +
-    void take_back(CStream&, const Knowledge&, uint64_t learned) except +
+    vector[Race] coming_races(CStream&, const HostTask&, const Touch*, size_t) except +
+    void begin(CStream&, const HostTask&) except +
     const vector[Touch]& shadows_of(CCapture&, const Touch*, size_t) except +translate
     void add_order(CStream&, const HostTask&, const vector[Race]&) except +
     vector[Use] host_conflicts(const HostTask&, const Touch&) except +
@@ -73,35 +69,27 @@ cdef int order_captured(TaskState state, CStream* stream, const Touch* touches, 
 
 
 cdef int check(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1:
-    cdef Knowledge before = knowledge_of(deref(stream))
-    cdef uint64_t learned
-    cdef vector[Race] missing
-    cdef vector[Race] added
-    cdef Ref[CStream] kept
-    cdef Site site
-    cdef size_t i
-    if is_ordered(deref(stream), deref(state.task.core.get()), touches, count):
-        return 0
-    learned = look_before(deref(stream))
-    missing = missing_order(deref(stream), deref(state.task.core.get()), touches, count)
+    # What is refused must not be told to the stream: another thread's next operation in it does not come after that.
+    cdef HostTask* task = state.task.core.get()
+    cdef vector[Race] missing = coming_races(deref(stream), deref(task), touches, count)
     if missing.empty():
+        begin(deref(stream), deref(task))
         return 0
-    kept = Ref[CStream].share(stream)
-    site = current_site()
+    cdef vector[Race] added
+    cdef Ref[CStream] kept = Ref[CStream].share(stream)
+    cdef Site site = current_site()
+    cdef size_t i
     found = []
     for i in range(missing.size()):
         # Of what happened unchecked, and of how memory came to its stream, nobody is told.
         if missing[i].first.untold or missing[i].first.when.lane.get() == NULL:
             added.push_back(missing[i])
-        elif not state.task.core.get().precedes(missing[i].first):
+        elif not task.precedes(missing[i].first):
             found.append(_found(missing[i].first, kept, touches[missing[i].second], site))
     if found:
-        try:
-            _report(state, found)
-        except BaseException:
-            take_back(deref(stream), before, learned)
-            raise
-    add_order(deref(stream), deref(state.task.core.get()), added)
+        _report(state, found)
+    begin(deref(stream), deref(task))
+    add_order(deref(stream), deref(task), added)
     return 0
 
 

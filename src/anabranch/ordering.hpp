@@ -39,10 +39,13 @@ inline bool is_ordered(Stream& stream, const HostTask& task, const Touch* touche
   return ordering.clear({touches, count});
 }
 
-inline Knowledge knowledge_of(Stream& stream) { return stream.lane().knowledge(); }
-inline void take_back(Stream& stream, const Knowledge& before, Lane::Version learned) {
-  Ordering::take_back(stream, before, learned);
+// The order that an operation would lack, with the stream not told of it yet.
+inline std::vector<Race> coming_races(Stream& stream, const HostTask& task, const Touch* touches, std::size_t count) {
+  const Ordering ordering(stream, task.lane);
+  if (ordering.clear({touches, count})) return {};
+  return ordering.missing({touches, count}, ordering.coming());
 }
+inline void begin(Stream& stream, const HostTask& task) { Ordering(stream, task.lane).begin(); }
 
 inline std::vector<Race> missing_order(Stream& stream, const HostTask& task, const Touch* touches, std::size_t count) {
   return Ordering(stream, task.lane).missing({touches, count});
@@ -99,7 +102,7 @@ inline std::vector<Use> uses_before(const HostTask& task, const Touch& touch) {
   return found;
 }
 inline std::vector<Use> host_conflicts(const HostTask& task, const Touch& touch) {
-  std::vector<Use> found = touch.storage->conflicts(task.lane, nullptr, touch.access, touch.footprint());
+  std::vector<Use> found = touch.storage->conflicts(task.lane.past(), nullptr, touch.access, touch.footprint());
   std::erase_if(found, [&task](const Use& use) {
     return use.untold || !use.when.lane || task.precedes(use) || task.has_open(use);
   });

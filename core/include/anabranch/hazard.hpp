@@ -63,7 +63,8 @@ class HostAccess final : public RefCounted {
 //   add      waits for them
 // the lane is looked at (`Lane::look`), the operation is enqueued, and
 //   note     remembers it
-// `off` needs but the last.
+// `off` needs but the last. Who refuses an operation for what is missing finds that out before `begin`, by `coming`:
+// what a task may not do, the stream's next operation does not come after.
 class Ordering {
  public:
   Ordering(Stream& stream, const Lane& task) : stream_(stream), task_(task) {}
@@ -72,9 +73,9 @@ class Ordering {
     stream_.lane().follow(task_, stream_.task_seen_);
     stream_.backend().legacy_lanes().join(stream_);
   }
-  // Takes back what `begin` told the stream, which knew that before and was looked at right after: nothing is enqueued
-  // after all. The legacy stream keeps what it knows, since whoever looks at it sees the blocking streams, too.
-  static void take_back(Stream& stream, Knowledge before, Lane::Version learned);
+  // What the stream's next operation would come after if the task put it in, with nobody told. The legacy stream learns
+  // of the blocking ones, though, as from whoever looks at it.
+  Past coming() const;
   // Nothing at all is missing, found out at the cost of a load for each touch. False: maybe.
   bool clear(std::span<const Touch> touches) const noexcept {
     for (const Touch& touch : touches) {
@@ -82,7 +83,8 @@ class Ordering {
     }
     return true;
   }
-  std::vector<Race> missing(std::span<const Touch> touches) const;
+  std::vector<Race> missing(std::span<const Touch> touches) const { return missing(touches, stream_.lane().past()); }
+  std::vector<Race> missing(std::span<const Touch> touches, const Past& before) const;
   // Waits for as few of the operations as it takes. The host's are left out: no stream can wait for them.
   void add(const std::vector<Race>& missing, const HostTask& task);
   // `learned`: what that look returned.

@@ -99,10 +99,10 @@ struct Noted {
 // Who accessed a block of memory, as far as it matters to those that will. Not safe for use by several threads at once.
 class History {
  public:
-  // Accesses that conflict with one which `stream`, or a host task if it is null, is about to make, and that `lane` is
-  // not known to come after. Those with no moment no lane comes after, but their own stream does. Empty if and only if
-  // there is no such access among all that were noted, as far as footprints are exact.
-  std::vector<Use> conflicts(const Lane& lane, const Stream* stream, Access access, const Footprint& where) const;
+  // Accesses that conflict with one which `stream`, or a host task if it is null, is about to make after `before`, and
+  // that are not in that. Those with no moment nobody's past holds, but their own stream comes after them. Empty if and
+  // only if there is no such access among all that were noted, as far as footprints are exact.
+  std::vector<Use> conflicts(const Past& before, const Stream* stream, Access access, const Footprint& where) const;
   // An operation, the newest of its stream or of its lane, makes an access. What whoever comes after this one comes
   // after anyway is forgotten. Without a moment that is found out from the streams alone. Whether there is an entry
   // more.

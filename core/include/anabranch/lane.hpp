@@ -25,11 +25,21 @@ class LaneNumber final : public RefCounted {
   LaneNumber(std::uint32_t value, Point first) : value(value), first(first), last(first) {}
 };
 
+struct Moment;
+
 // Everything up to a moment of a lane: what it knew then, and its own operations.
 struct Past {
   Clock clock = {};
   std::uint32_t lane = 0;
   Point count = 0;
+
+  // And everything up to another.
+  void add(const Past& other) {
+    clock.learn(other.clock);
+    if (other.lane != lane) clock.learn(other.lane, other.count);
+  }
+  // Whether that is in it, or is the lane's own.
+  bool covers(const Moment& moment) const noexcept;
 };
 
 // An operation of a lane, to be remembered, with what it came after.
@@ -48,12 +58,9 @@ struct Moment {
   bool alike(const Moment& other) const noexcept { return lane == other.lane && clock.same(other.clock); }
 };
 
-// What a lane's next operation comes after, and of that what those that are in come after.
-struct Knowledge {
-  Clock clock = {};
-  Clock settled = {};  // if more is expected of the next one; else that is `clock`
-  bool expecting = false;
-};
+inline bool Past::covers(const Moment& moment) const noexcept {
+  return moment.lane->value == lane || clock.covers(moment.lane->value, moment.count);
+}
 
 // Operations that come one after the other: those of a stream, or what a host task does itself. It knows what its next
 // operation comes after, which is what order is found out from; it makes no order itself. Safe from any thread.
@@ -107,16 +114,17 @@ class Lane {
   }
   // Changes with every operation and all that is learned; of no two lanes the same.
   Version version() const noexcept { return version_.load(std::memory_order_acquire); }
-  // Whether the next operation is known to come after that one.
-  bool follows(const Moment& moment) const;
-  // All that it knows, to be taken back to: what was found out up to that look is for an operation that does not come
-  // about. Once others have told more it stays, since what they have waited for must not be forgotten.
-  Knowledge knowledge() const;
-  void unlearn(Knowledge before, Version learned);
   // What was done and known up to here is another lane's: whose record this is now begins anew.
   void restart();
 
  private:
+  // What the next operation comes after, and of that what those that are in come after.
+  struct Knowledge {
+    Clock clock = {};
+    Clock settled = {};  // if more is expected of the next one; else that is `clock`
+    bool expecting = false;
+  };
+
   static Version next_version() noexcept;
   void follow(const Clock& clock, std::uint32_t lane, Point count);
   // With the lock.

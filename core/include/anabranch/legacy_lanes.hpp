@@ -17,6 +17,8 @@ class LegacyLanes {
   void join(Stream& stream) {
     if (!stream.non_blocking()) join_other_side(stream);
   }
+  // What that tells a blocking stream, with nobody told.
+  Past coming(Stream& stream);
   // The same for what is no operation of the lane's, as a wait; handed to the `note` that follows. 0: there is no such
   // order for the stream.
   Lane::Version join_and_look(Stream& stream) {
@@ -42,6 +44,7 @@ class LegacyLanes {
 
  private:
   void join_other_side(Stream& stream);
+  const Past& before_blocking();
   void note_operation(Stream& stream);
 
   std::atomic<Stream*> legacy_{nullptr};   // once it was used

@@ -89,8 +89,8 @@ class Storage final : public RefCounted {
   void forget(const Stream& stream);
   // What an access of that kind has to come after, of all streams, known to be through or not.
   std::vector<Use> uses(Access access, const Footprint& where) const;
-  // The same but for what `stream`, or the host if it is null, is known by `lane` to come after.
-  std::vector<Use> conflicts(const Lane& lane, const Stream* stream, Access access, const Footprint& where) const;
+  // The same but for what `stream`, or the host if it is null, comes after: that is known to be in `before`.
+  std::vector<Use> conflicts(const Past& before, const Stream* stream, Access access, const Footprint& where) const;
   // Whether nobody but that stream has made an access. Costs less than to ask for conflicts.
   bool only(const Stream& stream) const noexcept {
     const void* const who = sole_.load(std::memory_order_acquire);
