@@ -2,6 +2,7 @@
 
 import asyncio
 import concurrent.futures
+import contextlib
 import contextvars
 import os
 
@@ -74,6 +75,26 @@ def test_what_one_task_has_waited_for_is_not_known_to_another(device, wait):
         await asyncio.gather(other(), waiting())
 
     asyncio.run(main())
+
+
+def test_what_a_task_knows_is_not_told_by_an_operation_that_is_refused(device):
+    (a, b, shared), x, y = streams(device, 3), ready(device), ready(device)
+
+    def use(outcome):
+        with ab.hazards("check"), outcome:
+            write(x, shared)
+
+    with concurrent.futures.ThreadPoolExecutor(1) as other:
+        other.submit(int).result(TIMEOUT)  # begins now, when nothing is known
+        write(x, a)
+        a.synchronize()
+        write(y, b)
+        with pytest.raises(ab.RaceError):
+            write(y, shared)
+        other.submit(use, pytest.raises(ab.RaceError)).result(TIMEOUT)
+        # By one that is not refused, it is.
+        write(ready(device), shared)
+        other.submit(use, contextlib.nullcontext()).result(TIMEOUT)
 
 
 def test_a_task_starts_with_what_its_creator_has_waited_for(device):
