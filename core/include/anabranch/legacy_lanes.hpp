@@ -17,8 +17,6 @@ class LegacyLanes {
   void join(Stream& stream) {
     if (!stream.non_blocking()) join_other_side(stream);
   }
-  // What that tells a blocking stream, with nobody told.
-  Past coming(Stream& stream);
   // The same for what is no operation of the lane's, as a wait; handed to the `note` that follows. 0: there is no such
   // order for the stream.
   Lane::Version join_and_look(Stream& stream) {
@@ -26,6 +24,8 @@ class LegacyLanes {
     join_other_side(stream);
     return stream.lane().look();
   }
+  // What an operation that is put into a blocking stream comes after, of the other side, with nobody told.
+  Past coming(Stream& stream);
   // After an operation was put in, when it has advanced its lane. Only that makes order for the other side.
   void note(Stream& stream) {
     if (!stream.non_blocking() &&
