@@ -30,7 +30,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Where the newest version of a package has no wheel for an interpreter, the free-threaded one above all, take an older one.
 export PIP_ONLY_BINARY := :all:
 
-.PHONY: all install test test-core test-python test-tsan test-asan test-free-threaded simulated-driver
+.PHONY: all install core test test-core test-python test-tsan test-asan free-threaded test-free-threaded simulated-driver
 .PHONY: mutate lint lint-python lint-types lint-core format demo site bench counts docs news wheels clean
 
 all: install
@@ -57,9 +57,11 @@ install: $(bin)/.package
 
 test: test-core test-python
 
-test-core: $(bin)/.base
+core: $(bin)/.base
 	$(bin)/cmake -S . -B build/core -G Ninja --log-level=WARNING
 	$(bin)/cmake --build build/core
+
+test-core: core
 	$(bin)/ctest --test-dir build/core --output-on-failure --no-tests=error --timeout 300
 
 test-python: $(bin)/.package $(bin)/.test $(bin)/.cuda $(bin)/.uvloop $(bin)/.lint simulated-driver
@@ -98,6 +100,8 @@ $(ft_bin)/.package: $(build_files)
 	$(ft_bin)/python -m pip install -q --group build --group test; \
 	PATH='$(ft_bin)':"$$PATH" $(ft_bin)/python -m pip install -q --no-build-isolation -e '.[cli]'
 	@touch $@
+
+free-threaded: $(ft_bin)/.package
 
 # Every test of the contract runs in 8 threads at once, and conftest.py has the run fail if the lock came on.
 test-free-threaded: $(ft_bin)/.package simulated-driver
