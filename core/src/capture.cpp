@@ -231,7 +231,7 @@ void Capture::reduce(std::vector<std::uint32_t>& nodes) const {
 }
 
 std::uint32_t Capture::add_node(NodeKind kind, std::string name, Backend& device, std::size_t bytes,
-                                std::vector<std::uint32_t> after, Moment when, Work::What what) {
+                                std::vector<std::uint32_t> after, Moment when, Work::What&& what) {
   reduce(after);
   const auto node = static_cast<std::uint32_t>(nodes_.size());
   nodes_.push_back({kind, std::move(name), &device, std::move(after), bytes});
@@ -240,7 +240,7 @@ std::uint32_t Capture::add_node(NodeKind kind, std::string name, Backend& device
   return node;
 }
 
-Point Capture::push(CaptureStream& stream, NodeKind kind, std::string name, std::size_t bytes, Work::What what) {
+Point Capture::push(CaptureStream& stream, NodeKind kind, std::string name, std::size_t bytes, Work::What&& what) {
   check();
   const std::uint32_t node = add_node(kind, std::move(name), stream.backend().device(), bytes, stream.tips(),
                                       stream.lane().advance(), std::move(what));
@@ -248,7 +248,7 @@ Point Capture::push(CaptureStream& stream, NodeKind kind, std::string name, std:
   return stream.issued_.fetch_add(1) + 1;
 }
 
-Point Capture::add(Stream& stream, NodeKind kind, std::string name, Work::What what) {
+Point Capture::add(Stream& stream, NodeKind kind, std::string name, Work::What&& what) {
   const std::lock_guard lock(mutex_);
   return push(static_cast<CaptureStream&>(stream), kind, std::move(name), 0, std::move(what));
 }

@@ -82,7 +82,7 @@ Point CaptureBackend::copy(Stream& stream, const Elements& dst, const Elements& 
 Point CaptureBackend::fill(Stream& stream, const Elements& dst, const void* value, std::int64_t count) {
   FillWork work{dst, {}, count};
   std::memcpy(work.value, value, static_cast<std::size_t>(dst.layout.itemsize));
-  return capture_.add(stream, NodeKind::fill, {}, work);
+  return capture_.add(stream, NodeKind::fill, {}, std::move(work));
 }
 
 Point CaptureBackend::launch(Stream& stream, Kernel& kernel, const LaunchShape& shape,

@@ -28,7 +28,7 @@ Work::What& Change::what(std::uint32_t node) {
   if (work->unique()) {
     work->version = works_->version;
   } else {
-    work = make_ref<Work>(work->what);
+    work = make_ref<Work>(Work::What(work->what));
   }
   return work->what;
 }

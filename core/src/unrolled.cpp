@@ -64,8 +64,12 @@ class UnrolledExecutable final : public Executable {
           return device.launch(stream, *kernel.kernel, *shape, kernel.arguments);
         return device.launch_grid(stream, *kernel.kernel, std::get<LaunchGrid>(kernel.grid), kernel.arguments);
       }
-      Point operator()(const CopyWork& copy) const { return device.copy(stream, copy.dst, copy.src, copy.count); }
-      Point operator()(const FillWork& fill) const { return device.fill(stream, fill.dst, fill.value, fill.count); }
+      Point operator()(const Boxed<CopyWork>& copy) const {
+        return device.copy(stream, copy->dst, copy->src, copy->count);
+      }
+      Point operator()(const Boxed<FillWork>& fill) const {
+        return device.fill(stream, fill->dst, fill->value, fill->count);
+      }
       Point operator()(const Ref<HostWork>& host) const { return device.suspend(stream, host->make(context)); }
       Point operator()(const NestedWork& nested) const {
         if (nested.flag) throw Error(ErrorKind::capture, "a graph that no device runs as a whole has no conditions");

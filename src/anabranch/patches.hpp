@@ -77,20 +77,22 @@ class Patches final : public RefCounted {
         std::memcpy(&changed[one.slot], &numbers[one.first], one.words * sizeof(numbers[0]));
       }
     }
-    void apply(Change& works, const NodePatch& patch, const CopyWork& copy) const {
+    void apply(Change& works, const NodePatch& patch, const Boxed<CopyWork>& box) const {
+      const CopyWork& copy = *box;
       CopyWork changed = copy;
       if (patch.has_dst) changed.dst.pointer = patch.dst.of(arguments);
       if (patch.has_src) changed.src.pointer = patch.src.of(arguments);
       const bool same = changed.dst.pointer == copy.dst.pointer && changed.src.pointer == copy.src.pointer;
-      if (!same) works.what(patch.node) = changed;
+      if (!same) *std::get<Boxed<CopyWork>>(works.what(patch.node)) = changed;
     }
-    void apply(Change& works, const NodePatch& patch, const FillWork& fill) const {
+    void apply(Change& works, const NodePatch& patch, const Boxed<FillWork>& box) const {
+      const FillWork& fill = *box;
       FillWork changed = fill;
       if (patch.has_dst) changed.dst.pointer = patch.dst.of(arguments);
       for (const auto& one : patch.numbers) std::memcpy(changed.value, &numbers[one.first], sizeof(changed.value));
       const bool same = changed.dst.pointer == fill.dst.pointer &&
                         std::memcmp(changed.value, fill.value, static_cast<std::size_t>(fill.dst.layout.itemsize)) == 0;
-      if (!same) works.what(patch.node) = changed;
+      if (!same) *std::get<Boxed<FillWork>>(works.what(patch.node)) = changed;
     }
     void apply(Change& works, const NodePatch& patch, const NestedWork& nested) const {
       NestedWork changed = nested;
@@ -124,12 +126,12 @@ inline bool is_write(const NodeTouch& touch) { return writes(touch.access); }
 // Where copies and fills have their elements; null for other work.
 inline std::byte* destination(const Works& works, std::uint32_t node) {
   const Work& work = *works.of[node];
-  if (const auto* copy = std::get_if<CopyWork>(&work.what)) return copy->dst.pointer;
-  if (const auto* fill = std::get_if<FillWork>(&work.what)) return fill->dst.pointer;
+  if (const CopyWork* copy = work.copy()) return copy->dst.pointer;
+  if (const FillWork* fill = work.fill()) return fill->dst.pointer;
   return nullptr;
 }
 inline std::byte* source(const Works& works, std::uint32_t node) {
-  const auto* copy = std::get_if<CopyWork>(&works.of[node]->what);
+  const CopyWork* copy = works.of[node]->copy();
   return copy ? copy->src.pointer : nullptr;
 }
 

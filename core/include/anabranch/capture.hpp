@@ -67,7 +67,7 @@ class Capture final : public RefCounted {
   // Whether a stream of the device takes part.
   bool involves(const Backend& device) const;
   // A node of a kind that backends have no verb for.
-  Point add(Stream& stream, NodeKind kind, std::string name, Work::What what);
+  Point add(Stream& stream, NodeKind kind, std::string name, Work::What&& what);
   // What the node that the stream got last was made from.
   void tell(const Stream& stream, Ref<RefCounted> origin);
 
@@ -83,9 +83,9 @@ class Capture final : public RefCounted {
 
   // With the lock.
   void check() const;
-  Point push(CaptureStream& stream, NodeKind kind, std::string name, std::size_t bytes, Work::What what);
+  Point push(CaptureStream& stream, NodeKind kind, std::string name, std::size_t bytes, Work::What&& what);
   std::uint32_t add_node(NodeKind kind, std::string name, Backend& device, std::size_t bytes,
-                         std::vector<std::uint32_t> after, Moment when, Work::What what);
+                         std::vector<std::uint32_t> after, Moment when, Work::What&& what);
   void reduce(std::vector<std::uint32_t>& nodes) const;
   CaptureBackend& backend_of(Backend& real);
 

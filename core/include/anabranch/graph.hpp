@@ -6,9 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -95,15 +97,45 @@ struct NestedWork {
   Ref<Works> otherwise_works = nullptr;
 };
 
+// A value apart from who has it: for what is large and rare, so that the others need no room for it.
+template <class T>
+class Boxed {
+ public:
+  Boxed(T value) : value_(std::make_unique<T>(std::move(value))) {}
+  Boxed(const Boxed& other) : Boxed(*other) {}
+  Boxed(Boxed&&) noexcept = default;
+  Boxed& operator=(Boxed other) noexcept {
+    value_.swap(other.value_);
+    return *this;
+  }
+  ~Boxed() = default;
+  T& operator*() noexcept { return *value_; }
+  const T& operator*() const noexcept { return *value_; }
+  const T* operator->() const noexcept { return value_.get(); }
+
+ private:
+  std::unique_ptr<T> value_;  // null once moved from
+};
+
 // What a version is of was never different from what it is now.
 std::uint64_t next_version() noexcept;
 
 // Nobody changes it while another holds it, and whoever does gives it a new version.
 struct Work final : RefCounted {
-  using What = std::variant<std::monostate, KernelWork, CopyWork, FillWork, Ref<HostWork>, NestedWork>;
-  explicit Work(What what) : what(std::move(what)) {}
+  using What = std::variant<std::monostate, KernelWork, Boxed<CopyWork>, Boxed<FillWork>, Ref<HostWork>, NestedWork>;
+  explicit Work(What&& what) : what(std::move(what)) {}
+  // The same of one kind; null if it is another's.
+  const CopyWork* copy() const noexcept { return unboxed(std::get_if<Boxed<CopyWork>>(&what)); }
+  const FillWork* fill() const noexcept { return unboxed(std::get_if<Boxed<FillWork>>(&what)); }
+
   What what;
   std::uint64_t version = next_version();  // of no other work of its node
+
+ private:
+  template <class T>
+  static const T* unboxed(const Boxed<T>* box) noexcept {
+    return box ? &**box : nullptr;
+  }
 };
 
 // What all nodes of a graph run, by their numbers. A replay keeps those that it was launched with; as for the work of

@@ -83,9 +83,9 @@ PlanNode* PlanNode::step(Turn& turn) noexcept {
       return begin(kernel_range(*kernel.kernel, std::get<LaunchShape>(kernel.grid), kernel.arguments.data()), turn);
     }
     case NodeKind::copy:
-      return begin(copy_range(what<CopyWork>()), turn);
+      return begin(copy_range(*what<Boxed<CopyWork>>()), turn);
     case NodeKind::fill:
-      return begin(fill_range(what<FillWork>()), turn);
+      return begin(fill_range(*what<Boxed<FillWork>>()), turn);
     case NodeKind::alloc:
     case NodeKind::free:
       return over(turn);

@@ -16,16 +16,19 @@ bool elsewhere(const Elements& elements, const CudaBackend& device) noexcept {
 
 // Whether a node's copy touches another GPU's memory.
 bool crosses(const Work& work, const CudaBackend& device) noexcept {
-  const auto* copy = std::get_if<CopyWork>(&work.what);
+  const CopyWork* copy = work.copy();
   return copy && (elsewhere(copy->dst, device) || elsewhere(copy->src, device));
 }
 
 // Within a branch or a loop, `only` on that device.
 bool runs_whole(const Graph& graph, const Works& works, const CudaBackend* only) {
+  const Backend* last = nullptr;  // most nodes are of the device of the one before
+  const CudaBackend* device = nullptr;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const GraphNode& node = graph.nodes[i];
     const Ref<Work>& work = works.of[i];
-    const CudaBackend* device = gpu_of(node.device);
+    if (node.device != last) device = gpu_of(node.device);
+    last = node.device;
     if (!device || node.kind == NodeKind::host) return false;
     if (only && (device != only || (work && crosses(*work, *only)))) return false;
     const auto* nested = work ? std::get_if<NestedWork>(&work->what) : nullptr;

@@ -13,11 +13,11 @@ void split(CudaBackend& device, const Work& work, Primitives& primitives) {
   if (const auto* launch = std::get_if<KernelWork>(&work.what)) {
     CudaKernel& kernel = kernel_of(device, *launch->kernel);
     std::visit([&](const auto& grid) { kernel.launch(primitives, grid, launch->arguments); }, launch->grid);
-  } else if (const auto* copy = std::get_if<CopyWork>(&work.what)) {
+  } else if (const CopyWork* copy = work.copy()) {
     device.reach(copy->dst);
     device.reach(copy->src);
     device.transfer().copy(primitives, copy->dst, copy->src, copy->count);
-  } else if (const auto* fill = std::get_if<FillWork>(&work.what)) {
+  } else if (const FillWork* fill = work.fill()) {
     device.transfer().fill(primitives, fill->dst, fill->value, fill->count);
   }
 }

@@ -36,11 +36,7 @@ KernelLayout kernel_layout(const Layout& layout) {
   return result;
 }
 
-// Where the elements are if they lie one after the other.
-std::byte* run_of(const Elements& elements, std::int64_t count) {
-  const Layout& layout = elements.layout;
-  if (layout.ndim == 1 && layout.strides[0] == layout.itemsize)
-    return elements.pointer + elements.offset * layout.itemsize;
+std::byte* find_run(const Elements& elements, std::int64_t count) {
   const Layout merged = elements.layout.merged();
   const std::int64_t inner = merged.shape[merged.ndim - 1];
   if (merged.strides[merged.ndim - 1] != merged.itemsize && count > 1) return nullptr;
@@ -53,6 +49,14 @@ std::byte* run_of(const Elements& elements, std::int64_t count) {
     rest /= merged.shape[d];
   }
   return pointer;
+}
+
+// Where the elements are if they lie one after the other; else null.
+inline std::byte* run_of(const Elements& elements, std::int64_t count) {
+  const Layout& layout = elements.layout;
+  if (layout.ndim == 1 && layout.strides[0] == layout.itemsize) [[likely]]
+    return elements.pointer + elements.offset * layout.itemsize;
+  return find_run(elements, count);
 }
 
 // The largest power of two, up to the size of an element, that every element of both starts on a multiple of.
@@ -141,6 +145,11 @@ void Transfer::plan_copy(Sink& sink, const Elements& dst, const Elements& src, s
     const auto bytes = static_cast<std::size_t>(count * dst.layout.itemsize);
     return sink.copy(reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), bytes);
   }
+  plan_gather(sink, dst, src, count);
+}
+
+template <class Sink>
+[[gnu::noinline]] void Transfer::plan_gather(Sink& sink, const Elements& dst, const Elements& src, std::int64_t count) {
   const std::int64_t unit = std::min(alignment_of(dst), alignment_of(src));
   const std::int64_t itemsize = dst.layout.itemsize;
   if (unit < std::min<std::int64_t>(itemsize, 8)) {

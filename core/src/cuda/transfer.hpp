@@ -29,6 +29,9 @@ class Transfer {
   void load();
   template <class Sink>
   void plan_copy(Sink& sink, const Elements& dst, const Elements& src, std::int64_t count);
+  // Of elements that do not lie one after the other. Apart from the others, whose frame is small.
+  template <class Sink>
+  void plan_gather(Sink& sink, const Elements& dst, const Elements& src, std::int64_t count);
   template <class Sink>
   void plan_fill(Sink& sink, const Elements& dst, const void* value, std::int64_t count);
 
