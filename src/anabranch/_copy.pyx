@@ -1,18 +1,19 @@
 """Copies and fills."""
 
 from cpython.long cimport PyLong_AsLongLongAndOverflow
+from cpython.object cimport PyObject
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uint64_t
-from libc.string cimport memcmp
 
 from anabranch._array cimport Array, as_array
+from anabranch._builtin cimport make_function
 from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport Access as MemoryAccess
 from anabranch._core cimport (
     CStream, Layout, MemoryKind, OperationKind, Point, Touch, byte_t, open_operation, overlap, row_major,
     synchronize_point, tracing)
 from anabranch._core_graph cimport tell_origin
-from anabranch._current cimport as_stream
+from anabranch._current cimport as_stream, current_stream_of
 from anabranch._device cimport DeviceBase
 from anabranch._dtype cimport ElementType, Item, element_type, encode
 from anabranch._hazard cimport note, observe_stream, order
@@ -50,28 +51,27 @@ cdef int enqueue_value(Array dst, object value, Stream stream) except -1:
     cdef bint of_call = type(value) is Scalar
     cdef Item item
     encode((<Scalar>value).value if of_call else value, type_, &item)
+    dst.check()  # a value that converts itself may have closed it
     enqueue_fill(dst, &item, stream)
     if of_call and dst.layout.size() != 0 and stream.get().capture() != NULL:
         tell_origin(deref(stream.get()), (value, type_))
     return 0
 
 
-cdef int enqueue_copy(
-        Array dst, int64_t dst_offset, Array src, int64_t src_offset, int64_t count, Stream stream) except -1:
+cdef int _enqueue(
+        TaskState state, Array dst, int64_t dst_offset, Array src, int64_t src_offset, int64_t count,
+        Stream stream) except -1:
     cdef CStream* target = stream.get()
-    cdef TaskState state
     cdef uint64_t learned
     cdef Touch[2] touches
     cdef Point point
-    if count != 0:
-        state = current_state()
-        touches[0] = _touch(src, MemoryAccess.read, src_offset, count)
-        touches[1] = _touch(dst, MemoryAccess.write, dst_offset, count)
-        learned = order(state, target, touches, 2)
-        point = target.backend().copy(deref(target), dst.elements(dst_offset), src.elements(src_offset), count)
-        if tracing():
-            show(target, point, OperationKind.copy, None, count * dst.layout.itemsize)
-        note(state, target, point, touches, 2, learned)
+    touches[0] = _touch(src, MemoryAccess.read, src_offset, count)
+    touches[1] = _touch(dst, MemoryAccess.write, dst_offset, count)
+    learned = order(state, target, touches, 2)
+    point = target.backend().copy(deref(target), dst.elements(dst_offset), src.elements(src_offset), count)
+    if tracing():
+        show(target, point, OperationKind.copy, None, count * dst.layout.itemsize)
+    note(state, target, point, touches, 2, learned)
     return 0
 
 
@@ -84,13 +84,21 @@ cdef inline Touch _touch(Array array, MemoryAccess access, int64_t offset, int64
     return touch
 
 
-cdef bint _overlap(Array a, Array b) noexcept:
+cdef inline bint _overlap(Array a, Array b) noexcept:
+    if a.contiguous and b.contiguous:
+        return (a.data < b.data + b.layout.size() * b.layout.itemsize
+                and b.data < a.data + a.layout.size() * a.layout.itemsize)
     return overlap(<byte_t*>a.data, a.layout, <byte_t*>b.data, b.layout)
 
 
-cdef bint _same_shape(Array a, Array b) noexcept:
-    cdef int ndim = a.layout.ndim
-    return ndim == b.layout.ndim and memcmp(a.layout.shape, b.layout.shape, ndim * sizeof(int64_t)) == 0
+cdef inline bint _same_shape(Array a, Array b) noexcept:
+    cdef int d
+    if a.layout.ndim != b.layout.ndim:
+        return False
+    for d in range(a.layout.ndim):
+        if a.layout.shape[d] != b.layout.shape[d]:
+            return False
+    return True
 
 
 cdef inline int64_t _position(object value, str name) except -1:
@@ -150,36 +158,64 @@ def fill(dst, value, *, stream=None):
     enqueue_value(array, value, target)
 
 
-def copy(dst, src, *, stream=None, dst_offset=0, src_offset=0, count=None):
-    """Copy elements from one array to another, of the same or another device.
+cdef enum:
+    dst_, src_, stream_, dst_offset_, src_offset_, count_, parameters
 
-    Asynchronous on the stream, but between a GPU and CPU memory that is not pinned: then it returns when
-    the copy is done. Arrays that overlap are copied as if through a temporary.
+cdef tuple _parameters = ("dst", "src", "stream", "dst_offset", "src_offset", "count")
 
-    Parameters
-    ----------
-    dst, src : Array
-        Of the same dtype, and of equal shapes unless an offset or a count is given. Views may be strided.
-    stream : Stream, optional
-        Of either array's device. None: the current stream of the destination's device if that is a GPU,
-        else of the source's.
-    dst_offset, src_offset : int
-        Where to begin, in elements of the flattened array.
-    count : int, optional
-        How many elements. None: all that the source has from its offset on.
+cdef bytes _description = b"""copy(dst, src, *, stream=None, dst_offset=0, src_offset=0, count=None)
+--
 
-    Raises
-    ------
-    ValueError
-        For a shape, dtype, offset or count that does not fit, or a read-only destination. Nothing is enqueued then.
-    DeviceError
-        If the stream belongs to neither side.
-    """
-    _copy(as_array(dst, "dst"), as_array(src, "src"), stream, dst_offset, src_offset, count)
+Copy elements from one array to another, of the same or another device.
+
+Asynchronous on the stream, but between a GPU and CPU memory that is not pinned: then it returns when
+the copy is done. Arrays that overlap are copied as if through a temporary.
+
+Parameters
+----------
+dst, src : Array
+    Of the same dtype, and of equal shapes unless an offset or a count is given. Views may be strided.
+stream : Stream, optional
+    Of either array's device. None: the current stream of the destination's device if that is a GPU,
+    else of the source's.
+dst_offset, src_offset : int
+    Where to begin, in elements of the flattened array.
+count : int, optional
+    How many elements. None: all that the source has from its offset on.
+
+Raises
+------
+ValueError
+    For a shape, dtype, offset or count that does not fit, or a read-only destination. Nothing is enqueued then.
+DeviceError
+    If the stream belongs to neither side."""
 
 
-cdef int _copy(Array dst, Array src, object stream, object dst_offset, object src_offset, object count) except -1:
-    cdef Stream target = as_stream(stream, src._device if _is_host(dst) else dst._device)
+cdef object _copy(PyObject* module, PyObject** args, Py_ssize_t count, PyObject* names):
+    cdef PyObject* given[parameters]
+    cdef int i
+    if count > 2:
+        raise TypeError(f"copy takes two arrays, dst and src, and the rest by name; {count} were given")
+    for i in range(parameters):
+        given[i] = args[i] if i < count else NULL
+    if names != NULL:
+        _read_names(given, args + count, <tuple>names)
+    if given[dst_] == NULL or given[src_] == NULL:
+        raise TypeError("copy takes two arrays, dst and src")
+    # A number that converts itself may close the arrays, so those are looked at after it.
+    cdef int64_t to = 0 if given[dst_offset_] == NULL else _position(<object>given[dst_offset_], "dst_offset")
+    cdef int64_t start = 0 if given[src_offset_] == NULL else _position(<object>given[src_offset_], "src_offset")
+    cdef bint counted = given[count_] != NULL and <object>given[count_] is not None
+    cdef int64_t elements = _position(<object>given[count_], "count") if counted else 0
+    cdef Array dst = as_array(<object>given[dst_], "dst")
+    cdef Array src = as_array(<object>given[src_], "src")
+    cdef TaskState state = current_state()
+    cdef DeviceBase device = src._device if _is_host(dst) else dst._device
+    cdef Stream target
+    if given[stream_] == NULL:
+        target = current_stream_of(state, device.ordinal)
+    else:
+        target = as_stream(<object>given[stream_], device)
     if target.device is not dst._device and target.device is not src._device:
         raise DeviceError(f"{target!r} is of neither side of a copy from {src._device.alias} to {dst._device.alias}")
     target.get()
@@ -187,24 +223,33 @@ cdef int _copy(Array dst, Array src, object stream, object dst_offset, object sr
         raise ValueError(f"cannot copy {src._dtype} to {dst._dtype}; the dtypes must be equal")
     if dst.storage.get().read_only():
         raise ValueError(f"the destination {dst!r} is read-only memory")
-    cdef int64_t to = _position(dst_offset, "dst_offset")
-    cdef int64_t start = _position(src_offset, "src_offset")
     cdef int64_t src_size = src.layout.size()
     cdef int64_t dst_size = dst.layout.size()
-    cdef int64_t elements
-    if count is None:
+    if not counted:
         if to == 0 and start == 0 and not _same_shape(dst, src):
             raise ValueError(
                 f"cannot copy shape {src.shape} to shape {dst.shape}; "
                 "give an offset or a count to copy flattened elements")
         elements = src_size - start
-    else:
-        elements = _position(count, "count")
     if elements < 0 or start + elements > src_size or to + elements > dst_size:
-        _check_range("src_offset", start, src_size, elements, count is not None, "source")
-        _check_range("dst_offset", to, dst_size, elements, count is not None, "destination")
+        _check_range("src_offset", start, src_size, elements, counted, "source")
+        _check_range("dst_offset", to, dst_size, elements, counted, "destination")
     if elements != 0:
-        transfer(dst, to, src, start, elements, target)
+        transfer(state, dst, to, src, start, elements, target)
+    return None
+
+
+copy = make_function(b"copy", _copy, _description, __name__)
+
+
+cdef int _read_names(PyObject** given, PyObject** values, tuple names) except -1:
+    for i, name in enumerate(names):
+        if name not in _parameters:
+            raise TypeError(f"copy got an unexpected argument {name!r}")
+        place = _parameters.index(name)
+        if given[<int>place] != NULL:
+            raise TypeError(f"copy got {name} twice")
+        given[<int>place] = values[i]
     return 0
 
 
@@ -212,7 +257,8 @@ cdef bint _is_host(Array array) noexcept:
     return array._device.backend.capabilities().host_memory
 
 
-cdef int transfer(Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1:
+cdef int transfer(
+        TaskState state, Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1:
     cdef Array through
     cdef Touch[2] touches
     if _overlap(dst, src):
@@ -221,23 +267,23 @@ cdef int transfer(Array dst, int64_t to, Array src, int64_t start, int64_t count
         # All of it is in order, or none of it is enqueued.
         touches[0] = _touch(src, MemoryAccess.read, start, count)
         touches[1] = _touch(dst, MemoryAccess.write, to, count)
-        order(current_state(), target.get(), touches, 2)
+        order(state, target.get(), touches, 2)
         through = _contiguous(target.device, src, count, target)
-        enqueue_copy(through, 0, src, start, count, target)
-        return enqueue_copy(dst, to, through, 0, count, target)
+        _enqueue(state, through, 0, src, start, count, target)
+        return _enqueue(state, dst, to, through, 0, count, target)
     cdef bint from_host = _is_host(src)
     cdef bint to_host = _is_host(dst)
     if from_host and to_host:
-        return enqueue_copy(dst, to, src, start, count, target)
+        return _enqueue(state, dst, to, src, start, count, target)
     if from_host or to_host:
         if (src if from_host else dst).storage.get().kind() != MemoryKind.pinned:
-            return _transfer_now(dst, to, src, start, count, target)
+            return _transfer_now(state, dst, to, src, start, count, target)
         if target.device.backend.capabilities().host_memory:
-            return _enqueue_beside(dst, to, src, start, count, target)
-        return enqueue_copy(dst, to, src, start, count, target)
+            return _enqueue_beside(state, dst, to, src, start, count, target)
+        return _enqueue(state, dst, to, src, start, count, target)
     if dst._device is src._device or (dst.contiguous and src.contiguous):
-        return enqueue_copy(dst, to, src, start, count, target)
-    return _enqueue_across(dst, to, src, start, count, target)
+        return _enqueue(state, dst, to, src, start, count, target)
+    return _enqueue_across(state, dst, to, src, start, count, target)
 
 
 cdef Array _contiguous(DeviceBase device, Array like, int64_t count, Stream stream):
@@ -252,15 +298,17 @@ cdef Stream _aside(DeviceBase device, Stream after):
     return stream
 
 
-cdef int _enqueue_beside(Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1:
+cdef int _enqueue_beside(
+        TaskState state, Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1:
     # A CPU stream cannot copy to or from a GPU; a stream of the GPU does it in its stead.
     cdef Stream worker = _aside((src if _is_host(dst) else dst)._device, target)
-    enqueue_copy(dst, to, src, start, count, worker)
+    _enqueue(state, dst, to, src, start, count, worker)
     target.wait_stream(worker)
     return 0
 
 
-cdef int _enqueue_across(Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1:
+cdef int _enqueue_across(
+        TaskState state, Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1:
     # Between two GPUs that may not reach each other only runs of bytes can be copied: the elements are
     # gathered on one side and scattered on the other.
     cdef Stream there
@@ -272,25 +320,25 @@ cdef int _enqueue_across(Array dst, int64_t to, Array src, int64_t start, int64_
     else:
         there = target if target.device is src._device else _aside(src._device, target)
         gathered = _contiguous(src._device, src, count, there)
-        enqueue_copy(gathered, 0, src, start, count, there)
+        _enqueue(state, gathered, 0, src, start, count, there)
         if there is not target:
             target.wait_stream(there)
         start = 0
     if dst.contiguous:
-        return enqueue_copy(dst, to, gathered, start, count, target)
+        return _enqueue(state, dst, to, gathered, start, count, target)
     here = target if target.device is dst._device else _aside(dst._device, target)
     arrived = _contiguous(dst._device, dst, count, here)
-    enqueue_copy(arrived, 0, gathered, start, count, here)
-    enqueue_copy(dst, to, arrived, 0, count, here)
+    _enqueue(state, arrived, 0, gathered, start, count, here)
+    _enqueue(state, dst, to, arrived, 0, count, here)
     if here is not target:
         target.wait_stream(here)
     return 0
 
 
-cdef int _transfer_now(Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1:
+cdef int _transfer_now(
+        TaskState state, Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1:
     # Memory that is not pinned is copied by the host, once the stream has come to it.
     cdef CStream* queue = target.get()
-    cdef TaskState state = current_state()
     cdef Touch[2] touches
     if queue.capture() != NULL:
         queue.capture().refuse(

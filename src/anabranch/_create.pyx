@@ -145,7 +145,7 @@ def array(data, dtype=None, *, device=None, stream=None, bint pinned=False):
         source.check()
         made = _make(source.shape, element_type(source._dtype), target, pinned)
         if source.layout.size() != 0:
-            transfer(made, 0, source, 0, source.layout.size(), target)
+            transfer(current_state(), made, 0, source, 0, source.layout.size(), target)
         if not source.pinned:
             made.synchronize(MemoryAccess.read)
         return made

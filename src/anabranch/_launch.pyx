@@ -1,26 +1,13 @@
-"""`launch`: the call itself. It is a built-in function, which finds its arguments where the interpreter has them."""
+"""`launch`: the call itself."""
 
 from cpython.object cimport PyObject
 
+from anabranch._builtin cimport make_function
 from anabranch._given cimport Given
 from anabranch._grid cimport GridKernel, launch_grid
 from anabranch._indices cimport KernelBase, launch_indices
 from anabranch._launch_config cimport LaunchConfig
 from anabranch._uncounted cimport share
-
-cdef extern from *:
-    """
-    // Once: what it describes stays.
-    static PyObject* make_function(const char* name, PyObject* (*call)(PyObject*, PyObject**, Py_ssize_t, PyObject*),
-                                   const char* description, PyObject* module) {
-      static PyMethodDef method;
-      method = {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call)), METH_FASTCALL | METH_KEYWORDS,
-                description};
-      return PyCFunction_NewEx(&method, nullptr, module);
-    }
-    """
-    object make_function(
-        const char* name, object (*call)(PyObject*, PyObject**, Py_ssize_t, PyObject*), const char*, object module)
 
 cdef bytes _description = b"""launch(kernel, dim, /, *args, stream=None, device=None, block=None)
 --

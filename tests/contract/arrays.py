@@ -5,6 +5,8 @@ from concurrent.futures import wait
 
 import numpy as np
 
+import anabranch as ab
+
 DTYPES = [
     "bool",
     *("int8", "int16", "int32", "int64"),
@@ -25,6 +27,11 @@ def values(shape, dtype="float32"):
     if np.dtype(dtype).kind == "c":
         numbers = numbers - 1j * numbers
     return numbers.astype(dtype).reshape(shape)
+
+
+def zeros(shape, dtype="float32", **where):
+    """Make an array of zeros that is ready, so that any stream may use it."""
+    return ab.array(np.zeros(shape, dtype), **where)
 
 
 def comes(event):

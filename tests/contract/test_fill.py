@@ -159,3 +159,16 @@ def test_fill_of_read_only_memory_is_refused():
         with pytest.raises(ValueError, match="read-only"):
             ab.fill(target, 3)
     np.testing.assert_array_equal(data, values(4))
+
+
+@pytest.mark.parametrize("closed", ["array", "stream"])
+def test_a_value_that_closes_what_is_filled_is_an_error(device, closed):
+    given = {"array": ab.zeros(4, device=device), "stream": ab.Stream(device)}
+
+    class Closer:
+        def __array__(self, dtype=None, copy=None):
+            given[closed].close()
+            return np.asarray(1.0, dtype)
+
+    with pytest.raises(ab.ClosedError):
+        ab.fill(given["array"], Closer(), stream=given["stream"])

@@ -5,13 +5,7 @@ import pytest
 
 import anabranch as ab
 
-from .arrays import DTYPES, TIMEOUT, held, values
-
-
-def zeros(shape, **where):
-    """Make an array of zeros that is ready, so that any stream may use it."""
-    return ab.array(np.zeros(shape, "float32"), **where)
-
+from .arrays import DTYPES, TIMEOUT, held, values, zeros
 
 # numpy()
 
