@@ -4,6 +4,8 @@ Order is shown with gates. While a gate holds a stream, a stream that waits for 
 `query()` with False; one that does not wait answers True.
 """
 
+import gc
+
 import pytest
 
 import anabranch as ab
@@ -15,6 +17,12 @@ def on_device(device, current_unchanged):
     with device:
         yield
         assert ab.current_device() is device
+
+
+@pytest.fixture
+def nothing_left():
+    """Let go of what earlier tests left, so that no trace has its frees."""
+    gc.collect()
 
 
 @pytest.fixture(params=["fill", "copy", "submit"])

@@ -11,7 +11,10 @@ import anabranch as ab
 
 from .accesses import put, ready, streams, write
 
-pytestmark = pytest.mark.thread_unsafe(reason="a trace has what all threads do")
+pytestmark = [
+    pytest.mark.thread_unsafe(reason="a trace has what all threads do"),
+    pytest.mark.usefixtures("nothing_left"),
+]
 
 
 def here():

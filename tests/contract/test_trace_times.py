@@ -13,7 +13,10 @@ import anabranch as ab
 from .accesses import read, ready, streams, write
 from .arrays import TIMEOUT, held
 
-pytestmark = pytest.mark.thread_unsafe(reason="a trace has what all threads do")
+pytestmark = [
+    pytest.mark.thread_unsafe(reason="a trace has what all threads do"),
+    pytest.mark.usefixtures("nothing_left"),
+]
 
 
 def only(trace, kind):
