@@ -8,9 +8,9 @@ from libcpp.memory cimport unique_ptr
 
 from anabranch._core import finalizing
 
-from anabranch._core cimport Activation, Ref, Storage, discard_reference, forked, translate
+from anabranch._core cimport Activation, Ref, Storage, forked, translate
 from anabranch._device cimport DeviceBase, as_device
-from anabranch._host cimport ensure_host_thread
+from anabranch._host cimport Owner, discard_owner, ensure_host_thread
 from anabranch._stream cimport Stream
 
 from anabranch._errors import OutOfMemoryError
@@ -29,6 +29,16 @@ cdef extern from *:
     """
     const char* path_of_core()
 
+cdef extern from *:
+    """
+    // It throws nothing, which Cython does not tell C++.
+    static anabranch::Storage::Release as_release(void (*discard)(void*)) {
+      return reinterpret_cast<anabranch::Storage::Release>(discard);
+    }
+    """
+    ctypedef void (*Release "anabranch::Storage::Release")(void*) noexcept nogil
+    Release as_release(void (*)(void*) noexcept nogil) nogil
+
 # What arrays hold is aligned for by every allocator of GPU memory, and by the system's.
 cdef enum:
     alignment = 16
@@ -39,8 +49,8 @@ cdef list _kept = []
 
 @cython.final
 @cython.no_gc_clear
-cdef class _Block:
-    """Memory of an allocator, which gets it back when this goes."""
+cdef class _Block(Owner):
+    """Memory of an allocator."""
     cdef DeviceBase device
     cdef object allocator
     cdef Stream stream
@@ -48,11 +58,18 @@ cdef class _Block:
     cdef size_t bytes
 
     def __dealloc__(self):
+        # What is of no use, since it is not aligned, no array has.
+        self.give_back()
+
+    cdef int give_back(self) except -1:
         cdef unique_ptr[Activation] _activation
-        if self.pointer is None or forked() or finalizing():
-            return
+        cdef object pointer = self.pointer
+        self.pointer = None
+        if pointer is None or forked() or finalizing():
+            return 0
         _activation = self.device.backend.activate()
-        self.allocator.deallocate(self.pointer, self.bytes, self.stream)
+        self.allocator.deallocate(pointer, self.bytes, self.stream)
+        return 0
 
     cdef int allocate(self) except -1:
         cdef unique_ptr[Activation] _activation = self.device.backend.activate()
@@ -94,7 +111,7 @@ cdef Ref[Storage] allocate_with(DeviceBase device, Stream stream, size_t bytes) 
     ensure_host_thread()
     address = block.pointer
     storage = Storage.entrust(
-        deref(block.stream.get()), <void*>address, bytes, <void*>block, discard_reference)
+        deref(block.stream.get()), <void*>address, bytes, <void*>block, as_release(discard_owner))
     Py_INCREF(block)
     return storage
 

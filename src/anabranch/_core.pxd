@@ -363,13 +363,13 @@ cdef extern from "errand.hpp" namespace "anabranch::python" nogil:
         call
         notice
         discard
+        give_back
         replay
     cdef cppclass PythonErrand:
         ErrandKind kind
         void* object
         Ref[Failure] error
     cdef cppclass HostCall(Pending, PythonErrand):
-        HostCall(object)
         void release()
     cdef cppclass Notice(Waiter, PythonErrand):
         Notice(object)

@@ -7,6 +7,14 @@ cdef class Notification:
     cdef Record record
 
 
+cdef class Owner:
+    """What memory goes back to."""
+    # Once nothing uses the memory any more. What it raises goes to `sys.unraisablehook`.
+    cdef int give_back(self) except -1
+
+
+# How the core lets go of a reference to an Owner. On any thread.
+cdef void discard_owner(void* owner) noexcept nogil
 cdef Notification notification(const Record& record)
 # `touches`: what the function accesses, or None.
 cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs, Touches touches)

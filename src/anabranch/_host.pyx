@@ -10,6 +10,7 @@ import threading
 from anabranch import _await
 
 cimport cython
+from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cython.operator cimport dereference as deref
 from libc.stdint cimport uint64_t
@@ -64,6 +65,9 @@ cdef extern from *:
     ReplayedCall* as_replayed(PythonErrand*) nogil
     void delete_errand(PythonErrand*) nogil
 
+cdef extern from "errand.hpp":
+    void discard_with "anabranch::python::discard_owner"(void*, void (*)(PyObject*) noexcept) noexcept nogil
+
 # Threads that wait beyond this many go home.
 cdef long most_waiting = 8
 
@@ -115,7 +119,7 @@ def _serve():
 
 cdef int _do(PythonErrand* errand) except -1:
     cdef ErrandKind kind = errand.kind
-    if kind == ErrandKind.notice or kind == ErrandKind.discard:
+    if kind == ErrandKind.notice or kind == ErrandKind.discard or kind == ErrandKind.give_back:
         return _do_brief(errand)
     cdef object target = <object>errand.object
     cdef object error = _error_of(errand.error) if errand.error.get() != NULL else None
@@ -129,17 +133,42 @@ cdef int _do(PythonErrand* errand) except -1:
 cdef int _do_brief(PythonErrand* errand) except -1:
     cdef PythonErrand* later
     cdef list arrived = []
+    cdef list owners = []
     cdef list dropped = []
+    cdef Owner owner
     while errand != NULL:
         later = next_errand(errand)
-        (arrived if errand.kind == ErrandKind.notice else dropped).append(<object>errand.object)
+        if errand.kind == ErrandKind.notice:
+            arrived.append(<object>errand.object)
+        else:
+            (owners if errand.kind == ErrandKind.give_back else dropped).append(<object>errand.object)
         Py_DECREF(<object>errand.object)
         delete_errand(errand)
         errand = later
     # Only then are the others let go, in the end of this call: that may run any code.
     if arrived:
         _await.resume(arrived)
+    for owner in owners:
+        _give_back(owner)
     return 0
+
+
+cdef class Owner:
+    cdef int give_back(self) except -1:
+        raise NotImplementedError
+
+
+cdef void _give_back(Owner owner) noexcept:
+    owner.give_back()
+
+
+cdef void _give_back_last(PyObject* owner) noexcept:
+    _give_back(<Owner>owner)
+    Py_DECREF(<object>owner)
+
+
+cdef void discard_owner(void* owner) noexcept nogil:
+    discard_with(owner, _give_back_last)
 
 
 cdef object _error_of(const Ref[Failure]& failure):

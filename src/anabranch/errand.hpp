@@ -8,7 +8,7 @@
 
 namespace anabranch::python {
 
-enum class ErrandKind { call, notice, discard, replay };
+enum class ErrandKind { call, notice, discard, give_back, replay };
 
 // Something for a host thread to do with a Python object, of which it owns a reference; but for a `replay`.
 struct PythonErrand : Errand {
@@ -44,6 +44,38 @@ inline void discard(void* object) noexcept {
     Py_DECREF(static_cast<PyObject*>(object));
   } else {
     host_inbox().post(new PythonErrand(ErrandKind::discard, static_cast<PyObject*>(object)), true);
+  }
+}
+
+// What is being raised is set aside while this lives, so that any Python code may run.
+class RaisedAside {
+ public:
+#if PY_VERSION_HEX >= 0x030C0000
+  RaisedAside() noexcept : raised_(PyErr_GetRaisedException()) {}
+  ~RaisedAside() { PyErr_SetRaisedException(raised_); }
+
+ private:
+  PyObject* raised_;
+#else
+  RaisedAside() noexcept { PyErr_Fetch(&type_, &value_, &traceback_); }
+  ~RaisedAside() { PyErr_Restore(type_, value_, traceback_); }
+
+ private:
+  PyObject* type_;
+  PyObject* value_;
+  PyObject* traceback_;
+#endif
+};
+
+// Drops a reference to what memory goes back to, by `give_back`, which owns it then: at once or through a host thread,
+// as `discard`. Not through the object's end: without the interpreter lock the thread that made an object ends it, even
+// if another lets go of it last, and that one may sleep. So may one that began later and has the same identifier.
+inline void discard_owner(void* object, void (*give_back)(PyObject*)) noexcept {
+  if (PyGILState_Check()) {
+    const RaisedAside aside;
+    give_back(static_cast<PyObject*>(object));
+  } else {
+    host_inbox().post(new PythonErrand(ErrandKind::give_back, static_cast<PyObject*>(object)), true);
   }
 }
 

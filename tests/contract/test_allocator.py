@@ -327,3 +327,22 @@ def test_an_end_of_the_process_with_memory_out_is_silent(run_python, device):
         print({device.alias!r})
         """
     assert run_python(script) == f"{device.alias}\n"
+
+
+def test_memory_goes_back_though_its_maker_s_identifier_is_a_sleeping_thread_s(device, allocator):
+    # Without the interpreter lock objects are ended by the thread of that identifier, when it runs Python again.
+    stream, awake = ab.Stream(device), threading.Event()
+    with ab.testing.Gate(stream):
+        maker = threading.Thread(target=lambda: ab.full(4, 1, stream=stream))
+        maker.start()
+        maker.join()
+        sleepers = []
+        while len(sleepers) < 50 and maker.ident not in [sleeper.ident for sleeper in sleepers]:
+            sleepers.append(threading.Thread(target=awake.wait, daemon=True))
+            sleepers[-1].start()
+    try:
+        assert allocator.is_empty()
+    finally:
+        awake.set()
+        for sleeper in sleepers:
+            sleeper.join()

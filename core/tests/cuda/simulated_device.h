@@ -365,21 +365,27 @@ static void put_wait(struct stream* stream, const struct event* event) {
   if (mark) put(stream, (struct work){.kind = wait, .mark = mark});
 }
 
+/* What is larger is allocated to fill the device, and nobody looks at all of it. */
+static const size_t most_marked = (size_t)64 << 20;
+
 static int allocate(uint64_t* memory, size_t bytes, struct device* device) {
+  const size_t size = (bytes + 511) / 512 * 512;
+  pthread_mutex_lock(&mutex);
+  const int fits = device->used_memory + size <= total_memory;
+  if (fits) device->used_memory += size;
+  pthread_mutex_unlock(&mutex);
+  if (!fits) return out_of_memory;
   struct block* block = calloc(1, sizeof *block);
   block->device = device;
-  block->begin = aligned_alloc(512, (bytes + 511) / 512 * 512);
-  block->bytes = (bytes + 511) / 512 * 512;
-  memset(block->begin, 0xCD, block->bytes);
+  block->begin = aligned_alloc(512, size);
+  block->bytes = size;
+  memset(block->begin, 0xCD, size < most_marked ? size : most_marked);
   pthread_mutex_lock(&mutex);
   block->next = blocks;
   blocks = block;
-  device->used_memory += block->bytes;
-  const int fits = device->used_memory <= total_memory;
   pthread_mutex_unlock(&mutex);
   *memory = (uint64_t)(uintptr_t)block->begin;
-  if (!fits) give_back(block->begin);
-  return fits ? 0 : out_of_memory;
+  return 0;
 }
 
 /* Whose memory it is; null: the host's. */
