@@ -58,7 +58,7 @@ cdef class _Block(Owner):
     cdef size_t bytes
 
     def __dealloc__(self):
-        # What is of no use, since it is not aligned, no array has.
+        # Of what no array got: it was not aligned.
         self.give_back()
 
     cdef int give_back(self) except -1:

@@ -1,4 +1,4 @@
-/* The devices of the simulated driver: streams, events, memory. Included there, once. */
+/* The devices of the simulated driver: streams and events. Included there, once. */
 #pragma once
 
 #include <pthread.h>
@@ -22,6 +22,8 @@ enum {
 };
 
 static const size_t total_memory = (size_t)4 << 30;
+/* What is larger is allocated to fill the device, and nobody looks at all of it. */
+static const size_t most_marked = (size_t)64 << 20;
 
 /* One lock for all: what the driver does takes no time worth sharing. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -140,7 +142,7 @@ static void give_back(char* pointer) {
   *link = block->next;
   block->device->used_memory -= block->bytes;
   pthread_mutex_unlock(&mutex);
-  memset(block->begin, 0xDD, block->bytes);
+  memset(block->begin, 0xDD, block->bytes < most_marked ? block->bytes : most_marked);
   free(block->begin);
   free(block);
 }
@@ -363,44 +365,4 @@ static void put_wait(struct stream* stream, const struct event* event) {
   if (mark) ++mark->users;
   pthread_mutex_unlock(&mutex);
   if (mark) put(stream, (struct work){.kind = wait, .mark = mark});
-}
-
-/* What is larger is allocated to fill the device, and nobody looks at all of it. */
-static const size_t most_marked = (size_t)64 << 20;
-
-static int allocate(uint64_t* memory, size_t bytes, struct device* device) {
-  const size_t size = (bytes + 511) / 512 * 512;
-  pthread_mutex_lock(&mutex);
-  const int fits = device->used_memory + size <= total_memory;
-  if (fits) device->used_memory += size;
-  pthread_mutex_unlock(&mutex);
-  if (!fits) return out_of_memory;
-  struct block* block = calloc(1, sizeof *block);
-  block->device = device;
-  block->begin = aligned_alloc(512, size);
-  block->bytes = size;
-  memset(block->begin, 0xCD, size < most_marked ? size : most_marked);
-  pthread_mutex_lock(&mutex);
-  block->next = blocks;
-  blocks = block;
-  pthread_mutex_unlock(&mutex);
-  *memory = (uint64_t)(uintptr_t)block->begin;
-  return 0;
-}
-
-/* Whose memory it is; null: the host's. */
-static struct device* device_of(uint64_t pointer) {
-  struct device* found = NULL;
-  pthread_mutex_lock(&mutex);
-  for (const struct block* block = blocks; block; block = block->next)
-    if ((char*)(uintptr_t)pointer >= block->begin && (char*)(uintptr_t)pointer < block->begin + block->bytes)
-      found = block->device;
-  pthread_mutex_unlock(&mutex);
-  return found;
-}
-
-/* Whether work on a device may touch the memory. */
-static int reaches(const struct device* reader, uint64_t pointer) {
-  const struct device* owner = device_of(pointer);
-  return !owner || owner == reader || (owner->shared_with >> (reader - devices) & 1);
 }

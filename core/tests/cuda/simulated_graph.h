@@ -3,6 +3,7 @@
 #pragma once
 
 #include "simulated_kernels.h"
+#include "simulated_memory.h"
 
 /* As in cuda.h. */
 
