@@ -34,25 +34,27 @@ each_wait = pytest.mark.parametrize("wait", WAIT.values(), ids=WAIT)
 def signalled():
     """Gives a function that starts to send this thread a signal, until a function given to it has handled one."""
     before = signal.getsignal(signal.SIGUSR1)
-    me, stop = threading.get_ident(), threading.Event()
+    me, over, pending = threading.get_ident(), threading.Event(), {}
 
     def send():
-        while not stop.wait(0.001):
+        while pending and not over.wait(0.001):
             signal.pthread_kill(me, signal.SIGUSR1)
+
+    def handle(number, _):
+        # The next signal may come while this one is handled, so what is called here takes no lock: setting a
+        # threading.Event does, and would wait for itself. A dictionary's pop is one step.
+        if handler := pending.pop(number, None):
+            handler()
 
     sender = threading.Thread(target=send, daemon=True)
 
     def start(handler):
-        def handle(*_):
-            if not stop.is_set():
-                stop.set()
-                handler()
-
+        pending[signal.SIGUSR1] = handler
         signal.signal(signal.SIGUSR1, handle)
         sender.start()
 
     yield start
-    stop.set()
+    over.set()
     sender.join()
     signal.signal(signal.SIGUSR1, before)
 
