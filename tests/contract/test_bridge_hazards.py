@@ -13,6 +13,7 @@ import pytest
 import anabranch as ab
 
 from .accesses import ready, write
+from .arrays import comes
 from .libraries import MAKE
 
 pytestmark = [pytest.mark.races, pytest.mark.thread_unsafe(reason="stand-ins for libraries are of all threads")]
@@ -181,7 +182,7 @@ def test_memory_that_goes_in_the_block_is_not_kept(device):
         del tensor, array
         gc.collect()
         a.synchronize()
-        assert gone.wait(20)
+        assert comes(gone)
         for _ in range(1000):
             give(ab.empty(1 << 20, stream=a), a, "interface")
 
