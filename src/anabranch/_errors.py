@@ -51,6 +51,7 @@ class RaceError(Error):
         Which memory: its size, and where it was allocated if that is known.
     first, second : object
         With the attributes ``file``, ``line``, ``stream`` (None: the host) and ``access`` (``"read"`` or ``"write"``).
+        Of an error that comes from another process, ``stream`` is what it is called there.
     fix : str
         One line that orders the two.
     """

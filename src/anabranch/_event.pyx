@@ -217,6 +217,9 @@ cdef class Event:
         observe_record(last)
         return elapsed_milliseconds(first, last)
 
+    def __reduce__(self):
+        raise TypeError(f"{self!r} lives in this process; wait for it here, and tell the other process then")
+
     def __repr__(self):
         if self._closed:
             return f"<Event of {self.device.alias}, closed>"

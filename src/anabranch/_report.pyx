@@ -2,7 +2,7 @@
 
 from anabranch import _race
 
-from anabranch._core cimport Access, CStream, Ref, Site
+from anabranch._core cimport Access, CStream, Ref, Site, StreamRole
 from anabranch._current cimport stream_of_record
 from anabranch._hazard cimport Found
 from anabranch._site cimport place_of
@@ -13,6 +13,13 @@ cdef object _side(const Site& site, const Ref[CStream]& stream, Access access):
     return _race.Side(file, line, stream_of_record(stream), access != Access.read, access != Access.write)
 
 
+cdef bint _is_elsewhere(const Ref[CStream]& stream) except -1:
+    # Whether it is another thread's per-thread stream, which nothing names in this one.
+    if stream.get() == NULL or stream.get().role() != StreamRole.per_thread:
+        return False
+    return stream.get() != stream.get().backend().default_stream(StreamRole.per_thread).get()
+
+
 def report(found, races):
     """Raise the first of the races that were found, or add them all to `races`."""
     cdef Found each
@@ -21,7 +28,8 @@ def report(found, races):
         errors.append(_race.error(
             _side(each.first.site, each.first.stream, each.first.access),
             _side(each.site, each.stream, each.access),
-            (place_of(each.allocated), each.size, (each.low, each.high)), each.open, each.returned))
+            (place_of(each.allocated), each.size, (each.low, each.high)), each.open, each.returned,
+            _is_elsewhere(each.first.stream)))
     # An access that both reads and writes is told by the first kind that holds.
     errors.sort(key=lambda error: _race.kinds.index(error.kind))
     if races is None:

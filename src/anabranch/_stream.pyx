@@ -380,6 +380,9 @@ cdef class Stream:
     def __hash__(self):
         return hash((self.device.alias, self.key))
 
+    def __reduce__(self):
+        raise TypeError(f"{self!r} lives in this process; hand over its device, and make a Stream there")
+
     def __repr__(self):
         name = f"{self._name!r} " if self._name else f"{self.key:#x} "
         state = ", closed" if self._closed else ""

@@ -124,6 +124,9 @@ class Kernel(KernelBase):
     def __call__(self, *args: object, **kwargs: object) -> NoReturn:
         raise TypeError(f"kernel {self.name!r} is not called; ab.launch({self.name}, dim, ...) runs it once per index")
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self!r} lives in this process; hand over a function that launches it")
+
     def __repr__(self) -> str:
         code = self._function.__code__
         names = ", ".join(code.co_varnames[: code.co_argcount])
