@@ -142,8 +142,11 @@ int first_device() {
                                    [](const Backend* device) { return device->capabilities().kind == "cuda"; });
     return cuda == all.end() ? 0 : static_cast<int>(cuda - all.begin());
   }
-  const Backend& chosen = find_device(name);
-  return static_cast<int>(std::find(all.begin(), all.end(), &chosen) - all.begin());
+  try {
+    return static_cast<int>(std::find(all.begin(), all.end(), &find_device(name)) - all.begin());
+  } catch (const Error& error) {
+    throw Error(error.kind(), std::string("ANABRANCH_DEVICE names ") + error.what());
+  }
 }
 
 std::atomic<bool> is_forked_child{false};
