@@ -228,10 +228,7 @@ def demo(context: typer.Context) -> None:
 def bench(context: typer.Context) -> None:
     """Run the benchmarks, where the source is at hand."""
     if not BENCHMARKS.is_file():
-        sys.exit(
-            "The benchmarks come with the source: get it with pip download --no-deps --no-binary anabranch anabranch, "
-            "unpack it, and run make bench there"
-        )
+        sys.exit("The benchmarks come with the source: in a clone of it, run make bench")
     context.obj.append(Script(str(BENCHMARKS), ["anabranch bench", *context.args]))
 
 
