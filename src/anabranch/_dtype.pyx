@@ -70,7 +70,8 @@ cdef ElementType _resolve(object dtype):
         raise TypeError("dtype is missing")
     resolved = numpy.dtype(dtype)
     if resolved not in _types:
-        raise TypeError(f"arrays cannot hold dtype {resolved}; they hold {', '.join(names)}")
+        why = ", which NumPy takes for integers of over 64 bits and what is no number" if resolved.hasobject else ""
+        raise TypeError(f"arrays cannot hold dtype {resolved}{why}; they hold {', '.join(names)}")
     # The table stays small: only names, types and dtypes are kept, of which there are few.
     if isinstance(dtype, (str, type, numpy.dtype)):
         _known[dtype] = _types[resolved]
@@ -138,14 +139,20 @@ cdef bint _encode_plain(object value, ElementType type_, Item* item) except -1:
 cdef bytes _encode_with_numpy(object value, object dtype):
     import numpy
 
-    if isinstance(value, (int, float, complex)):
-        try:
-            return numpy.asarray(value, dtype).tobytes()
-        except OverflowError as error:
-            raise ValueError(f"{value!r} does not fit dtype {dtype}: {error}") from None
-    item = numpy.asarray(value)
-    if item.ndim != 0:
-        raise ValueError(f"the value must be a scalar, not of shape {item.shape}")
-    if item.dtype.kind not in "biufc":
-        raise TypeError(f"the value must be a number, not {value!r}")
-    return item.astype(dtype).tobytes()
+    if not isinstance(value, (int, float, complex)) or isinstance(value, numpy.generic):
+        item = numpy.asarray(value)
+        if item.ndim != 0:
+            raise ValueError(f"the value must be a scalar, not of shape {item.shape}")
+        if item.dtype.kind not in "biufc":
+            raise TypeError(f"the value must be a number, not {value!r}")
+        if item.dtype.kind in "fc" and dtype.kind in "c" + item.dtype.kind:
+            return item.astype(dtype).tobytes()
+        # NumPy wraps its own numbers where they do not fit, and refuses Python's.
+        value = item.item()
+    if isinstance(value, (complex, numpy.complexfloating)) and dtype.kind not in "bc":
+        raise ValueError(f"{value!r} does not fit dtype {dtype}: it is complex")
+    try:
+        # A long double stays one of NumPy's.
+        return numpy.asarray(int(value) if dtype.kind in "iu" else value, dtype).tobytes()
+    except (OverflowError, ValueError) as error:
+        raise ValueError(f"{value!r} does not fit dtype {dtype}: {error}") from None
