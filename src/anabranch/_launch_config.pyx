@@ -131,6 +131,7 @@ cdef int read_dimensions(object dim, LaunchShape* shape) except -1:
     if not 1 <= len(sizes) <= 4:
         raise ValueError(f"a launch has 1 to 4 dimensions, not {len(sizes)}")
     shape.ndim = len(sizes)
+    # Of the sizes that are not 0, so that it is not their order that says which are too large.
     total = 1
     for d, size in enumerate(sizes):
         if type(size) is not int:
@@ -139,8 +140,8 @@ cdef int read_dimensions(object dim, LaunchShape* shape) except -1:
             size = size.__index__()
         if size < 0:
             raise ValueError(f"dim is {dim!r}; sizes of a launch must not be negative")
-        total *= size
+        total *= size or 1
         if total >= most_indices:
-            raise ValueError(f"dim {dim!r} is too large: a launch has fewer than 2**62 indices")
+            raise ValueError(f"dim {dim!r} is too large: the product of its sizes, but for 0, must be below 2**62")
         shape.dims[d] = size
     return 0

@@ -200,6 +200,12 @@ def test_a_negative_dimension_is_refused_by_name(device, dim):
         ab.launch(put, dim, 3, ready(device))
 
 
+@pytest.mark.parametrize("dim", [2**62, 2**70, (2**31, 2**31), (0, 2**70), (2**70, 0), (2**31, 0, 2**31)], ids=str)
+def test_dimensions_that_are_too_large_are_refused_whatever_their_order(device, dim):
+    with pytest.raises(ValueError, match="too large"):
+        ab.launch(put, dim, 3, ready(device))
+
+
 def test_more_than_four_dimensions_are_refused(device):
     with pytest.raises(ValueError, match=r"5|4|four"):
         ab.launch(count, (1, 1, 1, 1, 1), ab.zeros((1, 1, 1, 1, 1), device=device))
