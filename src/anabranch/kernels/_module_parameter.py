@@ -96,7 +96,7 @@ def _kind(ptx: PtxParameter, dtype: str | None) -> str:
         return "bool"
     if dtype is not None and dtype.startswith(("int", "uint")):
         return "unsigned" if dtype.startswith("u") else "signed"
-    return "integer"
+    return "integer" if ptx.size <= 8 else "bits"
 
 
 def access_codes(
@@ -119,9 +119,9 @@ def access_codes(
         return _by_name(name, parameters, known, access), ()
     if isinstance(access, str):
         code = _code(name, access)
-        return [code if parameter.access else None for parameter in parameters], (code,) * (
-            len(parameters) - len(arrays)
-        )
+        # What the code does not say to be an array may be one: of those that are given, none is left out.
+        by_order = (code,) * len(parameters) if len(arrays) < len(parameters) else ()
+        return [code if parameter.access else None for parameter in parameters], by_order
     codes = [_code(name, word) for word in access]
     if not arrays and parameters:
         return known, tuple(codes)
