@@ -62,6 +62,8 @@ cdef class GridKernel:
 cdef Ref[CKernel] load_kernel(DeviceBase device, bytes image, str symbol, str name, tuple slots) except *
 # A parameter as messages name it, of either sort of kernel.
 cdef object parameter_of(object kernel, Py_ssize_t position)
+# An integer as messages name it.
+cdef object shown(value)
 cdef int refuse_elsewhere(object kernel, Py_ssize_t position, Array array, DeviceBase where) except -1
 # Raises ClosedError for an array that is closed, DeviceError for one of another device than the launch is on.
 cdef inline int check_array(object kernel, Py_ssize_t position, Array array, DeviceBase where) except -1:
@@ -70,7 +72,10 @@ cdef inline int check_array(object kernel, Py_ssize_t position, Array array, Dev
         return refuse_elsewhere(kernel, position, array, where)
     return 0
 
-# Puts a number into the slots of a parameter. Raises TypeError, ValueError.
+# Raises ClosedError if one of the first `count` arguments is an array that is closed. For after Python code has run, in
+# which anybody may close one that was looked at: until the launch is enqueued and noted none may run then.
+cdef int check_again(const Given* given, Py_ssize_t count) except -1
+# Puts a number into the slots of a parameter; whether Python code may have run for it. Raises TypeError, ValueError.
 cdef int put_number(GridKernel kernel, Py_ssize_t i, object value, uint64_t* slots) except -1
 # Enqueues a checked launch.
 cdef int launch_grid(GridKernel kernel, LaunchConfig config, const Given* given) except -1

@@ -1,6 +1,7 @@
 """Launches with blocks that the caller chose, of kernels found in loaded code."""
 
-from cpython.float cimport PyFloat_Check
+from cpython.exc cimport PyErr_Clear, PyErr_Occurred
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
 from cpython.long cimport PyLong_Check
 from cpython.object cimport PyObject
 from cython.operator cimport dereference as deref
@@ -49,6 +50,9 @@ cdef extern from *:
     KernelAttributes attributes_of(CKernel&) except +translate
     vector[ParameterPlace] places_of(CKernel&) except +translate
     int resident_blocks_of "resident_blocks"(CKernel&, int, size_t) except +translate
+
+cdef extern from "Python.h":
+    double PyLong_AsDouble(object)
 
 cdef enum ParameterKind:
     bits_kind       # of the given size; a pointer, if that is what an address takes and an array is given
@@ -129,6 +133,8 @@ cdef class GridKernel:
         cdef vector[uint32_t] slots
         cdef size_t i
         cdef DeviceBase device = code.device
+        if self.loaded[device.ordinal].get() != NULL:
+            return  # another thread was first, and launches it
         for i in range(self.rules.size()):
             slots.push_back(self.rules[i].slot)
         cdef Ref[CKernel] found = code.library.get().find(symbol.encode(), self.name.encode(), slots)
@@ -153,6 +159,14 @@ cdef CKernel* _loaded(GridKernel kernel, DeviceBase device) except NULL:
     if kernel.loaded[device.ordinal].get() == NULL:
         kernel._load_for(device)
     return kernel.loaded[device.ordinal].get()
+
+
+cdef int check_again(const Given* given, Py_ssize_t count) except -1:
+    cdef Py_ssize_t i
+    for i in range(count):
+        if type(<object>given.args[i]) is Array:
+            (<Array>given.args[i]).check()
+    return 0
 
 
 cdef object parameter_of(kernel, Py_ssize_t position):
@@ -184,23 +198,29 @@ cdef int put_number(GridKernel kernel, Py_ssize_t i, object value, uint64_t* slo
     cdef ParameterRule* rule = &kernel.rules[i]
     cdef double number
     cdef float narrow
+    cdef int converted = 0
     if rule.kind == float_kind or (rule.kind == bits_kind and PyFloat_Check(value) and rule.size in (4, 8)):
-        if not PyFloat_Check(value) and not PyLong_Check(value):
-            value = _real(kernel, i, value)
-        number = <double>value
+        if type(value) is float:
+            number = PyFloat_AS_DOUBLE(value)
+        else:
+            number = _real(kernel, i, value)
+            converted = type(value) is not int
         if rule.size == 8:
             memcpy(&slots[rule.slot], &number, 8)
-        else:
+        elif rule.size == 4:
             narrow = <float>number
             memcpy(&slots[rule.slot], &narrow, 4)
-        return 0
+        else:
+            return _put_half(number, &slots[rule.slot])
+        return converted
     if rule.kind == struct_kind:
         return _put_raw(kernel, i, value, slots)
     if rule.kind == pointer_kind:
         raise TypeError(
             f"{parameter_of(kernel, i)}: declared as {kernel.parameters[i].describe()}, which takes an array, not "
             f"{type(value).__name__}{_hint(value)}")
-    if rule.kind == bits_kind and not PyLong_Check(value):
+    # No number of C's is larger than 8 bytes.
+    if rule.kind == bits_kind and (rule.size > 8 or not PyLong_Check(value)):
         return _put_raw(kernel, i, value, slots)
     return _put_integer(kernel, i, value, slots)
 
@@ -217,40 +237,75 @@ cdef object _refuse_number(GridKernel kernel, Py_ssize_t i, object value):
         f"{type(value).__name__} was given{_hint(value)}")
 
 
-cdef object _real(GridKernel kernel, Py_ssize_t i, object value):
+cdef object _refuse_size(GridKernel kernel, Py_ssize_t i, object value):
+    return ValueError(f"{parameter_of(kernel, i)}: {shown(value)} does not fit {kernel.parameters[i].describe()}")
+
+
+cdef object shown(value):
+    # Of thousands of digits Python makes no text.
+    return value if value.bit_length() < 4096 else f"an int of {value.bit_length()} bits"
+
+
+cdef double _real(GridKernel kernel, Py_ssize_t i, object value) except? -1:
+    cdef double number
+    if PyFloat_Check(value):
+        return float.__call__(value)
+    if not PyLong_Check(value):
+        import numpy
+
+        # Scalars only: an array of one element would turn into a number as well.
+        if not isinstance(value, numpy.floating | numpy.integer | numpy.bool_):
+            raise _refuse_number(kernel, i, value)
+        return float(value)
+    number = PyLong_AsDouble(value)
+    if number == -1 and PyErr_Occurred():
+        PyErr_Clear()
+        raise _refuse_size(kernel, i, value)
+    return number
+
+
+cdef int _put_half(double number, uint64_t* slot) except -1:
     import numpy
 
-    # Scalars only: an array of one element would turn into a number as well.
-    if isinstance(value, numpy.floating | numpy.integer | numpy.bool_):
-        return float(value)
-    raise _refuse_number(kernel, i, value)
+    # What is too large becomes infinite, as with the other floats.
+    with numpy.errstate(over="ignore"):
+        half = numpy.float16(number).tobytes()
+    memcpy(slot, <const char*>(<bytes>half), 2)
+    return 1
 
 
 cdef int _put_integer(GridKernel kernel, Py_ssize_t i, object value, uint64_t* slots) except -1:
     cdef ParameterRule* rule = &kernel.rules[i]
     cdef int64_t signed
     cdef uint64_t unsigned
-    if not PyLong_Check(value):
-        import numpy
-
-        if not isinstance(value, numpy.integer | numpy.bool_):
-            raise _refuse_number(kernel, i, value)
-        value = int(value)
+    cdef int converted = 0
+    if type(value) is not int:
+        converted = 1
+        value = _integer(kernel, i, value)
     width = 8 * rule.size
     if rule.kind == bool_kind:
         slots[rule.slot] = 1 if value else 0
-        return 0
+        return converted
     low = 0 if rule.kind == unsigned_kind else -(1 << (width - 1))
     high = (1 << (width - 1)) if rule.kind == signed_kind else 1 << width
     if not low <= value < high:
-        raise ValueError(f"{parameter_of(kernel, i)}: {value} does not fit {kernel.parameters[i].describe()}")
+        raise _refuse_size(kernel, i, value)
     if value < 0:
         signed = value
         memcpy(&slots[rule.slot], &signed, 8)
     else:
         unsigned = value
         memcpy(&slots[rule.slot], &unsigned, 8)
-    return 0
+    return converted
+
+
+cdef object _integer(GridKernel kernel, Py_ssize_t i, object value):
+    if not PyLong_Check(value):
+        import numpy
+
+        if not isinstance(value, numpy.integer | numpy.bool_):
+            raise _refuse_number(kernel, i, value)
+    return int(value)
 
 
 cdef int _put_raw(GridKernel kernel, Py_ssize_t i, object value, uint64_t* slots) except -1:
@@ -268,7 +323,7 @@ cdef int _put_raw(GridKernel kernel, Py_ssize_t i, object value, uint64_t* slots
     if <size_t>len(raw) != rule.size:
         raise TypeError(f"{parameter_of(kernel, i)}: it takes {rule.size} bytes, {type(value).__name__} has {len(raw)}")
     memcpy(&slots[rule.slot], <const char*>raw, rule.size)
-    return 0
+    return 1
 
 
 cdef int launch_grid(GridKernel kernel, LaunchConfig config, const Given* given) except -1:
@@ -298,7 +353,8 @@ cdef int launch_grid(GridKernel kernel, LaunchConfig config, const Given* given)
         if type(<object>arg) is not Array:
             if type(<object>arg) is Scalar:
                 arg = <PyObject*>(<Scalar>arg).value
-            put_number(kernel, i, <object>arg, slots)
+            if put_number(kernel, i, <object>arg, slots) != 0:
+                check_again(given, i)
             continue
         if where is None:
             where = (<Array>arg)._device
@@ -310,7 +366,10 @@ cdef int launch_grid(GridKernel kernel, LaunchConfig config, const Given* given)
     cdef TaskState state = current_state()
     cdef PyObject* target = stream_of(given, state, where)
     where = (<Stream>target).device
-    cdef CKernel* compiled = _loaded(kernel, where)
+    cdef CKernel* compiled = kernel.loaded[where.ordinal].get()
+    if compiled == NULL:
+        compiled = _loaded(kernel, where)
+        check_again(given, count)
     if config.threads > kernel.most_threads[where.ordinal]:
         raise ValueError(
             f"kernel {kernel.name!r} runs in blocks of at most {kernel.most_threads[where.ordinal]} threads on "

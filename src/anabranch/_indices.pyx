@@ -17,7 +17,7 @@ from anabranch._core_graph cimport tell_origin
 from anabranch._device cimport DeviceBase
 from anabranch._dtype cimport dtype_code
 from anabranch._given cimport Given, args_of, named_device, stream_of
-from anabranch._grid cimport architecture_of, check_array, load_kernel, parameter_of
+from anabranch._grid cimport architecture_of, check_again, check_array, load_kernel, parameter_of, shown
 from anabranch._hazard cimport access_of, note, order
 from anabranch._launch_config cimport most_indices, read_dimensions
 from anabranch._scalar cimport Scalar, marks_of
@@ -32,6 +32,7 @@ cdef enum:
     few_slots = 256
     few_touches = 16
     scalar_tag = 0x80   # in a key: what follows is a scalar's kind, not an array's dtype
+    head = 3            # bytes of a key before the arguments
     # Positions in dtype_names.
     bool_code = 0
     int64_code = 4
@@ -42,10 +43,13 @@ cdef enum:
 
 cdef extern from *:
     """
+    // A process has more devices than a byte can tell apart.
+    static void set_device(uint8_t* key, uint16_t ordinal) { memcpy(key + 1, &ordinal, sizeof(ordinal)); }
     static void set_block(anabranch::LaunchShape& shape, int threads) { shape.block = threads; }
     // Sizes of elements are powers of two.
     static int64_t in_elements(int64_t stride, int64_t itemsize) { return stride >> __builtin_ctzll(itemsize); }
     """
+    void set_device(uint8_t*, int) nogil
     void set_block(LaunchShape&, int) nogil
     int64_t in_elements(int64_t, int64_t) nogil
 
@@ -66,11 +70,12 @@ cdef class KernelBase:
 
 cdef struct Packed:
     # The launch's dimensions, the device, then a pair of bytes per argument; and the slots that the kernel reads.
-    uint8_t key[2 + 2 * most_arguments]
+    uint8_t key[head + 2 * most_arguments]
     uint64_t* slots
     size_t key_length
     size_t slot_count
     size_t capacity
+    const Given* given      # NULL: a number alone
 
 
 cdef inline uint64_t* _room(Packed* packed, size_t count) except NULL:
@@ -167,6 +172,7 @@ cdef int _put_scalar(Packed* packed, object value, object kernel, Py_ssize_t pos
         else:
             integer = int(value)
             _put(packed, &integer, 1)
+        _look_again(packed, position)
     packed.key[packed.key_length] = scalar_tag
     packed.key[packed.key_length + 1] = code
     packed.key_length += 2
@@ -183,6 +189,7 @@ cdef int pack_number(object kernel, Py_ssize_t position, object value, uint64_t*
     packed.key_length = 0
     packed.slot_count = 0
     packed.capacity = 2
+    packed.given = NULL
     _put_scalar(&packed, value, kernel, position)
     return packed.key[1]
 
@@ -198,18 +205,24 @@ cdef int _put_integer(Packed* packed, object value, object kernel, Py_ssize_t po
         unsigned = value
         _put(packed, &unsigned, 1)
         return uint64_code
-    raise ValueError(f"{parameter_of(kernel, position)}: {value} does not fit 64 bits")
+    raise ValueError(f"{parameter_of(kernel, position)}: {shown(value)} does not fit 64 bits")
 
 
 cdef int _put_other(Packed* packed, object value, object kernel, Py_ssize_t position) except -1:
     # Subclasses of Python's numbers, enumerations among them, count as what they derive from.
     for kind in (int, float, complex):
         if isinstance(value, kind):
-            return _put_scalar(packed, kind.__call__(value), kernel, position)
+            _put_scalar(packed, kind.__call__(value), kernel, position)
+            return _look_again(packed, position)
     shares = hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")
     hint = "; wrap it with anabranch.asarray" if shares else ""
     raise TypeError(
         f"{parameter_of(kernel, position)}: kernels take arrays and numbers, not {type(value).__name__}{hint}")
+
+
+cdef int _look_again(Packed* packed, Py_ssize_t position) except -1:
+    # A number that converts itself may close the arrays before it; those after it are still to be looked at.
+    return 0 if packed.given == NULL else check_again(packed.given, position)
 
 
 cdef inline int _read_shape(object dim, LaunchShape* shape) except -1:
@@ -227,7 +240,7 @@ cdef inline int _read_shape(object dim, LaunchShape* shape) except -1:
 cdef Ref[CKernel] _compile(KernelBase kernel, Packed* packed, DeviceBase device) except *:
     # Not seen before: tell the compiler what the key says.
     cdef Ref[CKernel] compiled
-    cdef size_t position = 2
+    cdef size_t position = head
     cdef int architecture = architecture_of(deref(device.backend))
     codes = []
     while position < packed.key_length:
@@ -267,8 +280,9 @@ cdef int launch_indices(KernelBase kernel, object dim, const Given* given) excep
     if count != <Py_ssize_t>kernel.access_codes.size():
         _wrong_count(kernel, count)
     packed.key[0] = shape.ndim
-    packed.key_length = 2
+    packed.key_length = head
     packed.slot_count = 0
+    packed.given = given
     packed.slots = few
     packed.capacity = few_slots
     if count * (1 + 2 * max_dimensions) > few_slots:
@@ -292,14 +306,16 @@ cdef int launch_indices(KernelBase kernel, object dim, const Given* given) excep
         touched += 1
     cdef TaskState state = current_state()
     cdef PyObject* target = stream_of(given, state, where)
-    packed.key[1] = (<Stream>target).device.ordinal
+    set_device(packed.key, (<Stream>target).device.ordinal)
     cdef CStream* queue = (<Stream>target).get()
     cdef Ref[CKernel] fresh
     cdef CKernel* compiled = kernel.plans.find(packed.key, packed.key_length)
     if compiled == NULL:
         fresh = _compile(kernel, &packed, (<Stream>target).device)
         compiled = fresh.get()
+        # Other threads ran meanwhile.
         queue = (<Stream>target).get()
+        check_again(given, count)
     if shape.size() == 0:
         return 0
     cdef uint64_t learned = order(state, queue, touches, touched)

@@ -36,9 +36,11 @@ TypeError
     For a wrong number of arguments, or one of a kind or dtype that the parameter, which is named, does not take.
 DeviceError
     For an array of another device.
+ClosedError
+    For an array or a stream that is closed, also if another thread closes it while the kernel is compiled.
 ValueError
-    For dimensions that make no sense, a stream and a device that differ, or read-only memory for a
-    parameter that writes.
+    For dimensions that make no sense, a number that does not fit, a stream and a device that differ, or read-only
+    memory for a parameter that writes.
 CompileError
     If the kernel cannot be compiled for these kinds of arguments. Nothing is enqueued in any of these cases."""
 
