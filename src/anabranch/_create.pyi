@@ -1,13 +1,14 @@
-from typing import TypeAlias
+from typing import Any, SupportsIndex, TypeAlias
 
+import numpy as np
 import numpy.typing as npt
 
 from anabranch._array import Array
 from anabranch._device import DeviceLike
 from anabranch._stream import Stream
 
-_Shape: TypeAlias = int | tuple[int, ...]
-_Scalar: TypeAlias = bool | int | float | complex
+_Shape: TypeAlias = SupportsIndex | tuple[SupportsIndex, ...] | list[int]
+_Scalar: TypeAlias = bool | complex | np.number[Any] | np.bool_
 
 def empty(
     shape: _Shape,

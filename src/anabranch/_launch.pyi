@@ -1,3 +1,5 @@
+from typing import SupportsIndex
+
 from anabranch._device import DeviceLike
 from anabranch._grid import GridKernel
 from anabranch._indices import KernelBase
@@ -6,7 +8,7 @@ from anabranch._stream import Stream
 
 def launch(
     kernel: KernelBase | GridKernel,
-    dim: int | tuple[int, ...] | LaunchConfig,
+    dim: SupportsIndex | tuple[SupportsIndex, ...] | LaunchConfig,
     /,
     *args: object,
     stream: Stream | None = None,

@@ -1,6 +1,6 @@
-from typing import TypeAlias, final
+from typing import SupportsIndex, TypeAlias, final
 
-_Size: TypeAlias = int | tuple[int, ...]
+_Size: TypeAlias = SupportsIndex | tuple[SupportsIndex, ...]
 
 @final
 class LaunchConfig:

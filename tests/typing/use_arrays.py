@@ -19,12 +19,19 @@ def histogram(i: int, values: ab.In, counts: ab.InOut) -> None:
     ab.atomic_add(counts, values[i], 1)
 
 
+@ab.kernel
+def scale(i: int, factor: np.float32, x: ab.In[np.float32, 1], y: ab.Out[np.float32]) -> None:
+    y[i] = factor * x[i]
+
+
 def create(stream: ab.Stream) -> None:
     for made in (
         ab.empty((2, 3)),
         ab.zeros(8, "int32", device="cpu:1"),
         ab.ones((4,), np.float64, stream=stream),
         ab.full(3, 7, pinned=True),
+        ab.full(np.int64(3), np.int32(7)),
+        ab.empty([2, 3]),
         ab.array([1.0, 2.0], dtype="float16"),
         ab.asarray(np.arange(3)),
         ab.from_dlpack(np.arange(3)),
@@ -41,6 +48,8 @@ def describe(a: ab.Array) -> None:
     assert_type(a.pinned, bool)
     assert_type(a[2:10], ab.Array)
     assert_type(a[..., 0], ab.Array)
+    for row in a:
+        assert_type(row, ab.Array)
 
 
 def read(a: ab.Array) -> None:
@@ -54,15 +63,26 @@ def move(a: ab.Array, b: ab.Array, stream: ab.Stream) -> None:
     ab.copy(a, b)
     ab.copy(a, b, stream=stream, dst_offset=1, src_offset=2, count=3)
     ab.fill(a, 1.5, stream=stream)
+    ab.fill(a, np.float32(1.5))
+    ab.fill(a, np.bool_(True))
+
+
+def trace() -> None:
+    with ab.trace() as traced:
+        pass
+    assert_type(traced.overlap()["cpu:0"], float)
+    assert_type(traced.overlap()[ab.Device("cpu")], float)
 
 
 def launch(x: ab.Array, y: ab.Array, stream: ab.Stream) -> None:
     ab.launch(saxpy, x.size, 2.0, x, y)
     ab.launch(saxpy, (4, 4), 2.0, x, y, stream=stream)
     ab.launch(histogram, x.size, x, y, device="cpu")
+    ab.launch(scale, np.int64(4), 2.0, x, y)
 
 
 def mistakes(a: ab.Array) -> None:
     ab.empty()  # type: ignore[call-arg]
+    ab.fill(a, "1")  # type: ignore[arg-type]
     ab.copy(a, [1.0])  # type: ignore[arg-type]
     ab.launch(saxpy, 1.5, 2.0, a, a)  # type: ignore[arg-type]

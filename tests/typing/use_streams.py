@@ -42,8 +42,9 @@ def order_streams(stream: ab.Stream) -> None:
 
 
 def submit_host_functions(stream: ab.Stream) -> None:
-    assert_type(stream.submit(divmod, 7, 2), Future[tuple[int, int]])
-    assert_type(stream.submit(str.upper, "a"), Future[str])
+    future: Future[tuple[int, int]] = stream.submit(divmod, 7, 2)
+    assert_type(future.result(), tuple[int, int])
+    assert_type(stream.submit(str.upper, "a").result(), str)
 
 
 def fork() -> None:
@@ -69,6 +70,8 @@ def measure(stream: ab.Stream) -> float:
 async def wait(stream: ab.Stream, event: ab.Event) -> None:
     await stream
     assert_type(await event, None)
+    assert_type(await stream.submit(divmod, 7, 2), tuple[int, int])
+    assert_type(await stream.submit(len, "a", reads=[], writes=ab.zeros(3)), int)
 
 
 def hold(stream: ab.Stream) -> None:

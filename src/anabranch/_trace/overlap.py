@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 class Shares(dict["Device", float]):
     """A number per device, which may be asked for by its alias, too."""
 
+    if TYPE_CHECKING:
+
+        def __getitem__(self, key: Device | str) -> float: ...
+
     def __missing__(self, key: object) -> float:
         for device, share in self.items():
             if device.alias == key:
