@@ -112,6 +112,12 @@ class ScopedStream:
         The stream waits for the one it replaces.
     sync_exit : bool
         At the end, the one it replaced waits for the stream.
+
+    Attributes
+    ----------
+    stream : Stream or None
+    sync_enter : bool
+    sync_exit : bool
     """
 
     __slots__ = ("stream", "sync_enter", "sync_exit", "_replaced")

@@ -120,6 +120,11 @@ class Device(DeviceBase):
     device : str or Device, optional
         Such as ``"cpu"``, ``"cpu:1"``, ``"cuda:0"``; None for the current device.
 
+    Attributes
+    ----------
+    alias : str
+        The device's name in this package, such as ``"cpu:0"``.
+
     Raises
     ------
     DeviceError
@@ -231,6 +236,11 @@ class ScopedDevice:
     Parameters
     ----------
     device : Device, str or None
+
+    Attributes
+    ----------
+    device : Device or None
+        The device given.
     """
 
     __slots__ = ("device",)

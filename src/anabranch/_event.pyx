@@ -50,9 +50,14 @@ cdef class Event:
         Whether `synchronize` sleeps from the start. On CUDA it otherwise spins for the first fraction of a
         millisecond; on the CPU it always sleeps.
     interprocess : bool
-        Whether other processes may open the event.
+        Whether the driver lets other processes open the event. No call here exports or opens one.
     device : Device or str, optional
         On whose streams it can be recorded. None: the current device.
+
+    Attributes
+    ----------
+    device : Device
+        On whose streams it can be recorded.
 
     Raises
     ------
@@ -164,6 +169,11 @@ cdef class Event:
         ----------
         stream : Stream, optional
             Of any device. None: the current stream of the current device.
+
+        Raises
+        ------
+        CaptureError
+            If the stream is captured, and the record is from outside of its capture.
         """
         self.wait_on(as_stream(stream, None))
 

@@ -42,6 +42,11 @@ cdef class Stream:
     name : str, optional
         For messages and pictures.
 
+    Attributes
+    ----------
+    device : Device
+        Whose stream it is.
+
     Raises
     ------
     DeviceError
@@ -281,7 +286,7 @@ cdef class Stream:
         Parameters
         ----------
         event : Event, optional
-            None: a new one, without timing.
+            None: a new one, without timing. One of another device is a DeviceError.
 
         Returns
         -------
@@ -297,6 +302,7 @@ cdef class Stream:
         """Let what is put into this stream from now on start after the event's last record. Does not block.
 
         The event may be of another device. A record made later does not move the wait; one never recorded is complete.
+        In a capture, waiting for a record from outside of it is a CaptureError.
         """
         if not isinstance(event, Event):
             raise TypeError(f"event is an Event, not {type(event).__name__}")
@@ -305,7 +311,7 @@ cdef class Stream:
     def wait_stream(self, other):
         """Let what is put into this stream from now on start after everything in `other` by now. Does not block.
 
-        The other stream may be of another device.
+        The other stream may be of another device. In a capture, waiting for a stream outside of it is a CaptureError.
         """
         if not isinstance(other, Stream):
             raise TypeError(f"other is a Stream, not {type(other).__name__}")
