@@ -68,17 +68,18 @@ def _kind(first: Side, second: Side) -> str:
 
 def _held(frame: FrameType, wanted: Callable[[Any], bool]) -> str | None:
     """Return under which name a function of the program holds an object: its own, an attribute, or a global one."""
-    code, found = frame.f_code, frame.f_locals
+    # Copies, since other threads may set names meanwhile.
+    code, found = frame.f_code, dict(frame.f_locals)
     for name, value in found.items():
         if not name.startswith("_") and wanted(value):
             return name
     # Attributes of the first parameter, which is what methods call `self`.
     owner = code.co_varnames[0] if code.co_argcount else None
     held = getattr(found.get(owner), "__dict__", None) if owner else None
-    for name, value in held.items() if isinstance(held, dict) else ():
+    for name, value in list(held.items()) if isinstance(held, dict) else ():
         if wanted(value):
             return f"{owner}.{name}"
-    for name, value in frame.f_globals.items():
+    for name, value in list(frame.f_globals.items()):
         if not name.startswith("_") and wanted(value):
             return name
     return None
