@@ -44,6 +44,15 @@ bool Footprint::contains(const Footprint& other) const noexcept {
   return other.elements_ && equal(elements_->layout, other.elements_->layout);
 }
 
+Footprint Footprint::moved(std::int64_t distance) const {
+  const auto place = [distance](std::size_t byte) {
+    return static_cast<std::size_t>(std::max<std::int64_t>(0, static_cast<std::int64_t>(byte) + distance));
+  };
+  Footprint footprint(place(bytes_.low), place(bytes_.high));
+  if (elements_) footprint.elements_ = make_ref<Elements>(elements_->first + distance, elements_->layout);
+  return footprint;
+}
+
 std::vector<Use> History::conflicts(const Past& before, const Stream* stream, Access access,
                                     const Footprint& where) const {
   std::vector<Use> found;

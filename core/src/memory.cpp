@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "anabranch/backend.hpp"
 #include "anabranch/capture.hpp"
 #include "anabranch/loan.hpp"
+#include "known_memory.hpp"
 
 namespace anabranch {
 namespace {
@@ -105,6 +105,8 @@ Ref<Storage> Storage::make(Backend& backend, MemoryKind kind, std::byte* pointer
   storage->pointer_ = pointer;
   storage->bytes_ = bytes;
   storage->read_only_ = false;
+  storage->known_ = false;
+  storage->has_neighbours_ = false;
   storage->owner_ = nullptr;
   storage->release_ = nullptr;
   storage->site = {};
@@ -127,49 +129,6 @@ Ref<Storage> Storage::allocate(Backend& backend, Stream* stream, std::size_t byt
         {Ref<Stream>::share(stream), ready, Access::write, true, std::move(when), {0, bytes}});
     storage->note_sole();
   }
-  return storage;
-}
-
-// Memory of others that is in use here, by device and address: what is handed in twice is one block. Never destroyed.
-struct Storage::Adopted {
-  std::mutex mutex;
-  std::map<std::pair<const Backend*, const std::byte*>, Storage*> all;
-
-  static Adopted& instance() {
-    static auto* const adopted = new Adopted;
-    return *adopted;
-  }
-
-  // With the lock. The block that has all of these bytes.
-  Ref<Storage> find(const Backend& backend, const std::byte* pointer, std::size_t bytes, bool read_only) {
-    auto place = all.upper_bound({&backend, pointer});
-    if (place == all.begin()) return nullptr;
-    Storage* storage = (--place)->second;
-    if (place->first.first != &backend || pointer + bytes > storage->pointer_ + storage->bytes_) return nullptr;
-    if (storage->read_only_ != read_only || !storage->try_retain()) return nullptr;
-    return Ref<Storage>::take(storage);
-  }
-};
-
-Ref<Storage> Storage::adopt(Backend& backend, void* pointer, std::size_t bytes, bool read_only, void* owner,
-                            Release release) {
-  const auto* first = static_cast<const std::byte*>(pointer);
-  Adopted& adopted = Adopted::instance();
-  Ref<Storage> known;
-  {
-    std::lock_guard lock(adopted.mutex);
-    if (bytes != 0) known = adopted.find(backend, first, bytes, read_only);
-  }
-  if (known) {
-    if (release) release(owner);  // the first owner keeps the memory
-    return known;
-  }
-  Ref<Storage> storage = make(backend, MemoryKind::foreign, static_cast<std::byte*>(pointer), bytes);
-  storage->read_only_ = read_only;
-  storage->owner_ = owner;
-  storage->release_ = release;
-  std::lock_guard lock(adopted.mutex);
-  if (bytes != 0) adopted.all[{&backend, first}] = storage.get();
   return storage;
 }
 
@@ -255,7 +214,7 @@ void Storage::forget(const Stream& stream) {
 }
 
 void Storage::note_sole() noexcept {
-  const void* who = lent_.empty() ? nullptr : this;
+  const void* who = lent_.empty() && !has_neighbours_ ? nullptr : this;
   for (const Use& use : history_.uses()) {
     const void* one = use.stream ? static_cast<const void*>(use.stream.get()) : this;
     who = !who || who == one ? one : this;
@@ -315,18 +274,38 @@ void Storage::merge(bool into_reads_and_writes, bool exact) {
 }
 
 std::vector<Use> Storage::uses(Access access, const Footprint& where) const {
-  std::lock_guard guard(lock_);
   std::vector<Use> found;
-  for (const Use& use : history_.uses()) {
-    if (use.stream && (writes(access) || writes(use.access)) && use.where.overlaps(where)) found.push_back(use);
+  const auto look = [&](const Storage& storage, const Footprint& there) {
+    std::lock_guard guard(storage.lock_);
+    for (const Use& use : storage.history_.uses()) {
+      if (use.stream && (writes(access) || writes(use.access)) && use.where.overlaps(there)) found.push_back(use);
+    }
+  };
+  look(*this, where);
+  if (!has_neighbours_) return found;
+  for (const Ref<Storage>& other : KnownMemory::instance().neighbours(*this)) {
+    look(*other, where.moved(pointer_ - other->pointer_));
   }
   return found;
 }
 
 std::vector<Use> Storage::conflicts(const Past& before, const Stream* stream, Access access,
                                     const Footprint& where) const {
-  std::lock_guard guard(lock_);
-  return history_.conflicts(before, stream, access, where);
+  std::vector<Use> found;
+  {
+    std::lock_guard guard(lock_);
+    found = history_.conflicts(before, stream, access, where);
+  }
+  if (!has_neighbours_) return found;
+  for (const Ref<Storage>& other : KnownMemory::instance().neighbours(*this)) {
+    const std::ptrdiff_t distance = pointer_ - other->pointer_;
+    std::lock_guard guard(other->lock_);
+    for (Use& use : other->history_.conflicts(before, stream, access, where.moved(distance))) {
+      use.where = use.where.moved(-distance);
+      found.push_back(std::move(use));
+    }
+  }
+  return found;
 }
 
 void Storage::dispose() noexcept {
@@ -337,18 +316,23 @@ void Storage::dispose() noexcept {
     if (!spares().put(*this)) delete this;
     return;
   }
-  if (kind_ == MemoryKind::foreign) {
-    Adopted& adopted = Adopted::instance();
-    std::lock_guard lock(adopted.mutex);
-    const auto place = adopted.all.find({backend_, pointer_});
-    if (place != adopted.all.end() && place->second == this) adopted.all.erase(place);
-  }
   if (!lent_.empty()) [[unlikely]]
     Loan::take_back(*this);
-  std::erase_if(history_.uses(), [](const Use& use) { return !use.stream; });
+  std::vector<Use>& uses = history_.uses();
+  std::erase_if(uses, [](const Use& use) { return !use.stream; });
+  KnownMemory::Gone* gone = nullptr;
+  if (known_) {
+    // Ours is nobody's from now on. Others may have theirs wrapped again.
+    std::vector<Use> under_way;
+    if (kind_ == MemoryKind::foreign && release_) {
+      std::erase_if(uses, [](const Use& use) { return is_over(use, true); });
+      under_way = uses;
+    }
+    gone = KnownMemory::instance().remove(*this, std::move(under_way));
+  }
   merge(false, false);
   if (listed && tracing() && !backend_->capture()) trace_end();
-  give_back();
+  give_back(gone);
   history_.uses().clear();
   sole_.store(nullptr, std::memory_order_relaxed);
   if (!spares().put(*this)) delete this;
@@ -365,7 +349,7 @@ void Storage::trace_end() noexcept {
   }
 }
 
-void Storage::give_back() noexcept {
+void Storage::give_back(void* gone) noexcept {
   std::vector<Use>& uses = history_.uses();
   if (!release_) {
     if (kind_ != MemoryKind::foreign && pointer_) backend_->free(pointer_, bytes_, kind_, uses);
@@ -376,18 +360,20 @@ void Storage::give_back() noexcept {
     const bool in_order = home && use.stream == home && home->backend().settle(*home, use.point, {});
     return in_order || is_over(use, true);
   });
-  if (uses.empty()) return release_(owner_);
   struct Owner {
     void* object;
     Release release;
+    KnownMemory::Gone* gone;
+    void let_go() const noexcept {
+      if (gone) KnownMemory::instance().forget(gone);
+      release(object);
+    }
   };
+  const Owner owner{owner_, release_, static_cast<KnownMemory::Gone*>(gone)};
+  if (uses.empty()) return owner.let_go();
   after(
-      std::move(uses),
-      [](void* context) noexcept {
-        std::unique_ptr<Owner> owner(static_cast<Owner*>(context));
-        owner->release(owner->object);
-      },
-      new Owner{owner_, release_});
+      std::move(uses), [](void* context) noexcept { std::unique_ptr<Owner>(static_cast<Owner*>(context))->let_go(); },
+      new Owner(owner));
 }
 
 void after(std::vector<Use> uses, void (*done)(void* context) noexcept, void* context) {

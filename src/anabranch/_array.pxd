@@ -17,12 +17,13 @@ cdef class Array:
     cdef object _dtype
     cdef int code               # of the dtype
     cdef bint contiguous
-    cdef bint _closed
+    cdef bint _open             # false once it is closed
+    cdef bint _read_only
     cdef object __weakref__
 
     # Raises ClosedError, ForkError.
     cdef inline int check(self) except -1:
-        return self.refuse() if self._closed or forked() else 0
+        return 0 if self._open and not forked() else self.refuse()
 
     cdef int refuse(self) except -1
     # Closes it, whatever is not over. Other threads' calls that use it are done first, or raise ClosedError.

@@ -17,6 +17,7 @@ from anabranch._core cimport (
 from anabranch._hazard cimport (
     follow_use, note, note_host_access, open_access, order, order_host, order_return, refuse_alias, refuse_captured,
     uses_before)
+from anabranch._slice cimport view_of, whole_of
 from anabranch._staging cimport download
 
 from anabranch._errors import ClosedError
@@ -43,7 +44,7 @@ cdef class Array:
         raise TypeError("an Array is made by anabranch.empty, zeros, ones, full, array, asarray or from_dlpack")
 
     cdef int refuse(self) except -1:
-        if self._closed:
+        if not self._open:
             raise ClosedError(f"{self!r} is closed")
         _core.check_fork()
         return 0
@@ -133,6 +134,7 @@ cdef class Array:
         """The address of the first element, on its device."""
         self.check()
         refuse_alias(self.storage.get())
+        self.storage.get().share()
         return <uintptr_t>self.data
 
     @property
@@ -145,12 +147,12 @@ cdef class Array:
     def read_only(self):
         """Whether nothing may write to it: imported memory whose owner said so."""
         self.check()
-        return self.storage.get().read_only()
+        return self._read_only
 
     @property
     def closed(self):
         """Whether `close` was called."""
-        return self._closed
+        return not self._open
 
     def close(self):
         """Let go of the memory, in stream order: work already enqueued completes.
@@ -165,8 +167,8 @@ cdef class Array:
             self.let_go()
 
     cdef int let_go(self) except -1:
-        if not self._closed:
-            self._closed = True
+        if self._open:
+            self._open = False
             pass_threads()
             self.storage.reset()
         return 0
@@ -185,7 +187,7 @@ cdef class Array:
         import numpy
 
         self.check()
-        cdef Array kept = self[...]
+        cdef Array kept = whole_of(self)
         result = numpy.empty(kept.shape, kept._dtype)
         cdef Elements dst = kept.elements_of(result)
         cdef Elements src = kept.elements(0)
@@ -222,14 +224,14 @@ cdef class Array:
         self.check()
         if not self._device.backend.capabilities().host_memory:
             raise ValueError(f"the host cannot reach {self!r}; use numpy(), or a pinned array")
-        if write and self.storage.get().read_only():
+        if write and self._read_only:
             raise ValueError(f"{self!r} is read-only memory")
         return _host_view.HostView(self, bool(write))
 
     def _view(self, write, lasts=False):
         # The memory as NumPy sees it, once the host may access it; with `lasts` also the access to be ended, or None.
         self.check()
-        cdef Array kept = self[...]
+        cdef Array kept = whole_of(self)
         cdef TaskState state = current_state()
         cdef Touch touch = kept.touch(MemoryAccess.read_write if write else MemoryAccess.read)
         order_host(state, touch, True)
@@ -272,6 +274,7 @@ cdef class Array:
         note(state, queue, (<Stream>stream).now(queue), &touch, 1, learned)
 
     def _interface(self, write):
+        self.storage.get().share()
         return {
             "version": 3,
             "shape": self.shape,
@@ -290,7 +293,7 @@ cdef class Array:
         if copy:
             own = self.numpy()
             return own if dtype is None else own.astype(dtype, copy=False)
-        view = self._view(not self.storage.get().read_only())
+        view = self._view(not self._read_only)
         if dtype is None or numpy.dtype(dtype) == self._dtype:
             return view
         if copy is not None:
@@ -319,57 +322,10 @@ cdef class Array:
         return _protocol.device_of(self)
 
     def __getitem__(self, key):
-        self.check()
-        cdef Array view = Array.__new__(Array)
-        view.storage = self.storage
-        view._device = self._device
-        view._dtype = self._dtype
-        view.code = self.code
-        view.data = self.data
-        view.layout.itemsize = self.layout.itemsize
-        view.layout.ndim = 0
-        cdef tuple parts = key if isinstance(key, tuple) else (key,)
-        cdef int64_t start, stop, step, index
-        cdef int dimension = 0
-        cdef int missing = self.layout.ndim
-        cdef int ellipses = 0
-        for part in parts:
-            if part is Ellipsis:
-                ellipses += 1
-            else:
-                missing -= 1
-        if ellipses > 1:
-            raise IndexError("an index can only have a single ellipsis ('...')")
-        if missing < 0:
-            raise IndexError(
-                f"too many indices: the array has {self.layout.ndim} dimensions, "
-                f"{self.layout.ndim - missing} were indexed")
-        if ellipses == 0:
-            parts += (Ellipsis,)
-        for part in parts:
-            if part is Ellipsis:
-                for _ in range(missing):
-                    _keep(view, self.layout.shape[dimension], self.layout.strides[dimension])
-                    dimension += 1
-            elif isinstance(part, slice):
-                size = self.layout.shape[dimension]
-                start, stop, step = part.indices(size)
-                index = len(range(start, stop, step))
-                if index > 0:
-                    view.data += start * self.layout.strides[dimension]
-                _keep(view, index, step * self.layout.strides[dimension])
-                dimension += 1
-            elif hasattr(type(part), "__index__") and not isinstance(part, bool):
-                index = part.__index__()
-                size = self.layout.shape[dimension]
-                if not -size <= index < size:
-                    raise IndexError(f"index {index} is out of range for dimension {dimension} of size {size}")
-                view.data += (index + size if index < 0 else index) * self.layout.strides[dimension]
-                dimension += 1
-            else:
-                raise TypeError(f"arrays are indexed with integers, slices and ..., not {type(part).__name__}")
-        view.contiguous = view.layout.contiguous()
-        return view
+        return view_of(self, key)
+
+    def __iter__(self):
+        return map(self.__getitem__, range(len(self)))
 
     def __len__(self):
         self.check()
@@ -377,21 +333,19 @@ cdef class Array:
             raise TypeError("an array of no dimension has no length")
         return self.layout.shape[0]
 
+    def __reduce__(self):
+        raise TypeError(f"{self!r} lives in this process; send a copy of its elements, array.numpy()")
+
     def __bool__(self):
         raise TypeError("the truth of an array would have to wait for the device; use numpy()")
 
     def __repr__(self):
-        if self._closed:
+        if self._device is None:
+            return "<Array of nothing, closed>"
+        if not self._open:
             return f"<Array of {self._device.alias}, closed>"
         pinned = ", pinned" if self.pinned else ""
         return f"<Array {self.shape} {self._dtype} on {self._device.alias}{pinned}>"
-
-
-cdef int _keep(Array view, int64_t size, int64_t stride) except -1:
-    view.layout.shape[view.layout.ndim] = size
-    view.layout.strides[view.layout.ndim] = stride
-    view.layout.ndim += 1
-    return 0
 
 
 cdef int refuse_array(object array, str name) except -1:

@@ -19,6 +19,7 @@ from anabranch._dtype cimport ElementType, Item, element_type, encode
 from anabranch._hazard cimport note, observe_stream, order
 from anabranch._make cimport new_array
 from anabranch._scalar cimport Scalar
+from anabranch._slice cimport whole_of
 from anabranch._staging cimport download, upload
 from anabranch._stream cimport Stream
 from anabranch._traced cimport show
@@ -153,7 +154,7 @@ def fill(dst, value, *, stream=None):
     cdef Stream target = as_stream(stream, array._device)
     if target.device is not array._device:
         raise DeviceError(f"{array!r} cannot be filled on {target!r}, a stream of another device")
-    if array.storage.get().read_only():
+    if array._read_only:
         raise ValueError(f"{array!r} is read-only memory")
     enqueue_value(array, value, target)
 
@@ -221,7 +222,7 @@ cdef object _copy(PyObject* module, PyObject** args, Py_ssize_t count, PyObject*
     target.get()
     if dst.code != src.code:
         raise ValueError(f"cannot copy {src._dtype} to {dst._dtype}; the dtypes must be equal")
-    if dst.storage.get().read_only():
+    if dst._read_only:
         raise ValueError(f"the destination {dst!r} is read-only memory")
     cdef int64_t src_size = src.layout.size()
     cdef int64_t dst_size = dst.layout.size()
@@ -260,14 +261,12 @@ cdef bint _is_host(Array array) noexcept:
 cdef int transfer(
         TaskState state, Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1:
     cdef Array through
-    cdef Touch[2] touches
     if _overlap(dst, src):
         if dst.data == src.data and to == start and _same_shape(dst, src) and dst.strides == src.strides:
             return 0
-        # All of it is in order, or none of it is enqueued.
-        touches[0] = _touch(src, MemoryAccess.read, start, count)
-        touches[1] = _touch(dst, MemoryAccess.write, to, count)
-        order(state, target.get(), touches, 2)
+        # An allocator's code may close them.
+        dst, src = whole_of(dst), whole_of(src)
+        _order_all(state, dst, to, src, start, count, target)
         through = _contiguous(target.device, src, count, target)
         _enqueue(state, through, 0, src, start, count, target)
         return _enqueue(state, dst, to, through, 0, count, target)
@@ -277,13 +276,24 @@ cdef int transfer(
         return _enqueue(state, dst, to, src, start, count, target)
     if from_host or to_host:
         if (src if from_host else dst).storage.get().kind() != MemoryKind.pinned:
-            return _transfer_now(state, dst, to, src, start, count, target)
+            return _transfer_now(state, whole_of(dst), to, whole_of(src), start, count, target)
         if target.device.backend.capabilities().host_memory:
-            return _enqueue_beside(state, dst, to, src, start, count, target)
+            return _enqueue_beside(state, whole_of(dst), to, whole_of(src), start, count, target)
         return _enqueue(state, dst, to, src, start, count, target)
     if dst._device is src._device or (dst.contiguous and src.contiguous):
         return _enqueue(state, dst, to, src, start, count, target)
-    return _enqueue_across(state, dst, to, src, start, count, target)
+    return _enqueue_across(state, whole_of(dst), to, whole_of(src), start, count, target)
+
+
+cdef int _order_all(
+        TaskState state, Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1:
+    # For a copy in several steps: all of it is in order, or none of it is enqueued. What is missing is of the stream
+    # that the program knows, not of one that helps.
+    cdef Touch[2] touches
+    touches[0] = _touch(src, MemoryAccess.read, start, count)
+    touches[1] = _touch(dst, MemoryAccess.write, to, count)
+    order(state, target.get(), touches, 2)
+    return 0
 
 
 cdef Array _contiguous(DeviceBase device, Array like, int64_t count, Stream stream):
@@ -301,6 +311,7 @@ cdef Stream _aside(DeviceBase device, Stream after):
 cdef int _enqueue_beside(
         TaskState state, Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1:
     # A CPU stream cannot copy to or from a GPU; a stream of the GPU does it in its stead.
+    _order_all(state, dst, to, src, start, count, target)
     cdef Stream worker = _aside((src if _is_host(dst) else dst)._device, target)
     _enqueue(state, dst, to, src, start, count, worker)
     target.wait_stream(worker)
@@ -315,6 +326,7 @@ cdef int _enqueue_across(
     cdef Stream here
     cdef Array gathered
     cdef Array arrived
+    _order_all(state, dst, to, src, start, count, target)
     if src.contiguous:
         gathered = src
     else:

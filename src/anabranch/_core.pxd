@@ -187,7 +187,7 @@ cdef extern from "anabranch/memory.hpp" namespace "anabranch" nogil:
         byte_t* pointer() const
         size_t bytes() const
         MemoryKind kind() const
-        cbool read_only() const
+        void share() except +translate
         Site site
         cbool listed
         cbool unique() const

@@ -13,6 +13,7 @@ from anabranch._dtype cimport ElementType, Item, as_dtype, element_type, encode
 from anabranch._current cimport as_stream, current_stream_of
 from anabranch._make cimport layout_of, new_array
 from anabranch._scalar cimport Scalar
+from anabranch._slice cimport whole_of
 from anabranch._staging cimport upload
 from anabranch._stream cimport Stream
 
@@ -141,12 +142,11 @@ def array(data, dtype=None, *, device=None, stream=None, bint pinned=False):
     if not (isinstance(data, Array) and (<Array>data).pinned) and target.get().capture() != NULL:
         target.get().capture().refuse(b"array() from memory that is not pinned cannot be captured: the host copies it")
     if isinstance(data, Array) and (dtype is None or as_dtype(dtype) == (<Array>data)._dtype):
-        source = data
-        source.check()
+        source = whole_of(data)  # an allocator's code may close the array
         made = _make(source.shape, element_type(source._dtype), target, pinned)
         if source.layout.size() != 0:
             transfer(current_state(), made, 0, source, 0, source.layout.size(), target)
-        if not source.pinned:
+        if source.storage.get().kind() != MemoryKind.pinned:
             made.synchronize(MemoryAccess.read)
         return made
     if isinstance(data, Array):

@@ -3,6 +3,7 @@
 from anabranch._array cimport Array, as_array
 from anabranch._core cimport Access as MemoryAccess
 from anabranch._hazard cimport Touches
+from anabranch._slice cimport whole_of
 
 
 def touches_of(reads, writes):
@@ -12,8 +13,9 @@ def touches_of(reads, writes):
     touches.arrays = []
     for name, arrays, access in (("reads", reads, MemoryAccess.read), ("writes", writes, MemoryAccess.read_write)):
         for each in [arrays] if type(arrays) is Array else arrays:
-            array = as_array(each, f"an element of {name}")
-            if access != MemoryAccess.read and array.storage.get().read_only():
+            # A view of its own, since what comes next may run code that closes the array: a generator, a thread's start.
+            array = whole_of(as_array(each, f"an element of {name}"))
+            if access != MemoryAccess.read and array._read_only:
                 raise ValueError(f"the function is said to write {array!r}, which is read-only memory")
             touches.arrays.append(array)
             touches.all.push_back(array.touch(access))

@@ -188,7 +188,7 @@ cdef int _put_array(GridKernel kernel, Py_ssize_t i, Array array, uint8_t access
         raise TypeError(
             f"{parameter_of(kernel, i)}: declared as {kernel.parameters[i].describe()}, "
             f"an array of {dtype_names[array.code]} was given")
-    if access != 1 and array.storage.get().read_only():
+    if access != 1 and array._read_only:
         raise ValueError(f"{parameter_of(kernel, i)} may write, but {array!r} is read-only memory")
     slots[rule.slot] = <uint64_t><size_t>array.data
     return 0

@@ -13,6 +13,7 @@ from anabranch._core cimport added_waits as c_added_waits
 from anabranch._site cimport current_site
 
 from anabranch._context import modes
+from anabranch._errors import ClosedError
 
 cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
     void note_loans(const Touch*, size_t, const CStream*) except +translate
@@ -24,6 +25,10 @@ cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
     vector[Use] host_conflicts(const HostTask&, const Touch&) except +
     void note_host(HostTask&, const Touch&, Site) except +
     Ref[HostAccess] begin_access(const Ref[HostTask]&, const Touch&, Site) except +
+    cppclass KeptMemory:
+        KeptMemory()
+        KeptMemory(const Touch*, size_t) except +
+        bint given_up()
 
 
 @cython.final
@@ -77,6 +82,7 @@ cdef int check(TaskState state, CStream* stream, const Touch* touches, size_t co
         return 0
     cdef vector[Race] added
     cdef Ref[CStream] kept = Ref[CStream].share(stream)
+    cdef KeptMemory memory = KeptMemory(touches, count)
     cdef Site site = current_site()
     cdef size_t i
     found = []
@@ -88,6 +94,9 @@ cdef int check(TaskState state, CStream* stream, const Touch* touches, size_t co
             found.append(_found(missing[i].first, kept, touches[missing[i].second], site))
     if found:
         _report(state, found)
+    # To tell of it is Python code, during which others may run.
+    if memory.given_up():
+        raise ClosedError("an array was closed while a race of it was reported")
     begin(deref(stream), deref(task))
     add_order(deref(stream), deref(task), added)
     return 0

@@ -104,7 +104,7 @@ cdef int _put_array(Packed* packed, Array array) except -1:
         _count_in_elements(packed, array)
     packed.key[packed.key_length] = array.code
     packed.key[packed.key_length + 1] = ndim | (0x40 if array.contiguous else 0) | (
-        0x20 if array.storage.get().read_only() else 0)
+        0x20 if array._read_only else 0)
     packed.key_length += 2
     return 0
 
@@ -336,7 +336,7 @@ cdef int _read_block(object block) except -1:
 
 cdef inline int _check_touched(KernelBase kernel, Py_ssize_t i, Array array, DeviceBase where) except -1:
     check_array(kernel, i, array, where)
-    if kernel.access_codes[i] != 1 and array.storage.get().read_only():
+    if kernel.access_codes[i] != 1 and array._read_only:
         raise ValueError(
             f"{parameter_of(kernel, i)} may write, but {array!r} is read-only memory; declare the parameter ab.In")
     return 0

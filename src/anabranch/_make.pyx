@@ -11,7 +11,7 @@ from anabranch._context cimport current_state
 from anabranch._core cimport (
     CBackend, CStream, HazardMode, Layout, MemoryKind, Storage, checks_begun, discard_reference, max_dimensions,
     row_major, tracing)
-from anabranch._device cimport DeviceBase
+from anabranch._device cimport DeviceBase, device_of
 from anabranch._dtype cimport ElementType, dtype_code
 from anabranch._host cimport ensure_host_thread
 from anabranch._site cimport current_site
@@ -70,6 +70,7 @@ cdef Array new_array(DeviceBase device, const Layout& layout, ElementType dtype,
     array._dtype = dtype.dtype
     array.code = dtype.code
     array.contiguous = True
+    array._open = True
     return array
 
 
@@ -87,10 +88,16 @@ cdef Array adopt_array(
     Py_INCREF(owner)
     array.storage = Storage.adopt(
         deref(device.backend), whole, bytes, read_only, <void*>owner, discard_reference)
+    # What another device's array is the memory of stays that device's, if the host has it too.
+    cdef CBackend* home = &array.storage.get().backend()
+    if home != device.backend and home.capabilities().host_memory and device.backend.capabilities().host_memory:
+        device = device_of(home)
     array._device = device
     array.layout = layout
     array.data = data
     array._dtype = dtype
     array.code = dtype_code(dtype)
     array.contiguous = layout.contiguous()
+    array._read_only = read_only
+    array._open = True
     return array

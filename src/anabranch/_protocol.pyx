@@ -25,6 +25,7 @@ from anabranch._dtype cimport as_dtype
 from anabranch._hazard cimport follow_use, look_before, note, note_touches, order, uses_of
 from anabranch._loan cimport lend
 from anabranch._make cimport adopt_array, layout_of
+from anabranch._slice cimport whole_of
 from anabranch._stream cimport Stream
 
 cdef dict _code_of_kind = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
@@ -121,6 +122,10 @@ def export(Array array not None, stream, max_version, dl_device, copy):
     cdef DLManagedTensor* plain
     cdef DLManagedTensorVersioned* versioned
     cdef int d
+    cdef int major = 0
+    if max_version is not None:
+        major, _ = max_version
+    array = whole_of(array)  # others may close it while this waits
     cdef bint host = array._device.backend.capabilities().host_memory
     if host and stream is not None:
         raise BufferError(f"stream is {stream!r}, but CPU memory is exported without one")
@@ -129,14 +134,15 @@ def export(Array array not None, stream, max_version, dl_device, copy):
     for d in range(array.layout.ndim):
         if array.layout.strides[d] % array.layout.itemsize:
             raise BufferError("DLPack counts strides in elements; these are not whole ones")
-    cdef bint read_only = array.storage.get().read_only()
+    cdef bint read_only = array._read_only
+    array.storage.get().share()
     if copy:
         from anabranch._create import array as make
 
         array = make(array.numpy(), device=array._device)
         read_only = False
     cdef _Export kept = _Export.__new__(_Export)
-    kept.array = array[...]
+    kept.array = array
     if host:
         # The consumer may write, so it comes after the readers too.
         array._view(not read_only)
@@ -149,7 +155,7 @@ def export(Array array not None, stream, max_version, dl_device, copy):
     dtype.bits = 8 * array.layout.itemsize
     dtype.lanes = 1
     cdef size_t sizes = 2 * max_dimensions * sizeof(int64_t)
-    if max_version is not None and max_version[0] >= 1:
+    if major >= 1:
         versioned = <DLManagedTensorVersioned*>calloc(1, sizeof(DLManagedTensorVersioned) + sizes)
         if versioned == NULL:
             raise MemoryError
@@ -213,7 +219,8 @@ cdef class _Import:
 def from_dlpack(obj):
     """Return an array over the memory of an object that speaks DLPack, without a copy.
 
-    The object is kept alive until the last use of the array is over. Host memory becomes ``cpu:0``'s.
+    The object is kept alive until the last use of the array is over. Host memory becomes ``cpu:0``'s, but what is an
+    array's already stays its device's. Uses of memory that several arrays share bytes of are in order, whoever made them.
 
     Parameters
     ----------
@@ -291,6 +298,8 @@ def cuda_interface(Array array not None):
     if array._device.backend.capabilities().host_memory:
         raise AttributeError(f"{array!r} is CPU memory, which has no __cuda_array_interface__")
     cdef Stream stream = current_stream_of(current_state(), array._device.ordinal)
+    array = whole_of(array)  # others may close it while this waits
+    array.storage.get().share()
     _order_after_uses(array, stream.get())
     return {
         "version": 3,
@@ -306,7 +315,8 @@ cdef Array _from_cuda_interface(object obj, dict interface):
     cdef DeviceBase gpu = as_device(None)
     if gpu.backend.capabilities().host_memory:
         gpu = as_device("cuda:0")
-    cdef uintptr_t address = interface["data"][0] or 0
+    data, read_only = interface["data"]
+    cdef uintptr_t address = data or 0
     # Pinned memory of the host is shown by this interface, too. Its stream is then one of the current GPU.
     cdef DeviceBase device = gpu if address == 0 else device_of_backend(&owner_of(<void*>address))
     if not device.backend.capabilities().host_memory:
@@ -326,9 +336,12 @@ cdef Array _from_cuda_interface(object obj, dict interface):
     strides = interface.get("strides")
     cdef int d
     if strides is not None:
+        strides = tuple(strides)
+        if len(strides) != layout.ndim:
+            raise ValueError(f"{type(obj).__name__} has {len(strides)} strides for {layout.ndim} dimensions")
         for d in range(layout.ndim):
             layout.strides[d] = strides[d]
-    return _adopt(device, reader, layout, dtype, <char*>address, bool(interface["data"][1]), obj)
+    return _adopt(device, reader, layout, dtype, <char*>address, bool(read_only), obj)
 
 
 def asarray(obj):
@@ -336,12 +349,13 @@ def asarray(obj):
 
     Takes what owns memory and speaks DLPack or the array interface: NumPy arrays, PyTorch and JAX tensors on
     the CPU, and the like. Of an `Array` a view is returned. The object is kept alive until the last use of
-    the array is over. Host memory becomes ``cpu:0``'s.
+    the array is over. Host memory becomes ``cpu:0``'s, but what is an array's already stays its device's. Uses of
+    memory that several arrays share bytes of are in order, whoever made them.
 
     Raises
     ------
     TypeError
-        For lists, scalars and other objects that own no such memory, or a dtype that arrays do not hold.
+        For lists, scalars and other objects that own no such memory, masked ones, or a dtype that arrays do not hold.
     ValueError
         For memory that is not aligned for its dtype.
     """
@@ -349,6 +363,8 @@ def asarray(obj):
         return obj[...]
     import numpy
 
+    if isinstance(obj, numpy.ma.MaskedArray):
+        raise TypeError(f"{type(obj).__name__} is masked, which arrays cannot be")
     if isinstance(obj, (numpy.generic, int, float, complex, bool, list, tuple, str, bytes)):
         raise TypeError(f"{type(obj).__name__} owns no memory to share; copy it with anabranch.array")
     if not hasattr(obj, "__array_interface__"):

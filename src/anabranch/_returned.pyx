@@ -24,6 +24,8 @@ cdef Array stand_in(Array array, Ref[Storage] storage):
     made._dtype = array._dtype
     made.code = array.code
     made.contiguous = array.contiguous
+    made._read_only = array._read_only
+    made._open = True
     return made
 
 

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <vector>
 
@@ -30,6 +31,26 @@ class ComingMoment {
  private:
   std::atomic<bool> known_{false};
   Moment moment_;
+};
+
+// Keeps what touches are of while Python code runs, which may close the arrays.
+class KeptMemory {
+ public:
+  KeptMemory() = default;
+  KeptMemory(const Touch* touches, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      Ref<Storage> storage = Ref<Storage>::share(touches[i].storage);
+      if (std::find(storages_.begin(), storages_.end(), storage) == storages_.end())
+        storages_.push_back(std::move(storage));
+    }
+  }
+  // Whether nobody else keeps one of them any more.
+  bool given_up() const noexcept {
+    return std::any_of(storages_.begin(), storages_.end(), [](const auto& storage) { return storage->unique(); });
+  }
+
+ private:
+  std::vector<Ref<Storage>> storages_;
 };
 
 // Brings the stream's lane up to date. Whether no order is missing for sure.

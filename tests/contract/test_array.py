@@ -1,4 +1,6 @@
+import copy
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -350,3 +352,20 @@ def test_an_array_may_be_larger_than_one_worker_s_share(device):
     array = ab.full(shape, 3, "int32", device=device)
     assert array.size == math.prod(shape)
     assert (array.numpy() == 3).all()
+
+
+def test_an_array_stays_in_its_process(device):
+    array = ab.zeros(3, device=device)
+    for send in pickle.dumps, copy.copy, copy.deepcopy:
+        with pytest.raises(TypeError, match=r"lives in this process; send a copy of its elements, array\.numpy\(\)"):
+            send(array)
+
+
+def test_an_array_that_was_never_made_is_closed():
+    array = ab.Array.__new__(ab.Array)
+    assert array.closed
+    assert repr(array) == "<Array of nothing, closed>"
+    array.close()
+    for use in (array.numpy, lambda: array[0], lambda: array.shape, lambda: ab.fill(array, 1), lambda: ab.array(array)):
+        with pytest.raises(ab.ClosedError):
+            use()

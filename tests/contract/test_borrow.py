@@ -233,3 +233,8 @@ def test_arrays_of_our_own_are_taken_without_a_copy(device, take):
     assert again.ptr == array.ptr
     del array
     np.testing.assert_array_equal(again.numpy(), values(4))
+
+
+def test_a_masked_array_is_refused():
+    with pytest.raises(TypeError, match="masked"):
+        ab.asarray(np.ma.masked_array([1.0, 2.0], [False, True]))

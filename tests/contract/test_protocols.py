@@ -196,3 +196,9 @@ def test_tensors_of_pytorch_are_taken_without_a_copy(torch, device, take):
     assert array.device is (device if device.kind == "cuda" else ab.Device("cpu:0"))
     del tensor
     np.testing.assert_array_equal(array.numpy(), values((3, 4)))
+
+
+@pytest.mark.parametrize("version", [(), (1,), (1, 0, 0), 1])
+def test_a_version_that_is_no_pair_is_an_error(device, version):
+    with pytest.raises((TypeError, ValueError)):
+        ab.zeros(3, device=device).__dlpack__(max_version=version)

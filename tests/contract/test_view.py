@@ -43,10 +43,34 @@ def test_an_array_of_no_dimensions_has_views(device, index):
     assert ab.full((), 5, device=device)[index].numpy() == 5
 
 
-@pytest.mark.parametrize("index", [3, -4, (0, 4), (..., 5), (0, 0, 0, 0), (0, 0, 0, ..., 0)], ids=str)
+@pytest.mark.parametrize(
+    "index", [np.s_[:: 10**30], np.s_[:: -(10**30)], np.s_[1 : 10**30 : 10**20], np.s_[2::9]], ids=str
+)
+def test_a_step_past_the_end_leaves_one_element(device, index):
+    data = values(5)
+    view = ab.array(data, device=device)[index]
+    assert view.shape == (1,)
+    np.testing.assert_array_equal(view.numpy(), data[index])
+
+
+@pytest.mark.parametrize("index", [3, -4, 10**30, (0, 4), (..., 5), (0, 0, 0, 0), (0, 0, 0, ..., 0)], ids=str)
 def test_an_index_that_does_not_fit_is_an_index_error(device, index):
     with pytest.raises(IndexError):
         ab.zeros((3, 4, 5), device=device)[index]
+
+
+def test_an_array_of_indices_is_refused_by_its_type(device):
+    with pytest.raises(TypeError, match=r"integers, slices and \.\.\., not ndarray"):
+        ab.zeros(3, device=device)[np.array([True, False, True])]
+
+
+def test_rows_are_those_of_numpy(device):
+    data = values((3, 2))
+    array = ab.array(data, device=device)
+    for row, expected in zip(array, data, strict=True):
+        np.testing.assert_array_equal(row.numpy(), expected)
+    with pytest.raises(TypeError, match="no dimension"):
+        iter(ab.zeros((), device=device))
 
 
 @pytest.mark.parametrize("index", [1.0, "1", (..., ...), [0, 1], np.s_[1.5:]], ids=str)

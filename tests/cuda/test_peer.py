@@ -234,3 +234,21 @@ def test_every_gpu_is_synchronized(pair, delay):
     assert streams[0].query()
     ab.synchronize()
     assert streams[1].query()
+
+
+@pytest.mark.parametrize("racing", ["source", "destination"])
+def test_a_copy_that_is_refused_has_done_nothing_and_names_the_program_s_stream(way, racing):
+    here, there = way
+    arrays = {name: ab.zeros((8, 8), device=gpu)[:, ::2] for name, gpu in (("source", here), ("destination", there))}
+    ab.synchronize()
+    writer, copier = ab.Stream(arrays[racing].device, name="writer"), ab.Stream(there, name="copier")
+    with ab.hazards("check"):
+        ab.fill(arrays[racing], 1, stream=writer)
+        with pytest.raises(ab.RaceError) as caught:
+            ab.copy(arrays["destination"], arrays["source"], stream=copier)
+        assert caught.value.second.stream == copier
+        assert caught.value.fix == "copier.wait_stream(writer)"
+        for array in arrays.values():  # nobody but the writer has used them
+            stream = ab.Stream(array.device)
+            stream.wait_stream(writer)
+            ab.fill(array, 2, stream=stream)

@@ -50,6 +50,8 @@ class Footprint {
   bool overlaps(const Footprint& other) const noexcept;
   // Whether it has every byte of the other; may be false though it does.
   bool contains(const Footprint& other) const noexcept;
+  // The same bytes in a block that begins `distance` bytes before this one; without those before it.
+  Footprint moved(std::int64_t distance) const;
 
  private:
   struct Elements final : RefCounted {

@@ -52,8 +52,9 @@ class Storage final : public RefCounted {
   // Allocates `bytes` (0 is allowed) for use on `stream` from now on; without one, for use anywhere at once, by the
   // host too. Throws Error(memory) with the numbers.
   static Ref<Storage> allocate(Backend& backend, Stream* stream, std::size_t bytes, MemoryKind kind);
-  // Wraps memory of `owner`; `release(owner)` is called once, on any thread, after the last use. Memory that is wrapped
-  // already, with the same rights, is the same storage, and its second owner released at once.
+  // Wraps memory of `owner`; `release(owner)` is called once, on any thread, after the last use. Memory that others
+  // know of already is the same storage, whichever device's, and its second owner released at once. Of memory that
+  // shares bytes with that, and of memory that is gone but still in use, accesses come before those to this one.
   static Ref<Storage> adopt(Backend& backend, void* pointer, std::size_t bytes, bool read_only, void* owner,
                             Release release);
 
@@ -61,6 +62,9 @@ class Storage final : public RefCounted {
   // thread, when what that stream is given from then on may use the memory: every other stream's use is over, and its
   // own has been handed on, or is over too where the memory is the host's.
   static Ref<Storage> entrust(Stream& stream, void* pointer, std::size_t bytes, void* owner, Release release);
+
+  // Others know of the memory from now on: what they hand in is found to be it.
+  void share();
 
   // Another name for the same memory, which lives as long: accesses through it are known to be that. For captures.
   static Ref<Storage> alias(Ref<Storage> of);
@@ -71,7 +75,8 @@ class Storage final : public RefCounted {
   std::byte* pointer() const noexcept { return pointer_; }
   std::size_t bytes() const noexcept { return bytes_; }
   MemoryKind kind() const noexcept { return kind_; }
-  bool read_only() const noexcept { return read_only_; }
+  // Whether nobody who handed it in said that it may be written.
+  bool read_only() const noexcept { return read_only_.load(std::memory_order_relaxed); }
 
   // The operation at `point` of `stream` accesses these bytes. With its moment, who comes after it can be found out;
   // `exact`: also once it is through. `untold`: nobody is told of it, but waits for it.
@@ -110,21 +115,22 @@ class Storage final : public RefCounted {
 
  private:
   friend class Capture;
+  friend class KnownMemory;
   class Spares;
-  struct Adopted;
   static Spares& spares() noexcept;
 
   Storage() = default;
   static Ref<Storage> make(Backend& backend, MemoryKind kind, std::byte* pointer, std::size_t bytes);
   void dispose() noexcept override;
   void trace_end() noexcept;
-  void give_back() noexcept;
+  void give_back(void* gone) noexcept;
 
   Backend* backend_ = nullptr;
   std::byte* pointer_ = nullptr;
   std::size_t bytes_ = 0;
   MemoryKind kind_ = MemoryKind::device;
-  bool read_only_ = false;
+  std::atomic<bool> read_only_{false};
+  std::atomic<bool> known_{false};  // to others
   void* owner_ = nullptr;
   Release release_ = nullptr;
   Ref<Stream> home_;  // in whose order it is released; null: when all uses are over
@@ -135,12 +141,17 @@ class Storage final : public RefCounted {
   void trim(std::vector<Use>& over, bool exact);
   void merge(bool into_reads_and_writes, bool exact);
   void note_sole() noexcept;
+  // There are blocks that share bytes with this one.
+  void find_neighbours() noexcept;
+  void take_over(std::vector<Use> uses);
 
   mutable SpinLock lock_;
   History history_;
   std::size_t trim_next_ = 0;  // how long the history is to become before it is merged again
   std::vector<Lent> lent_;
-  // Who made all accesses; null: nobody; this object: several, the host, or some of it is lent.
+  std::atomic<bool> has_neighbours_{false};
+  // Who made all accesses; null: nobody; this object: several, the host, somebody whom some of it is lent to, or maybe
+  // a neighbour.
   std::atomic<const void*> sole_{nullptr};
 };
 

@@ -23,6 +23,9 @@ class RefCounted {
   // Whether the caller's reference is the only one. Stays true only if nobody else can get at that one.
   bool unique() const noexcept { return count_.load(std::memory_order_acquire) == 1; }
 
+  // Whether the last reference is gone, so that it is about to end.
+  bool ending() const noexcept { return count_.load(std::memory_order_acquire) == 0; }
+
   // Takes a reference unless the last one is already gone. For registries that list objects without owning them.
   bool try_retain() noexcept {
     std::uint32_t count = count_.load(std::memory_order_relaxed);

@@ -1,5 +1,6 @@
 // Memory used, noted and dropped by many threads. To be run under ThreadSanitizer.
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <random>
 #include <thread>
@@ -66,6 +67,27 @@ TEST(foreign_memory_is_released_once) {
   CHECK(eventually(
       [&] { return std::all_of(released.begin(), released.end(), [](const auto& count) { return count > 0; }); }));
   for (const auto& count : released) CHECK_EQUAL(count.load(), 1);
+}
+
+TEST(memory_of_others_is_handed_in_by_many_threads_whole_and_in_part) {
+  CpuBackend& device = make_device(2);
+  static std::atomic<int> released;
+  released = 0;
+  constexpr int rounds = 300;
+  std::byte memory[64];
+  in_threads(4, [&](int thread) {
+    std::mt19937 random(static_cast<unsigned>(thread));
+    const auto a = stream(device);
+    for (int round = 0; round < rounds; ++round) {
+      const std::size_t first = random() % 32;
+      const std::size_t bytes = 1 + random() % 32;
+      auto storage = Storage::adopt(device, memory + first, bytes, false, nullptr, [](void*) noexcept { ++released; });
+      for (const Use& use : storage->uses(Access::write, {0, bytes})) device.wait(*a, *use.stream, use.point);
+      storage->note(*a, call(*a, [] {}), Access::write, {0, bytes});
+    }
+    device.synchronize(*a, a->issued(), std::chrono::seconds(10));
+  });
+  CHECK(eventually([] { return released == 4 * rounds; }));
 }
 
 }  // namespace

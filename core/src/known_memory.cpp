@@ -1,0 +1,193 @@
+#include "known_memory.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#include "anabranch/backend.hpp"
+
+namespace anabranch {
+namespace {
+
+// Whose addresses mean the same: all devices whose memory is the host's have those of the process. What stands for
+// memory in a capture has the address of what it stands for, and is not that.
+const void* space_of(Backend& backend) noexcept {
+  static const char host = 0;
+  const bool real = !backend.capture();
+  return real && backend.capabilities().host_memory ? static_cast<const void*>(&host) : &backend;
+}
+
+bool share(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::size_t b_bytes) noexcept {
+  return a < b + b_bytes && b < a + a_bytes;
+}
+
+// The uses of one block as those of another, which lies that many bytes further down. Those that touch none of its
+// bytes are left out.
+std::vector<Use> moved(std::vector<Use> uses, std::ptrdiff_t distance, std::size_t bytes) {
+  for (Use& use : uses) use.where = use.where.moved(distance);
+  std::erase_if(uses, [bytes](const Use& use) { return !use.where.bytes().overlaps({0, bytes}); });
+  return uses;
+}
+
+}  // namespace
+
+KnownMemory& KnownMemory::instance() {
+  static auto* const known = new KnownMemory;  // never destroyed: the last arrays go late
+  return *known;
+}
+
+// The first extent that ends after an address.
+KnownMemory::Extents::iterator KnownMemory::first_after(Backend& backend, const std::byte* pointer) {
+  const void* space = space_of(backend);
+  const auto next = extents_.upper_bound({space, pointer});
+  if (next == extents_.begin()) return next;
+  const auto before = std::prev(next);
+  return before->first.first == space && before->second.end > pointer ? before : next;
+}
+
+KnownMemory::Extent& KnownMemory::claim(Backend& backend, const std::byte* pointer, std::size_t bytes) {
+  const void* space = space_of(backend);
+  const std::byte* begin = pointer;
+  Extent whole;
+  whole.end = pointer + bytes;
+  auto place = first_after(backend, pointer);
+  while (place != extents_.end() && place->first.first == space && place->first.second < whole.end) {
+    begin = std::min(begin, place->first.second);
+    Extent& part = place->second;
+    whole.end = std::max(whole.end, part.end);
+    whole.blocks.insert(whole.blocks.end(), part.blocks.begin(), part.blocks.end());
+    std::move(part.gone.begin(), part.gone.end(), std::back_inserter(whole.gone));
+    place = extents_.erase(place);
+  }
+  return extents_[{space, begin}] = std::move(whole);
+}
+
+void KnownMemory::drop_if_empty(Extents::iterator place) {
+  if (place->second.blocks.empty() && place->second.gone.empty()) extents_.erase(place);
+}
+
+std::vector<Ref<Storage>> KnownMemory::sharing(const Extent& extent, const Storage& storage) {
+  std::vector<Ref<Storage>> found;
+  for (Storage* other : extent.blocks) {
+    if (other != &storage && share(other->pointer(), other->bytes(), storage.pointer(), storage.bytes()) &&
+        other->try_retain()) {
+      found.push_back(Ref<Storage>::take(other));
+    }
+  }
+  return found;
+}
+
+Ref<Storage> KnownMemory::find(Backend& backend, const std::byte* pointer, std::size_t bytes) {
+  for (;; sched_yield()) {
+    std::lock_guard lock(mutex_);
+    bool ending = false;
+    auto place = first_after(backend, pointer);
+    for (; place != extents_.end() && place->first.first == space_of(backend); ++place) {
+      if (place->first.second >= pointer + bytes) break;
+      for (Storage* storage : place->second.blocks) {
+        if (!share(storage->pointer(), storage->bytes(), pointer, bytes)) continue;
+        const bool whole = storage->pointer() <= pointer && pointer + bytes <= storage->pointer() + storage->bytes();
+        if (whole && storage->try_retain()) return Ref<Storage>::take(storage);
+        ending = ending || storage->ending();
+      }
+    }
+    // Of one that another thread is about to take off the list it is known then what is under way in it.
+    if (!ending) return nullptr;
+  }
+}
+
+void KnownMemory::add(Storage& storage) {
+  std::vector<Ref<Storage>> others;  // let go outside the lock, since that may take one off the list
+  std::lock_guard lock(mutex_);
+  if (storage.known_) return;
+  Extent& extent = claim(*storage.backend_, storage.pointer_, storage.bytes_);
+  others = sharing(extent, storage);
+  extent.blocks.push_back(&storage);
+  storage.known_ = true;
+  for (const std::unique_ptr<Gone>& gone : extent.gone) {
+    if (share(gone->pointer, gone->bytes, storage.pointer_, storage.bytes_)) {
+      storage.take_over(moved(gone->uses, gone->pointer - storage.pointer_, storage.bytes_));
+    }
+  }
+  if (others.empty()) return;
+  storage.find_neighbours();
+  for (const Ref<Storage>& other : others) other->find_neighbours();
+}
+
+KnownMemory::Gone* KnownMemory::remove(Storage& storage, std::vector<Use> under_way) {
+  std::vector<Ref<Storage>> others;
+  std::lock_guard lock(mutex_);
+  const auto place = first_after(*storage.backend_, storage.pointer_);
+  Extent& extent = place->second;
+  std::erase(extent.blocks, &storage);
+  storage.known_ = false;
+  if (under_way.empty()) {
+    drop_if_empty(place);
+    return nullptr;
+  }
+  others = sharing(extent, storage);
+  for (const Ref<Storage>& other : others) {
+    other->take_over(moved(under_way, storage.pointer_ - other->pointer_, other->bytes_));
+  }
+  extent.gone.push_back(
+      std::make_unique<Gone>(storage.backend_, storage.pointer_, storage.bytes_, std::move(under_way)));
+  return extent.gone.back().get();
+}
+
+void KnownMemory::forget(Gone* gone) {
+  std::unique_ptr<Gone> last;  // let go outside the lock, since that may recycle a stream
+  std::lock_guard lock(mutex_);
+  const auto place = first_after(*gone->backend, gone->pointer);
+  std::vector<std::unique_ptr<Gone>>& all = place->second.gone;
+  const auto it = std::find_if(all.begin(), all.end(), [gone](const auto& each) { return each.get() == gone; });
+  last = std::move(*it);
+  all.erase(it);
+  drop_if_empty(place);
+}
+
+std::vector<Ref<Storage>> KnownMemory::neighbours(const Storage& storage) {
+  for (;; sched_yield()) {
+    std::lock_guard lock(mutex_);
+    const Extent& extent = first_after(storage.backend(), storage.pointer())->second;
+    // As in `find`.
+    const bool ending =
+        std::any_of(extent.blocks.begin(), extent.blocks.end(), [](Storage* each) { return each->ending(); });
+    if (!ending) return sharing(extent, storage);
+  }
+}
+
+Ref<Storage> Storage::adopt(Backend& backend, void* pointer, std::size_t bytes, bool read_only, void* owner,
+                            Release release) {
+  auto* const first = static_cast<std::byte*>(pointer);
+  if (Ref<Storage> known = bytes == 0 ? nullptr : KnownMemory::instance().find(backend, first, bytes)) {
+    if (!read_only) known->read_only_.store(false, std::memory_order_relaxed);
+    if (release) release(owner);  // who keeps the memory now keeps it for as long
+    return known;
+  }
+  Ref<Storage> storage = make(backend, MemoryKind::foreign, first, bytes);
+  storage->read_only_ = read_only;
+  storage->owner_ = owner;
+  storage->release_ = release;
+  if (bytes != 0) KnownMemory::instance().add(*storage);
+  return storage;
+}
+
+void Storage::share() {
+  if (known_ || bytes_ == 0 || original_ || backend_->capture()) return;
+  KnownMemory::instance().add(*this);
+}
+
+void Storage::find_neighbours() noexcept {
+  std::lock_guard guard(lock_);
+  has_neighbours_ = true;
+  note_sole();
+}
+
+void Storage::take_over(std::vector<Use> uses) {
+  std::lock_guard guard(lock_);
+  // Nothing is forgotten for it: that may recycle a stream.
+  for (Use& use : uses) history_.uses().push_back(std::move(use));
+  note_sole();
+}
+
+}  // namespace anabranch
