@@ -22,9 +22,9 @@ class GraphTask final : public Task {
     failure = executable.close();
     return Step::done;
   }
+  // Of a failed stream, which does not wait for the replay before: that may be running.
   void skip(const Ref<Failure>& failure) noexcept override {
-    executable_->open(false, works_->context);
-    executable_->plan_.skip(*works_, failure);
+    executable_->plan_.skip(*works_, works_->context, failure);
   }
   void over(Ref<Failure> failure) noexcept {
     note_end();

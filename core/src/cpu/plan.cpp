@@ -74,7 +74,7 @@ PlanNode* PlanNode::step(Turn& turn) noexcept {
   if (pending_) return host_over(turn);
   const Replay& replay = plan_->replay_;
   if (replay.failed()) [[unlikely]] {
-    skip(*plan_->works_->of[number_], replay.failure());
+    skip(*plan_->works_->of[number_], replay.context(), replay.failure());
     return over(turn);
   }
   switch (kind_) {
@@ -132,9 +132,9 @@ PlanNode* PlanNode::over(Turn& turn) noexcept {
 }
 
 // Whether a branch or a loop would have called a function, nobody knows.
-void PlanNode::skip(const Work& work, const Ref<Failure>& failure) const noexcept {
-  if (kind_ == NodeKind::host) std::get<Ref<HostWork>>(work.what)->make(plan_->replay_.context())->skip(failure);
-  if (kind_ == NodeKind::graph) body_->skip(*std::get<NestedWork>(work.what).works, failure);
+void PlanNode::skip(const Work& work, const Ref<RefCounted>& context, const Ref<Failure>& failure) const noexcept {
+  if (kind_ == NodeKind::host) std::get<Ref<HostWork>>(work.what)->make(context)->skip(failure);
+  if (kind_ == NodeKind::graph) body_->skip(*std::get<NestedWork>(work.what).works, context, failure);
 }
 
 // -- graphs --
@@ -179,8 +179,8 @@ bool Plan::run(const Works& works, Pool& pool) noexcept {
   return turn.over;
 }
 
-void Plan::skip(const Works& works, const Ref<Failure>& failure) const noexcept {
-  for (const PlanNode& node : nodes_) node.skip(*works.of[node.number_], failure);
+void Plan::skip(const Works& works, const Ref<RefCounted>& context, const Ref<Failure>& failure) const noexcept {
+  for (const PlanNode& node : nodes_) node.skip(*works.of[node.number_], context, failure);
 }
 
 PlanNode* Plan::begin(const Works& works, Turn& turn) noexcept {

@@ -88,7 +88,7 @@ class PlanNode final : public Job, private RangeOwner {
   PlanNode* host_over(Turn& turn) noexcept;
   PlanNode* body_over(Turn& turn) noexcept;
   PlanNode* over(Turn& turn) noexcept;
-  void skip(const Work& work, const Ref<Failure>& failure) const noexcept;
+  void skip(const Work& work, const Ref<RefCounted>& context, const Ref<Failure>& failure) const noexcept;
 
   NodeKind kind_ = NodeKind::kernel;
   Plan* plan_ = nullptr;
@@ -113,8 +113,8 @@ class Plan {
   // Begins a replay, and goes on for as long as this worker of the pool can. Whether the replay is over, of which
   // nobody is told then.
   bool run(const Works& works, Pool& pool) noexcept;
-  // Tells the host functions of a replay that does not run.
-  void skip(const Works& works, const Ref<Failure>& failure) const noexcept;
+  // Tells the host functions of a replay that does not run, while another one may.
+  void skip(const Works& works, const Ref<RefCounted>& context, const Ref<Failure>& failure) const noexcept;
 
  private:
   friend class PlanNode;

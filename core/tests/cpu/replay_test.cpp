@@ -203,6 +203,31 @@ TEST(nodes_that_run_when_another_fails_come_to_their_end) {
   CHECK(log.lines() == (Lines{"other", "no last"}));
 }
 
+TEST(a_replay_that_a_failed_stream_skips_leaves_the_one_that_runs_alone) {
+  CpuBackend& device = make_device(2);
+  const auto a = stream(device);
+  const auto b = stream(device);
+  const Log log;
+  const auto held = make_ref<Pending>();
+  const auto failing = make_ref<Pending>();
+  std::atomic<bool> begun{false};
+  Draft draft(device);
+  const auto next = draft.log({draft.hold({}, failing)}, log, "next");
+  const auto other = draft.host({}, [&] { return begun = true, held; });
+  draft.log({next, other}, log, "last");
+  const auto instance = draft.instance();
+  const Point point = replay(*instance, *a);
+  CHECK(eventually([&] { return begun.load(); }));
+  failing->complete(make_ref<Failure>("broken"));
+  CHECK(eventually([&] { return log.lines() == Lines{"no next"}; }));
+  CHECK_EQUAL(failure_at(*b, fail(*b, "failed before")), "failed before");
+  CHECK_EQUAL(failure_at(*b, replay(*instance, *b)), "failed before");
+  CHECK(log.lines() == (Lines{"no next", "no next", "no last"}));
+  held->complete();
+  CHECK_EQUAL(failure_at(*a, point), "broken");
+  CHECK(log.lines() == (Lines{"no next", "no next", "no last", "no last"}));
+}
+
 TEST(urgent_replays_go_between_the_nodes_of_others) {
   CpuBackend& device = make_device(1);
   const auto normal = stream(device);
