@@ -13,7 +13,7 @@ def touches_of(reads, writes):
     touches.arrays = []
     for name, arrays, access in (("reads", reads, MemoryAccess.read), ("writes", writes, MemoryAccess.read_write)):
         for each in [arrays] if type(arrays) is Array else arrays:
-            # A view of its own, since what comes next may run code that closes the array: a generator, a thread's start.
+            # A view of its own: what comes next, as a generator, may run code that closes the array.
             array = whole_of(as_array(each, f"an element of {name}"))
             if access != MemoryAccess.read and array._read_only:
                 raise ValueError(f"the function is said to write {array!r}, which is read-only memory")

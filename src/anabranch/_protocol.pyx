@@ -220,7 +220,8 @@ def from_dlpack(obj):
     """Return an array over the memory of an object that speaks DLPack, without a copy.
 
     The object is kept alive until the last use of the array is over. Host memory becomes ``cpu:0``'s, but what is an
-    array's already stays its device's. Uses of memory that several arrays share bytes of are in order, whoever made them.
+    array's already stays its device's. Uses of memory that several arrays share bytes of are in order, whoever made
+    them.
 
     Parameters
     ----------
