@@ -28,27 +28,32 @@ CaptureStream::CaptureStream(CaptureBackend& backend, Capture& capture, Stream& 
 
 // -- beginning and end --
 
-Capture::Capture(Ref<Capture> outer) : thread_(thread_serial()), outer_(std::move(outer)) { captures.fetch_add(1); }
+Capture::Capture(Ref<Capture> outer) : thread_(thread_serial()), outer_(std::move(outer)) {}
 
 Capture::~Capture() = default;
 
 Ref<Capture> Capture::begin(Stream& first, Ref<Capture> outer) {
-  // Of one that the outer capture records for, the stream itself.
-  Stream& origin =
-      first.capture() && first.capture() == outer.get() ? *static_cast<CaptureStream&>(first).real_ : first;
-  if (origin.capture()) throw Error(ErrorKind::capture, "the stream takes part in another capture already");
-  if (origin.role() == StreamRole::legacy)
+  auto origin = Ref<Stream>::share(&first);
+  if (outer && first.capture() == outer.get()) {
+    // Of one that the outer capture records for, the stream itself.
+    const std::lock_guard lock(outer->mutex_);
+    outer->check();
+    origin = static_cast<CaptureStream&>(first).real_;
+  }
+  if (origin->capture()) throw Error(ErrorKind::capture, "the stream takes part in another capture already");
+  if (origin->role() == StreamRole::legacy)
     throw Error(ErrorKind::capture, "the legacy stream cannot be captured: every blocking stream is in order with it");
   auto capture = Ref<Capture>::take(new Capture(outer));
-  capture->home_ = &origin.backend();
+  capture->home_ = &origin->backend();
   if (outer) {
     const std::lock_guard lock(outer->mutex_);
     outer->check();
     outer->suspended_ = true;
     if (outer->exclusive()) capture->make_exclusive();
   }
+  captures.fetch_add(1);
   try {
-    capture->join(origin);
+    capture->join(*origin);
   } catch (const Error&) {
     capture->abandon("it never began");
     throw;
@@ -64,21 +69,34 @@ CaptureBackend& Capture::backend_of(Backend& real) {
   return *backends_.back();
 }
 
+bool Capture::within(const Capture* other) const noexcept {
+  const Capture* outer = outer_.get();
+  while (outer && outer != other) outer = outer->outer_.get();
+  return outer;
+}
+
 CaptureStream& Capture::join(Stream& real) {
   if (real.role() == StreamRole::legacy) {
     refuse("the legacy stream cannot take part in a capture; give the work a stream that waits for a captured one");
   }
+  // Let go outside the locks.
+  Ref<Stream> before;
+  Ref<Stream> last;
   const std::lock_guard lock(mutex_);
   check();
-  Stream* const before = real.recording();
+  {
+    const std::lock_guard changing(recorders);
+    before = Ref<Stream>::share(real.recording());
+  }
   if (before && before->capture() == this) return static_cast<CaptureStream&>(*before);
-  if (before && before->capture() != outer_.get())
-    throw Error(ErrorKind::capture, "the stream takes part in another capture already");
   auto stream = make_ref<CaptureStream>(backend_of(real.backend()), *this, real);
   stream->before_ = before;
-  streams_.push_back(stream);
-  Ref<Stream> last = Ref<Stream>::share(stream.get());
+  last = stream;
   const std::lock_guard changing(recorders);
+  // Another thread may have captured it meanwhile.
+  if (real.recording() != before.get() || (before && !within(before->capture())))
+    throw Error(ErrorKind::capture, "the stream takes part in another capture already");
+  streams_.push_back(stream);
   // Of an outer capture's recorder that capture itself takes care.
   if (!before) std::swap(real.recorder_, last);
   real.recording_.store(stream.get(), std::memory_order_release);
@@ -109,50 +127,73 @@ Stream& Capture::follower(Stream& stream, Stream& target) {
   Capture* const capture = target.capture();
   if (!capture || stream.capture() == capture || (stream.capture() && !capture->active())) return stream;
   if (stream.capture()) {
-    // Within the body of a branch or loop the outer capture's streams take part as others do.
-    auto& recorder = static_cast<CaptureStream&>(stream);
-    return recorder.real_ && recorder.capture() == capture->outer_.get() ? capture->join(*recorder.real_) : stream;
+    // Within the body of a branch or loop the streams of the captures around it take part as others do.
+    if (!capture->within(stream.capture())) return stream;
+    Ref<Stream> real;
+    {
+      const std::lock_guard lock(stream.capture()->mutex_);
+      real = static_cast<CaptureStream&>(stream).real_;
+    }
+    return real ? capture->join(*real) : stream;
   }
   return capture->join(stream);
 }
 
-// No stream takes part any more. What they had is kept by those who still hold a recorder.
-void Capture::detach() noexcept {
+struct Capture::Held {
   std::vector<Ref<CaptureStream>> streams;
+  std::vector<Ref<CaptureStream>> retired;  // which keep the captures within, and these this one
   std::map<Place, Operand> operands;
   std::vector<Access_> accesses;
-  std::vector<Ref<CaptureStream>> retired;  // which keep the captures within, and these this one
+  std::vector<GraphNode> nodes;
+  std::vector<Moment> moments;
+  std::vector<Ref<Work>> works;
+};
+
+// What the streams had is kept by those who still hold a recorder.
+Capture::Held Capture::detach() noexcept {
+  active_.store(false);
+  recent_ = {};
   {
-    const std::lock_guard lock(mutex_);
-    if (!active_.exchange(false)) return;
-    streams.swap(streams_);
-    retired.swap(retired_);
-    operands.swap(operands_);
-    recent_ = {};
-    accesses.swap(accesses_);
     const std::lock_guard changing(recorders);
-    for (const Ref<CaptureStream>& stream : streams) {
-      stream->real_->recording_.store(stream->before_ && outer_->active() ? stream->before_ : nullptr);
+    for (const Ref<CaptureStream>& stream : streams_) {
+      const Stream* const now = stream->real_->recording();
+      if (!now || (now->capture() != this && !now->capture()->within(this))) continue;  // an outer one had ended before
+      Stream* const before = stream->before_.get();
+      stream->real_->recording_.store(before && before->capture()->active() ? before : nullptr);
     }
   }
+  return {std::exchange(streams_, {}),  std::exchange(retired_, {}), std::exchange(operands_, {}),
+          std::exchange(accesses_, {}), std::exchange(nodes_, {}),   std::exchange(moments_, {}),
+          std::exchange(works_, {})};
+}
+
+void Capture::leave(Held held) noexcept {
   captures.fetch_sub(1);
-  for (const Ref<CaptureStream>& stream : streams) stream->real_.reset();
+  for (const Ref<CaptureStream>& stream : held.streams) {
+    Ref<Stream> real;
+    Ref<Stream> before;
+    const std::lock_guard lock(mutex_);
+    real = std::move(stream->real_);
+    before = std::move(stream->before_);
+  }
   if (!outer_) return;
   const std::lock_guard lock(outer_->mutex_);
   outer_->suspended_ = false;
   if (!outer_->active()) return;
-  outer_->retired_.insert(outer_->retired_.end(), streams.begin(), streams.end());
+  outer_->retired_.insert(outer_->retired_.end(), held.streams.begin(), held.streams.end());
 }
 
 void Capture::abandon(const std::string& reason) noexcept {
+  Held held;
   std::vector<Ref<Storage>> living;
   {
     const std::lock_guard lock(mutex_);
     if (!active()) return;
     reason_ = reason;
     living = settle();
+    held = detach();
   }
-  detach();
+  leave(std::move(held));
   release_blocks();
 }
 
@@ -180,7 +221,7 @@ void Capture::refuse(const std::string& what) {
     if (!active()) throw error();
   }
   if (thread_serial() == thread_) {
-    for (Capture* capture = this; capture; capture = capture->outer_.get()) capture->abandon(what);
+    for (auto capture = Ref<Capture>::share(this); capture; capture = capture->outer_) capture->abandon(what);
   }
   throw Error(ErrorKind::capture, what);
 }
@@ -188,6 +229,7 @@ void Capture::refuse(const std::string& what) {
 Ref<Graph> Capture::end(Ref<Works>& works) {
   auto graph = make_ref<Graph>();
   works = make_ref<Works>();
+  Held held;
   {
     const std::lock_guard lock(mutex_);
     check();
@@ -204,6 +246,8 @@ Ref<Graph> Capture::end(Ref<Works>& works) {
       if (own.used) continue;
       // What no array has any more is used by replays alone, of whatever graphs this one becomes a part of.
       graph->memory.push_back(Storage::make(*own.device, own.kind, own.pointer, own.bytes));
+      graph->memory.back()->history_.uses() = std::move(own.uses);
+      graph->memory.back()->note_sole();
       touches.push_back({own.node, graph->memory.back().get(), {0, own.bytes}, Access::write});
     }
     kept.insert(kept.end(), graph->memory.begin(), graph->memory.end());
@@ -215,8 +259,9 @@ Ref<Graph> Capture::end(Ref<Works>& works) {
       if (storage) touches.push_back({access.node, storage, access.bytes, access.access});
     }
     own_.clear();
+    held = detach();
   }
-  detach();
+  leave(std::move(held));
   return graph;
 }
 
@@ -253,10 +298,11 @@ Point Capture::add(Stream& stream, NodeKind kind, std::string name, Work::What&&
   return push(static_cast<CaptureStream&>(stream), kind, std::move(name), 0, std::move(what));
 }
 
-void Capture::tell(const Stream& stream, Ref<RefCounted> origin) {
+void Capture::tell(const Stream& stream, Ref<RefCounted> origin, Point point) {
   const std::lock_guard lock(mutex_);
   if (!active()) return;
-  nodes_[static_cast<const CaptureStream&>(stream).newest()].origin = std::move(origin);
+  const std::uint32_t node = static_cast<const CaptureStream&>(stream).node_at(point);
+  if (node != none) std::swap(nodes_[node].origin, origin);  // what was there goes outside the lock
 }
 
 }  // namespace anabranch

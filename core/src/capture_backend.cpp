@@ -70,9 +70,9 @@ Allocation CaptureBackend::allocate(Stream* stream, std::size_t bytes, MemoryKin
   return capture_.allocate(as_recorder(*stream), bytes, kind);
 }
 
-void CaptureBackend::free(std::byte* pointer, std::size_t, MemoryKind, std::vector<Use>&) noexcept {
+void CaptureBackend::free(std::byte* pointer, std::size_t, MemoryKind, std::vector<Use>& uses) noexcept {
   const Ref<Capture> kept = Ref<Capture>::take(&capture_);  // of the allocation
-  capture_.free(pointer);
+  capture_.free(pointer, uses);
 }
 
 Point CaptureBackend::copy(Stream& stream, const Elements& dst, const Elements& src, std::int64_t count) {

@@ -26,8 +26,8 @@ Capture::Operand& Capture::find_operand(Storage& storage) {
       }
     }
   }
-  // Memory of an outer capture's own is kept by that.
-  if (!storage.backend().capture() &&
+  // Memory of an outer capture's own is in use there until the body is in the graph.
+  if (storage.backend().capture() != this &&
       std::none_of(operand.kept.begin(), operand.kept.end(),
                    [&storage](const Ref<Storage>& kept) { return kept.get() == &storage; })) {
     operand.kept.push_back(Ref<Storage>::share(&storage));
@@ -51,10 +51,11 @@ bool Capture::writes(Storage& storage) const {
   return known != operands_.end() && known->second.written;
 }
 
-void Capture::note(const Stream& stream, std::span<const Touch> touches) {
+void Capture::note(const Stream& stream, std::span<const Touch> touches, Point point) {
   const std::lock_guard lock(mutex_);
   if (!active()) return;
-  const std::uint32_t node = static_cast<const CaptureStream&>(stream).newest();
+  const std::uint32_t node = static_cast<const CaptureStream&>(stream).node_at(point);
+  if (node == none) return;
   for (const Touch& touch : touches) {
     Operand& used = operand(*touch.storage);
     if (anabranch::writes(touch.access)) used.written = true;
@@ -81,6 +82,7 @@ Allocation Capture::allocate(CaptureStream& stream, std::size_t bytes, MemoryKin
     for (std::uint32_t i = 0; i < own_.size(); ++i) {
       Own& own = own_[i];
       if (own.used || own.device != &real || own.bytes != bytes || own.kind != kind) continue;
+      if (!own.uses.empty()) continue;  // replays come after those, what is captured now does not
       const Past past = stream.lane().past();
       const auto before = [&](std::uint32_t user) { return past.covers(moments_[user]); };
       if (!std::all_of(own.users.begin(), own.users.end(), before)) continue;
@@ -113,8 +115,8 @@ Allocation Capture::allocate(CaptureStream& stream, std::size_t bytes, MemoryKin
 }
 
 // The last array with the memory is gone: in the capture that is a node, of no stream's, after all that used it. After
-// it the memory stays the graph's.
-void Capture::free(std::byte* pointer) noexcept {
+// it the memory stays the graph's, with the uses that the capture knows nothing of.
+void Capture::free(std::byte* pointer, std::vector<Use>& uses) noexcept {
   Operand over;  // let go outside the lock
   const std::lock_guard lock(mutex_);
   const auto own =
@@ -122,6 +124,7 @@ void Capture::free(std::byte* pointer) noexcept {
   if (own == own_.end()) return;
   own->used = false;
   own->storage = nullptr;
+  own->uses.swap(uses);
   const auto known = operands_.find({own->device, pointer});
   if (known != operands_.end()) {
     over = std::move(known->second);
@@ -136,7 +139,13 @@ void Capture::free(std::byte* pointer) noexcept {
 
 // Whoever uses it comes after the allocation, as outside, and so after all that used the memory before.
 void Capture::own(Storage& storage, Stream& stream) {
+  if (!storage.pointer()) {
+    // No bytes are nobody's.
+    storage.backend_ = &storage.backend().device();
+    return;
+  }
   const std::lock_guard lock(mutex_);
+  if (!active()) throw error();  // another thread has ended it since
   for (Own& own : own_) {
     if (!own.used || own.pointer != storage.pointer()) continue;
     own.storage = &storage;
@@ -174,9 +183,8 @@ void Capture::release_blocks() noexcept {
     const std::lock_guard lock(mutex_);
     own.swap(own_);
   }
-  std::vector<Use> none_yet;
-  for (const Own& one : own) {
-    if (!one.used) one.device->free(one.pointer, one.bytes, one.kind, none_yet);
+  for (Own& one : own) {
+    if (!one.used) one.device->free(one.pointer, one.bytes, one.kind, one.uses);
   }
 }
 

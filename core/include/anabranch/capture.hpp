@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -60,16 +61,16 @@ class Capture final : public RefCounted {
   void shadow(std::span<const Touch> touches, std::vector<Touch>& shadows);
   // Whether a host cannot have what is in the memory, since captured work writes it.
   bool writes(Storage& storage) const;
-  // The operation that the stream got last makes those accesses, of the memory itself.
-  void note(const Stream& stream, std::span<const Touch> touches);
+  // The operation at that point of the stream, or without one the newest, makes those accesses, of the memory itself.
+  void note(const Stream& stream, std::span<const Touch> touches, Point point = 0);
   // The storage has memory that was allocated here, by the newest operation of the stream.
   void own(Storage& storage, Stream& stream);
   // Whether a stream of the device takes part.
   bool involves(const Backend& device) const;
   // A node of a kind that backends have no verb for.
   Point add(Stream& stream, NodeKind kind, std::string name, Work::What&& what);
-  // What the node that the stream got last was made from.
-  void tell(const Stream& stream, Ref<RefCounted> origin);
+  // What the node at that point of the stream, or without one the newest, was made from.
+  void tell(const Stream& stream, Ref<RefCounted> origin, Point point = 0);
 
  private:
   friend class CaptureBackend;
@@ -78,8 +79,16 @@ class Capture final : public RefCounted {
 
   explicit Capture(Ref<Capture> outer);
   CaptureStream& join(Stream& real);
-  void detach() noexcept;
+  // Whether it is the body of a branch or loop of that one, or the body of a body.
+  bool within(const Capture* other) const noexcept;
   Error error() const;
+
+  // What a capture that has ended held. It may end Python objects, and streams: to be let go of with no lock held.
+  struct Held;
+  // With the lock: it has ended. No stream takes part any more.
+  Held detach() noexcept;
+  // Without: the rest of that.
+  void leave(Held held) noexcept;
 
   // With the lock.
   void check() const;
@@ -91,7 +100,7 @@ class Capture final : public RefCounted {
 
   // For the backends.
   Allocation allocate(CaptureStream& stream, std::size_t bytes, MemoryKind kind);
-  void free(std::byte* pointer) noexcept;
+  void free(std::byte* pointer, std::vector<Use>& uses) noexcept;
   std::vector<Ref<Storage>> settle();
   void release_blocks() noexcept;
 
@@ -114,7 +123,7 @@ class Capture final : public RefCounted {
   // Memory by where it is.
   using Place = std::pair<const Backend*, const std::byte*>;
   struct Operand {
-    std::vector<Ref<Storage>> kept;  // empty for memory of the capture's, of which it is to be known when it goes
+    std::vector<Ref<Storage>> kept;  // empty for memory of this capture's, of which it is to be known when it goes
     Ref<Storage> shadow;
     bool written = false;
     std::uint32_t own = none;
@@ -139,6 +148,7 @@ class Capture final : public RefCounted {
     std::uint32_t node = none;         // that allocated or freed it
     std::vector<std::uint32_t> users;  // those that no other one comes after
     Storage* storage = nullptr;
+    std::vector<Use> uses = {};  // those that ran at once, of what is free
   };
   std::vector<Own> own_;
 
@@ -164,8 +174,9 @@ class CaptureStream final : public Stream {
   friend class CaptureBackend;
 
   Ref<Capture> keeps_;
-  Ref<Stream> real_;          // until the capture ends
-  Stream* before_ = nullptr;  // the recorder of the outer capture
+  // Until the capture ends, which guards them.
+  Ref<Stream> real_;
+  Ref<Stream> before_;  // the recorder of an outer capture
   const std::uintptr_t handle_;
   // What the next node comes after: one node, or those of a set.
   struct Stop {
@@ -185,7 +196,13 @@ class CaptureStream final : public Stream {
   // Both take up a point.
   void stop_at(std::uint32_t node) { stops_.push_back({node}); }
   void stop_at(std::vector<std::uint32_t> set) { stops_.push_back({Capture::none, std::move(set)}); }
-  std::uint32_t newest() const noexcept { return stops_.back().node; }
+  // The newest node; `none` if there is no node yet. Other threads may let the stream wait, or give it more.
+  std::uint32_t newest() const noexcept {
+    const auto last =
+        std::find_if(stops_.rbegin(), stops_.rend(), [](const Stop& stop) { return stop.node != Capture::none; });
+    return last == stops_.rend() ? Capture::none : last->node;
+  }
+  std::uint32_t node_at(Point point) const noexcept { return point == 0 ? newest() : stops_[point].node; }
 
   std::vector<Stop> stops_{{}};  // as of each point
 };

@@ -30,7 +30,6 @@ CpuStream::CpuStream(CpuBackend& backend, Pool& pool, LegacyOrder& order)
     : Stream(backend, {}), Job(false), pool_(pool), order_(order) {}
 
 void CpuStream::open(StreamOptions options) noexcept {
-  forget_recorder();
   set_urgent(options.priority < 0);
   options_ = std::move(options);
 }
@@ -289,6 +288,7 @@ void CpuStream::finish(Ref<Failure> failure) noexcept {
 }
 
 void CpuStream::dispose() noexcept {
+  forget_recorder();  // with no lock held: it may be the last to have other streams
   {
     std::lock_guard lock(order_.mutex);
     if (fresh_slot_ >= 0) {

@@ -27,7 +27,6 @@ CudaStream::CudaStream(CudaBackend& backend, LegacyOrder& order, CUstream native
     : Stream(backend, {}), order_(order), origin_(origin), native_(native) {}
 
 void CudaStream::open(StreamOptions options) noexcept {
-  forget_recorder();
   options_ = std::move(options);
   owner_ = options_.role == StreamRole::per_thread ? thread_serial() : 0;
   // The handles of default streams mean the current context's.
@@ -355,6 +354,9 @@ Ref<Kernel> CudaStream::take_kernel() noexcept {
   return Ref<Kernel>::take(last_kernel_.exchange(nullptr, std::memory_order_acq_rel));
 }
 
-void CudaStream::dispose() noexcept { device().recycle(*this); }
+void CudaStream::dispose() noexcept {
+  forget_recorder();  // with no lock held: it may be the last to have other streams
+  device().recycle(*this);
+}
 
 }  // namespace anabranch::cuda
