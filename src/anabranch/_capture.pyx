@@ -78,7 +78,7 @@ class capture:  # noqa: N801
                 stream = Stream(self._device if self._device is not None else stream.device, name="capture")
         cdef Graph graph = Graph.__new__(Graph)
         cdef Recording recording = Recording.__new__(Recording)
-        graph.device = stream.device
+        graph._device = stream.device
         graph.state = "is being captured"
         recording.core = begin_capture(deref(stream.get()))
         recording.graph = graph
@@ -108,7 +108,7 @@ cdef class Recording:
         cdef Ref[CGraph] graph
         use_capture(none)
         leave_scope(self)
-        self.graph.state = "was not captured"
+        self.graph.fail("was not captured")
         if error is not None:
             self.core.get().abandon(f"{type(error).__name__}: {error}".encode())
             return 0

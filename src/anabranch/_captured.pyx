@@ -1,5 +1,7 @@
 """Calls of a function as graphs: captured once, and launched with the arguments of other calls."""
 
+import gc
+
 cimport cython
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uint64_t
@@ -18,7 +20,6 @@ from anabranch._current cimport current_stream_of
 from anabranch._device cimport as_device
 from anabranch._dtype cimport ElementType, Item, encode
 from anabranch._few cimport Words
-from anabranch._graph cimport Graph
 from anabranch._grid cimport GridKernel, put_number
 from anabranch._hazard cimport note, order
 from anabranch._indices cimport pack_number, words_of
@@ -54,6 +55,7 @@ cdef CapturedCall capture_call(object fn, tuple args, tuple names, tuple numbers
     cdef Ref[CGraph] graph
     cdef Ref[Works] works
     cdef GraphAccesses accesses
+    cdef GraphAccesses nothing
     cdef Array array
     cdef size_t i
     call.looked = set()
@@ -102,9 +104,23 @@ cdef CapturedCall capture_call(object fn, tuple args, tuple names, tuple numbers
         if type(each) is Array:
             (<Array>each).let_go()
     # They have views of the arguments.
-    forget_origins(deref(graph.get()))
+    forget_origins(deref(graph.get()), deref(works.get()))
+    accesses = nothing
+    result = None
+    if _has_others(aliases):
+        gc.collect()
+        if _has_others(aliases):
+            raise CaptureError("it keeps a view of an argument, which in later calls would be another array's")
     call.core = instantiate(graph, works)
     return call
+
+
+cdef bint _has_others(const vector[Ref[Storage]]& aliases) noexcept:
+    cdef size_t i
+    for i in range(aliases.size()):
+        if not aliases[i].get().unique():
+            return True
+    return False
 
 
 cdef bint _original_of(Storage* storage, const vector[Ref[Storage]]& aliases) noexcept:
@@ -149,8 +165,8 @@ cdef Ref[Patches] _patches(
             patch.body = _patches_of_body(call, bodies.then, aliases, firsts)
             if bodies.otherwise is not None:
                 patch.otherwise = _patches_of_body(call, bodies.otherwise, aliases, firsts)
-        elif isinstance(origin, Graph):
-            call.functions += (<Graph>origin).now().functions
+        elif isinstance(origin, list):
+            call.functions += origin
         if (patch.slots.size() or patch.numbers.size() or patch.has_dst or patch.has_src or
                 (patch.body.get() != NULL and patch.body.get().nodes.size()) or
                 (patch.otherwise.get() != NULL and patch.otherwise.get().nodes.size())):

@@ -13,8 +13,9 @@ from anabranch._core cimport CCapture, CStream, Point, Ref, Touch
 from anabranch._core_graph cimport (
     GraphAccesses, NodeKind, NodeTouch, add_nested, begin_body, end_capture, merged, take_accesses, tell_origin)
 from anabranch._current cimport current_stream_of
-from anabranch._graph cimport functions_of
 from anabranch._hazard cimport note, order
+from anabranch._recorded cimport functions_of
+from anabranch._slice cimport whole_of
 from anabranch._stream cimport Stream
 
 
@@ -25,7 +26,6 @@ cdef class Body:
     cdef int record(self, TaskState state, CStream* queue, object fn, vector[NodeTouch]* touches) except -1:
         cdef Ref[CCapture] before = state.capture
         cdef Ref[CCapture] inner = begin_body(deref(queue))
-        cdef GraphAccesses nothing
         use_capture(inner)
         try:
             fn()
@@ -37,10 +37,7 @@ cdef class Body:
             use_capture(before)
         self.functions = functions_of(deref(self.graph.get()))
         self.accesses = take_accesses(deref(self.graph.get()))
-        # The outer capture keeps what is used, so that it learns when memory of its own is freed.
         touches.insert(touches.end(), self.accesses.touches.begin(), self.accesses.touches.end())
-        if not queue.capture().exclusive():
-            self.accesses = nothing
         return 0
 
 
@@ -81,8 +78,11 @@ cdef int _add(CStream* queue, NodeKind kind, Array flag, object then, object oth
     cdef Bodies bodies = Bodies.__new__(Bodies)
     cdef Body body = Body.__new__(Body)
     cdef Body other = Body.__new__(Body)
+    cdef GraphAccesses nothing
     cdef string empty
     cdef Point point
+    # The functions may close the array.
+    flag = whole_of(flag)
     body.record(state, queue, then, &accesses)
     if otherwise is not None:
         other.record(state, queue, otherwise, &accesses)
@@ -95,7 +95,11 @@ cdef int _add(CStream* queue, NodeKind kind, Array flag, object then, object oth
     bodies.otherwise = other if otherwise is not None else None
     bodies.flag = flag if queue.capture().exclusive() else None
     tell_origin(deref(queue), bodies)
-    return note(state, queue, point, touches.data(), touches.size(), learned)
+    note(state, queue, point, touches.data(), touches.size(), learned)
+    # From here on the outer capture keeps what is used, so that it learns when memory of its own is freed.
+    if not queue.capture().exclusive():
+        body.accesses = other.accesses = nothing
+    return 0
 
 
 def run_if(flag, then, otherwise=None):

@@ -48,7 +48,7 @@ cdef extern from "graphs.hpp" namespace "anabranch::python" nogil:
         vector[NodeTouch] touches
     void tell_origin(CStream&, object) except +translate
     object origin_of(const GraphNode&)
-    void forget_origins(CGraph&)
+    void forget_origins(CGraph&, const Works&)
     Ref[CCapture] begin_capture(CStream&) except +translate
     Ref[CCapture] begin_body(CStream&) except +translate
     Ref[CGraph] end_capture(CCapture&, Ref[Works]&) except +translate

@@ -1,38 +1,14 @@
 cimport cython
-from libcpp.vector cimport vector
-
 from anabranch._context cimport TaskState
-from anabranch._core cimport CStream, Ref, Touch, forked
-from anabranch._core_graph cimport CGraph, GraphAccesses, GraphInstance, Works
+from anabranch._core cimport CStream, Ref, forked
+from anabranch._core_graph cimport CGraph, GraphAccesses, Works
 from anabranch._device cimport DeviceBase
-
-
-cdef class Node:
-    cdef readonly str kind
-    cdef readonly str name
-    cdef readonly int index
-    cdef readonly DeviceBase device
-    cdef object origin              # the kernel, function or graph, or the bodies of a branch or loop
-
-
-# What a graph is until it becomes another. Nothing of it changes, so who launches it needs but a reference.
-cdef class Recorded:
-    cdef Ref[GraphInstance] core
-    cdef Ref[CGraph] graph
-    cdef GraphAccesses accesses
-    cdef vector[Touch] touches      # the same, as those of one operation
-    cdef list devices
-    cdef list functions             # the host functions that its replays call
-    cdef list _nodes                # once somebody has asked
-    cdef list _edges
-
-    cdef list nodes(self)
-    cdef list edges(self)
+from anabranch._recorded cimport Recorded
 
 
 cdef class Graph:
     cdef Recorded recorded          # None: it cannot be launched
-    cdef readonly DeviceBase device
+    cdef DeviceBase _device
     cdef str state                  # why it cannot be launched, or None
     cdef object changing            # the lock of those who change it
     cdef object __weakref__
@@ -50,10 +26,10 @@ cdef class Graph:
             self.refuse()
         return recorded
 
+    # The same, and what its nodes run by now.
+    cdef Recorded now_with(self, Ref[Works]* works)
     cdef int refuse(self) except -1
+    # It becomes what a capture has made, or is what that has come to; unless it was closed.
     cdef int fill(self, const Ref[CGraph]& graph, const Ref[Works]& works, const GraphAccesses& accesses) except -1
+    cdef int fail(self, str state) except -1
     cdef int enqueue(self, TaskState state, CStream* queue) except -1
-
-
-# The host functions that replays of a graph may call.
-cdef list functions_of(const CGraph& graph)

@@ -10,128 +10,19 @@ from libcpp.vector cimport vector
 
 from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport (
-    CBackend, CCapture, CStream, HazardMode, LaunchShape, OperationKind, Point, Ref, as_context, check_fork, tracing)
+    CCapture, CStream, HazardMode, OperationKind, Point, Ref, as_context, check_fork, forked, tracing)
 from anabranch._core_graph cimport (
-    CGraph, GraphAccesses, GraphInstance, NodeKind, Works, add_nested, begin_capture, devices_of, end_capture, grid_of,
-    instantiate, merged, origin_of, set_work, shape_of, take_accesses, tell_origin, unordered, with_functions,
-    with_accesses)
+    CGraph, GraphAccesses, GraphInstance, NodeKind, Works, add_nested, begin_capture, end_capture, instantiate,
+    set_work, take_accesses, tell_origin, unordered, with_accesses)
 from anabranch._current cimport as_stream, current_stream_of
-from anabranch._device cimport device_of
 from anabranch._hazard cimport note, order
-from anabranch._launch_config cimport LaunchConfig, LaunchGrid
-from anabranch._replayed cimport ReplayContext, ReplayedFunction, context_of_replay, note_replay
+from anabranch._recorded cimport Node, Recorded, dimensions_of, recorded_as
+from anabranch._replayed cimport ReplayContext, context_of_replay, note_replay
 from anabranch._stream cimport Stream
 from anabranch._traced cimport show
 
-from anabranch._errors import CaptureError, ClosedError, DeviceError
+from anabranch._errors import CaptureError, ClosedError, DeviceError, Error
 from anabranch._launch import launch as launch_kernel
-
-cdef tuple _kinds = ("kernel", "copy", "fill", "alloc", "free", "host", "if", "while", "graph")
-
-
-@cython.final
-cdef class Node:
-    """An operation of a graph. Immutable, so safe to use from any thread.
-
-    Attributes
-    ----------
-    kind : str
-        ``"kernel"``, ``"copy"``, ``"fill"``, ``"alloc"``, ``"free"``, ``"host"``, ``"if"``, ``"while"`` or ``"graph"``.
-    name : str
-        Of the kernel or function; the kind for others.
-    index : int
-        Its place in `Graph.nodes`.
-    device : Device
-        Where it runs.
-    """
-
-    def __init__(self):
-        raise TypeError("a Node is made by a capture")
-
-    def __repr__(self):
-        name = "" if self.name == self.kind else f" {self.name!r}"
-        return f"<Node {self.index}: {self.kind}{name} on {self.device.alias}>"
-
-
-cdef list functions_of(const CGraph& graph):
-    cdef uint32_t node
-    functions = []
-    for node in with_functions(graph):
-        origin = origin_of(graph.nodes[node])
-        if isinstance(origin, ReplayedFunction):
-            functions.append(origin)
-        elif isinstance(origin, Graph):
-            functions += (<Graph>origin).now().functions
-        else:
-            functions += origin.host_functions()
-    return functions
-
-
-cdef tuple _dimensions_of(const Works& works, uint32_t node):
-    # As `launch` takes them.
-    cdef const LaunchShape* shape = shape_of(works, node)
-    cdef const LaunchGrid* grid = grid_of(works, node)
-    if shape != NULL:
-        return tuple([shape.dims[i] for i in range(shape.ndim)]), shape.block or None
-    return LaunchConfig(
-        (grid.grid[0], grid.grid[1], grid.grid[2]), (grid.block[0], grid.block[1], grid.block[2]), grid.shared_memory,
-        (grid.cluster[0], grid.cluster[1], grid.cluster[2]) if grid.cluster[0] else None, grid.cooperative), None
-
-
-cdef list _nodes_of(const CGraph& graph):
-    cdef Node node
-    cdef size_t i
-    nodes = []
-    for i in range(graph.nodes.size()):
-        node = Node.__new__(Node)
-        node.kind = _kinds[<int>graph.nodes[i].kind]
-        node.name = graph.nodes[i].name.decode() or node.kind
-        node.index = i
-        node.device = device_of(graph.nodes[i].device)
-        node.origin = origin_of(graph.nodes[i])
-        nodes.append(node)
-    return nodes
-
-
-cdef list _edges_of(const CGraph& graph, list nodes):
-    cdef uint32_t before
-    cdef size_t i
-    edges = []
-    for i in range(graph.nodes.size()):
-        for before in graph.nodes[i].after:
-            edges.append((nodes[before], nodes[i]))
-    return edges
-
-
-@cython.final
-cdef class Recorded:
-    cdef list nodes(self):
-        cdef list made = _nodes_of(deref(self.graph.get())) if self._nodes is None else None
-        # Of two threads that ask first, both get what one of them has made.
-        with cython.critical_section(self):
-            if self._nodes is None:
-                self._nodes = made
-            return self._nodes
-
-    cdef list edges(self):
-        cdef list made = _edges_of(deref(self.graph.get()), self.nodes()) if self._edges is None else None
-        with cython.critical_section(self):
-            if self._edges is None:
-                self._edges = made
-            return self._edges
-
-
-cdef Recorded _recorded(const Ref[GraphInstance]& core, const Ref[CGraph]& graph, const GraphAccesses& accesses):
-    cdef Recorded recorded = Recorded.__new__(Recorded)
-    cdef vector[CBackend*] devices = devices_of(deref(graph.get()))
-    cdef size_t i
-    recorded.core = core
-    recorded.graph = graph
-    recorded.accesses = accesses
-    recorded.touches = merged(accesses.touches)
-    recorded.devices = [device_of(devices[i]) for i in range(devices.size())]
-    recorded.functions = functions_of(deref(graph.get()))
-    return recorded
 
 
 @cython.final
@@ -142,27 +33,49 @@ cdef class Graph:
     operations did, which the graph keeps alive, and hazards know it as one operation that does. Replays of one graph
     never overlap, whichever streams and threads launch them; those of an `instance` of it may. Safe to use from any
     thread: each method is atomic, so a launch that meets `set_args`, `update` or `close` comes before or after it.
-
-    Attributes
-    ----------
-    device : Device
-        That of the stream that was captured.
     """
+
+    def __cinit__(self):
+        self.changing = threading.RLock()
 
     def __init__(self):
         raise TypeError("a Graph is made by anabranch.capture")
+
+    @property
+    def device(self):
+        """That of the stream that was captured."""
+        return self._device
 
     cdef int refuse(self) except -1:
         check_fork()
         if self.state == "closed":
             raise ClosedError(f"{self!r} is closed")
-        raise CaptureError(f"the graph {self.state}")
+        if self.state is not None:
+            raise CaptureError(f"the graph {self.state}")
+        raise Error(f"{self!r} was changed while it was given something else; nothing has changed by that")
+
+    cdef Recorded now_with(self, Ref[Works]* works):
+        cdef Recorded recorded
+        with cython.critical_section(self):
+            recorded = self.recorded
+            if recorded is not None:
+                works[0] = recorded.core.get().works()
+        if recorded is None or forked():
+            self.refuse()
+        return recorded
 
     cdef int fill(self, const Ref[CGraph]& graph, const Ref[Works]& works, const GraphAccesses& accesses) except -1:
-        cdef Ref[GraphInstance] core = instantiate(graph, works)
-        self.changing = threading.RLock()
-        self.recorded = _recorded(core, graph, accesses)
-        self.state = None
+        cdef Recorded recorded = recorded_as(instantiate(graph, works), graph, accesses)
+        with cython.critical_section(self):
+            if self.state != "closed":
+                self.recorded, recorded = recorded, self.recorded
+                self.state = None
+        return 0
+
+    cdef int fail(self, str state) except -1:
+        with cython.critical_section(self):
+            if self.state != "closed":
+                self.state = state
         return 0
 
     cdef int enqueue(self, TaskState state, CStream* queue) except -1:
@@ -215,11 +128,11 @@ cdef class Graph:
         cdef TaskState state = current_state()
         cdef Stream target
         if stream is None:
-            target = current_stream_of(state, self.device.ordinal)
+            target = current_stream_of(state, self._device.ordinal)
         else:
             target = as_stream(stream, None)
         cdef CStream* queue = target.get()
-        if target.device is not self.device and target.device not in self.now().devices:
+        if target.device is not self._device and target.device not in self.now().devices:
             names = ", ".join(sorted(device.alias for device in self.now().devices))
             raise DeviceError(f"a graph of {names} cannot be launched on {target!r}")
         if queue.capture() != NULL:
@@ -253,22 +166,20 @@ cdef class Graph:
 
     def to_dot(self):
         """Return the graph in the language of Graphviz."""
-        names = [
-            f'  n{node.index} [label="{_quoted(node.name)}", shape={_shapes[node.kind]}];' for node in self.nodes]
-        arrows = [f"  n{first.index} -> n{second.index};" for first, second in self.edges]
-        return "\n".join(["digraph anabranch {", *names, *arrows, "}", ""])
+        return self.now().dot()
 
     def instance(self):
         """Return another graph of the same operations, whose replays may overlap with those of this one.
 
         Under ``hazards("auto")`` they do not where both use the same memory.
         """
-        cdef Recorded now = self.now()
+        cdef Recorded now
+        cdef Ref[Works] works
         cdef Graph other = Graph.__new__(Graph)
-        other.device = self.device
+        other._device = self._device
         with self.changing:
-            now = self.now()
-            other.fill(now.graph, now.core.get().works(), now.accesses)
+            now = self.now_with(&works)
+            other.fill(now.graph, works, now.accesses)
         return other
 
     def set_args(self, node, *args):
@@ -289,20 +200,20 @@ cdef class Graph:
             then.
         """
         with self.changing:
-            self._set_args(self.now(), node, args)
+            self._set_args(node, args)
 
-    def _set_args(self, Recorded now, node, args):
+    def _set_args(self, node, args):
+        cdef Ref[Works] works
+        cdef Recorded now = self.now_with(&works)
         cdef list nodes = now.nodes()
         cdef Ref[CGraph] one
-        cdef Ref[Works] works
         cdef GraphAccesses accesses
         cdef vector[uint32_t] racing
         if not isinstance(node, Node) or (<Node>node).index >= len(nodes) or nodes[node.index] is not node:
             raise ValueError(f"{node!r} is no node of {self!r}")
         if node.kind != "kernel":
             raise ValueError(f"{node!r} is no launch of a kernel")
-        works = now.core.get().works()
-        dim, block = _dimensions_of(deref(works.get()), node.index)
+        dim, block = dimensions_of(deref(works.get()), node.index)
         # The launch itself checks and packs, into a capture of one node.
         cdef Stream stream = Stream(node.device)
         cdef Ref[CCapture] scratch = begin_capture(deref(stream.get()))
@@ -319,9 +230,12 @@ cdef class Graph:
                 raise ValueError(
                     f"with these arguments {node!r} and {nodes[racing[0]]!r} access the same memory, and the "
                     "graph has no order between them; capture it anew")
-        cdef Recorded changed = _recorded(now.core, now.graph, accesses)
+        cdef Recorded changed = recorded_as(now.core, now.graph, accesses)
         changed._nodes = nodes
         with cython.critical_section(self):
+            # The arguments' own code, or a finalizer, may have done so.
+            if self.recorded is not now:
+                self.refuse()
             set_work(deref(now.core.get()), (<Node>node).index, works)
             self.recorded, changed = changed, self.recorded
 
@@ -343,58 +257,60 @@ cdef class Graph:
         if not isinstance(other, Graph):
             raise TypeError(f"other is a Graph, not {type(other).__name__}")
         cdef Graph graph = other
-        cdef Recorded source = graph.now()
-        cdef Recorded now = self.now()
+        cdef Recorded source
+        cdef Recorded now
         cdef Recorded changed
         cdef Ref[Works] works
-        if graph.device is not self.device:
+        graph.check()
+        self.check()
+        if graph._device is not self._device:
             raise DeviceError(f"{self!r} cannot become {other!r}, a graph of another device")
         with graph.changing:
-            source = graph.now()
-            works = source.core.get().works()
+            source = graph.now_with(&works)
         with self.changing:
             now = self.now()
-            changed = _recorded(now.core, source.graph, source.accesses)
+            changed = recorded_as(now.core, source.graph, source.accesses)
             with cython.critical_section(self):
+                # A finalizer may have done so.
+                if self.recorded is not now:
+                    self.refuse()
                 now.core.get().update(source.graph, works)
                 self.recorded, changed = changed, self.recorded
 
     def close(self):
-        """Let go of the graph: replays that were launched complete. Closing again does nothing."""
+        """Let go of the graph: replays that were launched complete. Closing again does nothing.
+
+        In its own capture, too: that goes on, and there is nothing to launch after it.
+        """
         cdef Recorded recorded = None  # what goes with the old one goes after the exchange
-        if self.state is None:
+        if self.state != "closed":
             with self.changing:
-                self.state = "closed"
                 with cython.critical_section(self):
+                    self.state = "closed"
                     self.recorded, recorded = recorded, self.recorded
+
+    def __reduce__(self):
+        raise TypeError(f"{self!r} lives in this process; hand over a function that captures it")
 
     def __repr__(self):
         if self.state is not None:
-            return f"<Graph on {self.device.alias}, {self.state}>"
+            return f"<Graph on {self._device.alias}, {self.state}>"
         cdef Recorded now = self.now()
         nodes = now.graph.get().nodes.size()
         replays = now.core.get().replays()
-        return (f"<Graph of {nodes} node{'' if nodes == 1 else 's'} on {self.device.alias}, {replays} "
+        return (f"<Graph of {nodes} node{'' if nodes == 1 else 's'} on {self._device.alias}, {replays} "
                 f"replay{'' if replays == 1 else 's'}>")
 
 
-cdef dict _shapes = {
-    "kernel": "box", "copy": "cds", "fill": "cds", "alloc": "house", "free": "invhouse", "host": "component",
-    "if": "diamond", "while": "diamond", "graph": "box3d"}
-
-
-def _quoted(text):
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
 cdef object add_graph(TaskState state, CStream* queue, Graph graph):
-    cdef Recorded now = graph.now()
-    cdef GraphInstance* core = now.core.get()
+    cdef Ref[Works] works
+    cdef Recorded now = graph.now_with(&works)
     cdef Ref[CGraph] nothing
     cdef Ref[Works] none
     cdef string empty
     cdef uint64_t learned = order(state, queue, now.touches.data(), now.touches.size())
     cdef Point point = add_nested(
-        deref(queue), NodeKind.graph, empty, NULL, core.graph(), core.works(), nothing, none)
-    tell_origin(deref(queue), graph)
+        deref(queue), NodeKind.graph, empty, NULL, now.graph, works, nothing, none)
+    # The graph may be changed, or closed, before this capture ends.
+    tell_origin(deref(queue), now.functions)
     note(state, queue, point, now.touches.data(), now.touches.size(), learned)

@@ -132,6 +132,10 @@ cdef class Graphed:
             self.last, last = last, self.last
         return 0
 
+    def __reduce__(self):
+        # By its name, as the function that it stands for.
+        return _name_of(self.fn)
+
     def __repr__(self):
         return f"<graphed {_name_of(self.fn)}, {self.graphs} captured>"
 
@@ -279,7 +283,7 @@ cdef tuple _describe(Text* key, TaskState state, tuple args):
         key.push_back(array._device.ordinal)
         key.push_back(<char>group)
         key.push_back(<char>(array.layout.ndim | (0x40 if array.contiguous else 0)))
-        key.push_back(<char>((2 if storage.read_only() else 0) | (<int>storage.kind() << 2)))
+        key.push_back(<char>((2 if array._read_only else 0) | (<int>storage.kind() << 2)))
         for d in range(array.layout.ndim):
             _put(key, array.layout.shape[d])
             if not array.contiguous:

@@ -25,8 +25,16 @@ inline PyObject* origin_of(const GraphNode& node) {
   return object;
 }
 
-inline void forget_origins(Graph& graph) {
-  for (GraphNode& node : graph.nodes) node.origin.reset();
+// Of the bodies of branches and loops, too, but not of other graphs that are nodes.
+inline void forget_origins(Graph& graph, const Works& works) {
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    GraphNode& node = graph.nodes[i];
+    node.origin.reset();
+    if (node.kind != NodeKind::branch && node.kind != NodeKind::loop) continue;
+    const auto& nested = std::get<NestedWork>(works.of[i]->what);
+    forget_origins(*nested.body, *nested.works);
+    if (nested.otherwise) forget_origins(*nested.otherwise, *nested.otherwise_works);
+  }
 }
 
 inline Ref<Capture> begin_capture(Stream& stream) { return Capture::begin(stream); }

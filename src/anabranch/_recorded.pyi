@@ -1,0 +1,1 @@
+from anabranch._graph import Node as Node
