@@ -14,9 +14,6 @@ from anabranch._array cimport Array
 
 @cython.final
 cdef class Scalar:
-    # NumPy leaves operations with one to this class.
-    __array_ufunc__ = None
-
     @property
     def __class__(self):
         return type(self.look())
@@ -179,6 +176,16 @@ cdef class Scalar:
 
     def __rpow__(self, other, modulus):
         return _computed(pow, other, self)
+
+    def __array_ufunc__(self, ufunc, method, *operands, **options):
+        # What NumPy computes with the number, its arrays' operators among that, is computed once.
+        options = {name: _value(each) for name, each in options.items()}
+        return getattr(ufunc, method)(*[_value(each) for each in operands], **options)
+
+    def __array__(self, dtype=None, copy=None):
+        import numpy
+
+        return numpy.array(self.look(), dtype)
 
     def __getattr__(self, name):
         # A method or attribute of the number, such as `real` or `dtype`.
