@@ -12,22 +12,18 @@ cdef extern from *:
       return reinterpret_cast<PyObject*>(PyFrame_GetCode(reinterpret_cast<PyFrameObject*>(frame)));
     }
     static int instruction_of(PyObject* frame) { return PyFrame_GetLasti(reinterpret_cast<PyFrameObject*>(frame)); }
+    static bool runs_python() { return Py_IsInitialized() && anabranch::python::runs_python(); }
     // An object may end while an exception is on its way, which must get through.
-    struct KeptException {
-      KeptException() { PyErr_Fetch(&kind, &value, &traceback); }
-      ~KeptException() { PyErr_Restore(kind, value, traceback); }
-      PyObject* kind;
-      PyObject* value;
-      PyObject* traceback;
-    };
-    static bool runs_python() { return Py_IsInitialized() && PyGILState_Check(); }
+    static anabranch::Site with_raised_aside(anabranch::Site (*find)()) {
+      const anabranch::python::RaisedAside aside;
+      return find();
+    }
     """
     PyObject* innermost_frame()
     object code_of(object frame)
     int instruction_of(object frame)
-    cdef cppclass KeptException:
-        pass
     bint runs_python() nogil
+    Site with_raised_aside(Site (*find)() noexcept) noexcept
 
 # Code objects that sites name, so that they stay.
 cdef dict _codes = {}
@@ -65,13 +61,16 @@ cdef tuple place_of(const Site& site):
     return code.co_filename, code.co_firstlineno
 
 
-cdef Site _site_of_thread() noexcept with gil:
-    cdef KeptException _kept
+cdef Site _site_if_known() noexcept:
     cdef Site nowhere
     try:
         return current_site()
     except BaseException:
         return nowhere
+
+
+cdef Site _site_of_thread() noexcept with gil:
+    return with_raised_aside(_site_if_known)
 
 
 cdef Site _calling_site() noexcept nogil:

@@ -37,10 +37,24 @@ struct Notice final : Waiter, PythonErrand {
   void wake(const Ref<Failure>&) noexcept override { host_inbox().post(this, true); }
 };
 
+// Whether this thread may touch Python objects now. Not PyGILState_Check, which says so of every thread once there has
+// been a second interpreter. These modules are in one interpreter only, so threads of others do not come here.
+inline bool runs_python() noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+  return PyThreadState_GetUnchecked() != nullptr;
+#elif PY_VERSION_HEX >= 0x030C0000
+  return _PyThreadState_UncheckedGet() != nullptr;
+#else
+  // The first is that of whichever thread has the lock.
+  PyThreadState* running = _PyThreadState_UncheckedGet();
+  return running && running == PyGILState_GetThisThreadState();
+#endif
+}
+
 // Drops a reference that was kept while a stream used the object's memory. On a thread of Python's at once, on a
 // worker, which must not take the interpreter lock, through a host thread.
 inline void discard(void* object) noexcept {
-  if (PyGILState_Check()) {
+  if (runs_python()) {
     Py_DECREF(static_cast<PyObject*>(object));
   } else {
     host_inbox().post(new PythonErrand(ErrandKind::discard, static_cast<PyObject*>(object)), true);
@@ -71,7 +85,7 @@ class RaisedAside {
 // as `discard`. Not through the object's end: without the interpreter lock the thread that made an object ends it, even
 // if another lets go of it last, and that one may sleep. So may one that began later and has the same identifier.
 inline void discard_owner(void* object, void (*give_back)(PyObject*)) noexcept {
-  if (PyGILState_Check()) {
+  if (runs_python()) {
     const RaisedAside aside;
     give_back(static_cast<PyObject*>(object));
   } else {
