@@ -72,14 +72,27 @@ Ref<Works> GraphInstance::works() const {
 }
 
 void GraphInstance::follow(Stream& stream) {
-  const std::lock_guard lock(lock_);
-  if (last_.stream && last_.stream.get() != &stream && last_.past.count != 0) Ordering::wait(stream, last_);
+  Record last;
+  while (true) {
+    {
+      const std::lock_guard lock(lock_);
+      if (!last_.stream || last_.stream.get() == &stream || last_.past.count == 0) return;
+      if (last_.stream == last.stream && last_.point == last.point) return;
+      last = last_;
+    }
+    // In a trace that runs Python code, so without the lock, and others may launch it meanwhile.
+    Ordering::wait(stream, last);
+  }
 }
 
 Point GraphInstance::enqueue(Stream& stream, Ref<RefCounted> context) {
   const bool elsewhere = last_.stream && last_.stream.get() != &stream;
   if (elsewhere && !last_.stream->backend().known_over(*last_.stream, last_.point)) {
-    enqueue_wait(stream, *last_.stream, last_.point, nullptr, true);
+    if (tracing()) [[unlikely]] {
+      trace_inner_wait(stream, *last_.stream, last_.point);
+    } else {
+      stream.backend().wait(stream, *last_.stream, last_.point, nullptr);
+    }
   }
   Ref<Works> told;
   if (context) {

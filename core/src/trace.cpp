@@ -19,6 +19,7 @@ std::vector<Trace*> traces;
 struct OpenOperation {
   Ref<Stream> stream;
   Ref<Span> span;
+  TracedOperation wait;  // the inner one, by the end of which it begins; without a span if there is none
 };
 
 OpenOperation& open_here() noexcept {
@@ -164,6 +165,7 @@ void open_operation(Stream& stream) {
   if (stream.capture()) return;  // it runs when the graph does
   OpenOperation& open = open_here();
   end(open);  // of one that did not come about
+  open.wait = {};
   open.span = stream.backend().open_span(stream);
   open.span->number = numbers.fetch_add(1, std::memory_order_relaxed) + 1;
   open.stream = Ref<Stream>::share(&stream);
@@ -175,6 +177,7 @@ void close_operation(Stream& stream, TracedOperation operation) {
   OpenOperation open = std::exchange(open_here(), {});
   end(open);
   if (open.stream.get() != &stream) return;  // the trace began in the middle of it
+  if (open.wait.span) complete(stream.backend(), std::move(open.wait));
   operation.closed = stream.issued();
   operation.span = std::move(open.span);
   operation.stream = std::move(open.stream);
@@ -196,6 +199,24 @@ Point trace_wait(Stream& stream, Stream& target, Point point, Marker* marker, bo
                            .source = Ref<Stream>::share(&target),
                            .source_point = point});
   return waited;
+}
+
+void trace_inner_wait(Stream& stream, Stream& target, Point point) {
+  Backend& backend = stream.backend();
+  const Point waited = backend.wait(stream, target, point, nullptr);
+  OpenOperation& open = open_here();
+  if (open.stream.get() != &stream) return;
+  backend.close_span(stream, *open.span);
+  open.wait = {.kind = OperationKind::wait,
+               .added = true,
+               .stream = open.stream,
+               .point = waited,
+               .closed = stream.issued(),
+               .source = Ref<Stream>::share(&target),
+               .source_point = point,
+               .span = open.span};
+  open.span = backend.open_span(stream);
+  open.span->number = std::exchange(open.wait.span->number, 0);
 }
 
 }  // namespace anabranch

@@ -23,7 +23,7 @@ class Span : public RefCounted {
   // Finds the times out, as far as they can be known by now.
   virtual void settle() {}
 
-  std::uint64_t number = 0;            // of no other; for those who measure in ways of their own
+  std::uint64_t number = 0;            // for those who measure in ways of their own: of no other, 0 if they do not
   std::atomic<std::int64_t> begin{0};  // 0: not known
   std::atomic<std::int64_t> end{0};
 };
@@ -84,5 +84,8 @@ void trace_instant(Backend& backend, TracedOperation operation);
 
 // `Backend::wait`, while `tracing`.
 Point trace_wait(Stream& stream, Stream& target, Point point, Marker* marker, bool added);
+// The same, added within an operation that this thread has opened: that begins after it, and tells of it when it is
+// closed. Calls nothing of the layer above, so a lock may be held.
+void trace_inner_wait(Stream& stream, Stream& target, Point point);
 
 }  // namespace anabranch
