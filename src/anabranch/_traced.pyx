@@ -11,7 +11,7 @@ cdef int show(CStream* stream, Point point, OperationKind kind, object name, siz
     operation.point = point
     operation.bytes = size
     if isinstance(name, str):
-        operation.name = (<str>name).encode()
+        operation.name = (<str>name).encode(errors="backslashreplace")
     close_operation(deref(stream), operation)
     return 0
 

@@ -10,6 +10,7 @@ import pytest
 import anabranch as ab
 
 from .accesses import put, ready, streams, write
+from .arrays import TIMEOUT
 
 pytestmark = [
     pytest.mark.thread_unsafe(reason="a trace has what all threads do"),
@@ -45,6 +46,17 @@ def test_fills_copies_and_host_functions_are_told_with_their_lines(device):
     assert all(operation.stream == stream and operation.device is device for operation in operations)
     assert not any(operation.added for operation in operations)
     assert operations[-1].name == "monotonic"
+
+
+def test_a_function_whose_name_is_no_text_is_told(device):
+    def function():
+        return 7
+
+    function.__qualname__ = "\udcff"
+    stream = ab.Stream(device)
+    with ab.trace() as trace:
+        assert stream.submit(function).result(TIMEOUT) == 7
+    assert [operation.name for operation in trace.operations] == [r"\udcff"]
 
 
 @pytest.mark.numba
@@ -117,6 +129,24 @@ def test_an_array_that_an_exception_drops_leaves_the_exception_alone(device):
     assert kinds(trace).count("free") == 1
 
 
+def test_an_array_that_ends_while_an_exception_is_on_its_way_leaves_it_alone(device):
+    with ab.trace() as trace:
+        for text in ["no number", "none either"]:
+            # The array goes once the other argument has raised, and what was raised is not yet caught.
+            with pytest.raises(ValueError, match=text):
+                divmod(ready(device), int(text))
+    assert kinds(trace).count("free") == 2
+
+
+def test_a_race_is_raised_while_a_trace_is_on(device):
+    (a, b), array = streams(device), ready(device)
+    with ab.hazards("check"), ab.trace() as trace:
+        write(array, a)
+        with pytest.raises(ab.RaceError):
+            ab.array(array, stream=b)
+    assert kinds(trace) == ["fill", "alloc", "free"]
+
+
 def test_a_readback_is_not_told(device):
     stream = ab.Stream(device)
     array = ab.zeros(1000, stream=stream)
@@ -163,6 +193,18 @@ def test_nested_traces_have_each_what_is_done_in_them(device):
         with ab.trace() as inner:
             write(array, stream)
     assert (len(outer.operations), len(inner.operations)) == (2, 1)
+
+
+def test_a_trace_within_itself_is_on_until_the_outer_block_ends(device):
+    stream, array = ab.Stream(device), ready(device)
+    with ab.trace() as trace:
+        with trace as again:
+            write(array, stream)
+        assert again is trace
+        assert len(trace.operations) == 1
+        write(array, stream)
+    write(array, stream)
+    assert kinds(trace) == ["fill", "fill"]
 
 
 def test_what_other_threads_do_is_told(device, in_threads):
@@ -259,3 +301,23 @@ def test_a_wait_for_what_came_before_the_trace_names_nothing(device):
             b.wait_stream(a)
     (wait,) = trace.operations
     assert wait.source is None
+
+
+@pytest.mark.parametrize("mode", ["auto", "check", "off"])
+def test_each_replay_of_a_graph_is_told_with_the_waits_for_the_one_before(device, mode):
+    (a, b), array = streams(device), ready(device)
+    with ab.capture(device=device) as graph:
+        ab.fill(array, 1)
+    with ab.hazards(mode), ab.trace() as trace, ab.testing.Gate(a):
+        for stream in (a, b, a):
+            graph.launch(stream)
+        line = here() - 1
+    operations = trace.operations
+    first, second, third = (operation for operation in operations if operation.kind == "graph")
+    assert [replay.stream for replay in (first, second, third)] == [a, b, a]
+    assert {operation.line for operation in operations} == {line}
+    # Hazards make the same order, so there may be another wait for it.
+    waits = [operation for operation in operations if operation.kind == "wait"]
+    assert {wait.stream: wait.source for wait in waits} == {b: first, a: second}
+    # A GPU's clock tells halves of a microsecond.
+    assert all(wait.end <= second.begin + 0.001 for wait in waits if wait.stream == b)

@@ -25,8 +25,8 @@ class trace:  # noqa: N801
     fills are taken; not of work that was held back when it was enqueued. The streams that were used stay until the
     trace goes.
 
-    Traces may be nested, and be on in several threads at once; each has everything. Any thread may read one; the block
-    is one thread's.
+    Traces may be nested, one within itself, too, and be on in several threads at once; each has everything. Any thread
+    may read one; the block is one thread's.
 
     Examples
     --------
@@ -38,20 +38,23 @@ class trace:  # noqa: N801
     ['alloc', 'fill', 'fill']
     """
 
-    __slots__ = ("_activities", "_on", "_operations", "_recording")
+    __slots__ = ("_activities", "_depth", "_operations", "_recording")
 
     def __init__(self) -> None:
         self._recording = Recording()
         self._activities: Activities | None = None
-        self._on = False
+        self._depth = 0  # of the blocks it is in
         self._operations: list[Operation] | None = None  # all there will be
 
     def __enter__(self) -> Self:
+        if self._depth > 0:
+            self._depth += 1
+            return self
         if devices("cuda"):
             self._activities = activities()
         if self._activities is not None:
             self._activities.start()
-        self._on = True
+        self._depth = 1
         self._operations = None
         self._recording.start()
         return self
@@ -59,8 +62,11 @@ class trace:  # noqa: N801
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if self._depth > 1:
+            self._depth -= 1
+            return
         self._recording.stop()
-        self._on = False
+        self._depth = 0
         if self._activities is not None:
             self._activities.stop()
 
@@ -74,7 +80,7 @@ class trace:  # noqa: N801
         if self._operations is not None:
             return list(self._operations)
         operations = self._so_far()
-        if not self._on:
+        if self._depth == 0:
             self._operations = operations
         return list(operations)
 
