@@ -59,8 +59,9 @@ def suspend() -> Suspended:
 
 def in_trio() -> Any:
     """Return the module trio if the current task is one of trio's, else None."""
-    trio = sys.modules.get("trio")
-    return trio if trio is not None and trio.lowlevel.in_trio_task() else None
+    # Another thread may be importing it, which then has begun but lacks some of its names.
+    in_trio_task = getattr(sys.modules.get("trio.lowlevel"), "in_trio_task", None)
+    return sys.modules["trio"] if in_trio_task is not None and in_trio_task() else None
 
 
 def resume(arrived: list[Suspended]) -> None:

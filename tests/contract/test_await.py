@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+import sys
+import types
 
 import pytest
 
@@ -180,6 +182,25 @@ def test_a_future_may_be_awaited_through_asyncio():
         return await asyncio.wrap_future(ab.Stream().submit(int, "7"))
 
     assert asyncio.run(main()) == 7
+
+
+@pytest.mark.thread_unsafe(reason="changes what is imported")
+@pytest.mark.parametrize("begun", [["trio"], ["trio", "trio.lowlevel"]], ids=len)
+@each_target
+def test_another_thread_may_be_importing_trio(target, begun, monkeypatch):
+    monkeypatch.delitem(sys.modules, "trio.lowlevel", raising=False)
+    for name in begun:
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+
+    async def main():
+        stream = ab.Stream()
+        gate = ab.testing.Gate(stream)
+        task = await started(target(stream))
+        gate.open()
+        await asyncio.wait_for(task, 10)
+        return await stream.submit(int, 3)
+
+    assert asyncio.run(main()) == 3
 
 
 # -- cancelling --
