@@ -70,6 +70,7 @@ cdef object _variable = contextvars.ContextVar("anabranch_task", default=None)
 
 @cython.final
 @cython.freelist(64)
+@cython.trashcan(True)  # states of scopes never left end one within the other
 cdef class TaskState:
     pass
 
