@@ -6,6 +6,7 @@ streams run at the same time however many there are, and short ones share a few 
 """
 
 import threading
+import time
 
 from anabranch import _await
 
@@ -16,7 +17,9 @@ from cython.operator cimport dereference as deref
 from libc.stdint cimport uint64_t
 
 from anabranch._core import finalizing
+from anabranch._errors import Error
 
+from anabranch cimport _core
 from anabranch._context cimport Task, TaskState, begin_call, current_state
 from anabranch._core cimport (
     CStream, ErrandKind, Failure, HazardMode, HostCall, Moment, Notice, OperationKind, Past, Pending, Point,
@@ -84,8 +87,9 @@ cdef int ensure_host_thread() except -1:
     if not _started.is_set():
         with _starting:
             if not _started.is_set():
-                _start_thread(_watch, "anabranch-host-watch")
+                # Last the one that there must not be twice, should a thread be refused and this be called again.
                 _start_thread(_serve, f"anabranch-host-{next(_numbers)}")
+                _start_thread(_watch, "anabranch-host-watch")
                 _started.set()
     return 0
 
@@ -102,7 +106,11 @@ def _watch():
             wanted = host_inbox().wait_until_short()
         if not wanted or finalizing():
             return
-        _start_thread(_serve, f"anabranch-host-{next(_numbers)}")
+        try:
+            _start_thread(_serve, f"anabranch-host-{next(_numbers)}")
+        except (RuntimeError, MemoryError):
+            # There are too many now. Nobody else would start one once there are fewer.
+            time.sleep(0.01)
 
 
 def _serve():
@@ -211,22 +219,27 @@ cdef class Call:
     cdef int run(self, HostCall* call, object error) except -1:
         # `call` is this method's until it is released.
         cdef Pending* pending = call
-        cdef bint skipped = error is not None
-        if skipped:
-            outcome = _future.failed(error)
-        else:
-            set_host_function_stream(self.stream.get())
-            outcome = _future.evaluate(self.future, self.call)
-            set_host_function_stream(NULL)
-        # Let go before anybody is told, so that what the function's arguments held is free by then.
-        self.fn = self.args = self.kwargs = None
-        # Nobody sees the future done and the stream not, or the other way round.
-        with self.future._condition:
-            with nogil:
-                pending.complete()
-            self.future.settle(outcome)
-        self.future.announce()
-        call.release()
+        try:
+            if error is not None:
+                outcome = _future.failed(error)
+            else:
+                set_host_function_stream(self.stream.get())
+                try:
+                    outcome = _future.evaluate(self.future, self.call)
+                finally:
+                    set_host_function_stream(NULL)
+            # Let go before anybody is told, so that what the function's arguments held is free by then.
+            self.fn = self.args = self.kwargs = None
+            # Nobody sees the future done and the stream not, or the other way round.
+            with self.future._condition:
+                with nogil:
+                    pending.complete()
+                self.future.settle(outcome)
+            self.future.announce()
+        finally:
+            # Also if that raised, so that the stream goes on; once it was completed, this does nothing.
+            pending.complete()
+            call.release()
         return 0
 
 
@@ -289,15 +302,26 @@ cdef class Notification:
         """Have a host thread hand `suspended` to `_await.resume` once the point is reached or has failed; False if
         it is.
         """
+        if finalizing():
+            # Nobody would be told any more. As any wait of then, it raises only after a moment.
+            time.sleep(0.02)
+            if self.reached():
+                return False
+            raise Error("the interpreter is exiting and the devices have stopped; this work will not complete")
         ensure_host_thread()
+        cdef CStream* stream = self.record.stream.get()
         cdef Notice* notice = make_notice(suspended)
         Py_INCREF(suspended)
-        cdef CStream* stream = self.record.stream.get()
         if stream.backend().notify(deref(stream), self.record.point, deref(notice), self.record.marker.get()):
             return True
         Py_DECREF(suspended)
         delete_errand(notice)
         return False
+
+
+def check_fork():
+    """Raise a ForkError in a forked child whose parent had used a device."""
+    _core.check_fork()
 
 
 cdef Notification notification(const Record& record):

@@ -22,6 +22,7 @@ cdef class ReplayedFunction:
     cdef list futures       # of the first replay, until then
 
     cdef int run(self, ReplayedCall* call, object error) except -1
+    cdef int run_with(self, ReplayedCall* call, object error) except -1
     cdef int complete(self, Pending* pending, const string& message, object error) except -1
 
 

@@ -7,7 +7,6 @@ from cython.operator cimport dereference as deref
 from libc.stdint cimport uint64_t
 from libcpp.string cimport string
 
-from anabranch import _future
 from anabranch._context cimport Task, TaskState, begin_call
 from anabranch._core cimport (
     CStream, HazardMode, Moment, Pending, Point, Ref, context_of, make_failure,
@@ -25,6 +24,9 @@ cdef extern from *:
     static void set_function_stream(const anabranch::Stream* stream) { anabranch::host_function_stream() = stream; }
     """
     void set_function_stream(const CStream*) nogil
+
+# Imported when first needed, as in `_host`.
+cdef object _future = None
 
 
 @cython.final
@@ -56,11 +58,21 @@ cdef class ReplayedFunction:
     cdef int run(self, ReplayedCall* call, object error) except -1:
         # `call` is this method's until it is released.
         cdef Pending* pending = call
+        try:
+            self.run_with(call, error)
+        finally:
+            # Also if that raised, so that the stream goes on; once it was completed, this does nothing.
+            pending.complete()
+            call.release()
+        return 0
+
+    cdef int run_with(self, ReplayedCall* call, object error) except -1:
+        cdef Pending* pending = call
         cdef ReplayContext context = context_of(deref(call))
         cdef string message
         # Replays of several instances may be here at the same time; the first has the future.
         future = self.futures.pop() if self.futures else None
-        if future is not None and not future.set_running_or_notify_cancel():
+        if future is not None and not _future.begin(future):
             future = None
         if error is not None:
             outcome = _future.failed(error)
@@ -70,10 +82,10 @@ cdef class ReplayedFunction:
                 outcome = True, Context().run(context.call, self, future)
             except BaseException as raised:
                 outcome = _future.failed(raised)
-                error = KernelError(
-                    f"the host function {self.name()!r} of a graph raised {type(raised).__name__}: {raised}")
-                message = str(error).encode()
-            set_function_stream(NULL)
+                error = KernelError(f"the host function {self.name()!r} of a graph raised {_text_of(raised)}")
+                message = str(error).encode(errors="backslashreplace")
+            finally:
+                set_function_stream(NULL)
         if future is None:
             self.complete(pending, message, error)
         else:
@@ -82,7 +94,6 @@ cdef class ReplayedFunction:
                 self.complete(pending, message, error)
                 future.settle(outcome)
             future.announce()
-        call.release()
         return 0
 
     cdef int complete(self, Pending* pending, const string& message, object error) except -1:
@@ -98,6 +109,14 @@ cdef class ReplayedFunction:
         return getattr(self.fn, "__qualname__", type(self.fn).__name__)
 
 
+cdef object _text_of(object raised):
+    # The text is made by code of the program's, which may raise, too.
+    try:
+        return f"{type(raised).__name__}: {raised}"
+    except BaseException:
+        return type(raised).__name__
+
+
 cdef object _given(CStream* stream, object argument):
     # Of a call that stands for others, numbers are those of this one, and arrays cannot be told apart later.
     if type(argument) is Scalar:
@@ -109,6 +128,9 @@ cdef object _given(CStream* stream, object argument):
 
 cdef object submit_captured(
         TaskState state, CStream* stream, object fn, tuple args, dict kwargs, Touches touches):
+    global _future
+    if _future is None:
+        from anabranch import _future
     cdef ReplayedFunction function = ReplayedFunction.__new__(ReplayedFunction)
     cdef string name
     cdef uint64_t learned = 0
@@ -123,7 +145,7 @@ cdef object submit_captured(
     function.kwargs = kwargs
     future = _future.StreamFuture()
     function.futures = [future]
-    name = function.name().encode()
+    name = function.name().encode(errors="backslashreplace")
     if touches is not None:
         learned = order(state, stream, touches.all.data(), touches.all.size())
     point = add_host(deref(stream), name, make_graph_call(function))

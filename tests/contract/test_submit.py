@@ -1,11 +1,17 @@
 """`submit`: Python functions that run in stream order."""
 
+import contextlib
+import gc
+import sys
 import threading
+import weakref
 from concurrent.futures import CancelledError, Future
 
 import pytest
 
 import anabranch as ab
+
+from .arrays import comes
 
 
 def test_a_future_gives_the_result():
@@ -134,6 +140,60 @@ def test_a_function_that_raises_fails_its_future_and_nothing_else(error, capfd):
 
 def test_wrong_arguments_fail_the_future():
     assert isinstance(ab.Stream().submit(lambda: None, 1).exception(10), TypeError)
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_a_future_that_somebody_else_settles_does_not_hold_the_stream(when):
+    stream, started, go, called = ab.Stream(), threading.Event(), threading.Event(), []
+    gate = ab.testing.Gate(stream)
+    future = stream.submit(lambda: (started.set(), go.wait(30)))
+    future.add_done_callback(called.append)
+    if when == "meanwhile":
+        gate.open()
+        assert started.wait(10)
+    future.set_result("theirs")
+    gate.open()
+    go.set()
+    assert stream.submit(int).result(10) == 0
+    stream.synchronize()
+    assert future.result(10) == "theirs"
+    assert called == [future]
+
+
+@pytest.mark.thread_unsafe(reason="changes what ends of threads call")
+def test_a_callback_that_ends_its_thread_does_not_hold_the_stream(monkeypatch):
+    stream, ended = ab.Stream(), threading.Event()
+    monkeypatch.setattr(threading, "excepthook", lambda _: ended.set())
+    with ab.testing.Gate(stream):
+        future = stream.submit(int)
+        future.add_done_callback(lambda _: sys.exit())
+    assert ended.wait(10)
+    assert [stream.submit(int, number).result(10) for number in range(20)] == list(range(20))
+
+
+@pytest.fixture
+def without_collector():
+    """What refers to itself is never let go."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.thread_unsafe(reason="turns the collector off")
+@pytest.mark.usefixtures("without_collector")
+@pytest.mark.parametrize("retrieve", ["result", "exception"])
+def test_a_failed_future_that_nobody_has_keeps_nothing(retrieve):
+    gone = threading.Event()
+
+    def body():
+        array = ab.zeros(10)
+        weakref.finalize(array, gone.set)
+        raise ValueError("no")
+
+    with contextlib.suppress(ValueError):
+        # Kept in no variable here: the traceback of what is raised has this frame.
+        getattr(ab.Stream().submit(body), retrieve)(10)
+    assert comes(gone)
 
 
 # -- cancelling --
