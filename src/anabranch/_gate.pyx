@@ -7,6 +7,7 @@ from cython.operator cimport dereference as deref
 from libc.stdint cimport uint64_t
 from libcpp.string cimport string
 
+from anabranch cimport _core
 from anabranch._context cimport current_task
 from anabranch._core cimport CStream, Pending, Ref, make_failure, make_gate
 from anabranch._hazard cimport hand_on, note_operation
@@ -55,10 +56,12 @@ cdef class Gate:
     @property
     def is_open(self):
         """Whether `open` was called."""
+        _core.check_fork()
         return self.pending.get().completed()
 
     def open(self):
         """Let the stream go on. From any thread; opening again does nothing."""
+        _core.check_fork()
         self.pending.get().complete()
 
     def __enter__(self):
@@ -68,7 +71,7 @@ cdef class Gate:
         self.open()
 
     def __repr__(self):
-        return f"<Gate on {self.stream!r}, {'open' if self.is_open else 'closed'}>"
+        return f"<Gate on {self.stream!r}, {'open' if self.pending.get().completed() else 'closed'}>"
 
 
 def fail(Stream stream not None, error=None):
@@ -93,7 +96,7 @@ def fail(Stream stream not None, error=None):
         raised.add_note(where)
     else:
         raise TypeError(f"error is an exception, a str or None, not {type(error).__name__}")
-    cdef string message = str(raised).encode()
+    cdef string message = str(raised).encode(errors="backslashreplace")
     cdef Ref[Pending] pending = make_gate()
     pending.get().complete(make_failure(message, raised))
     cdef uint64_t learned = hand_on(deref(target), deref(current_task()))

@@ -8,6 +8,7 @@ from libcpp.vector cimport vector
 
 from anabranch import _await
 
+from anabranch cimport _core
 from anabranch._array cimport Array, as_array
 from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport Access as MemoryAccess
@@ -28,6 +29,7 @@ cdef class Readback:
     cdef list notifications
 
     def __await__(self):
+        _core.check_fork()
         return _await.until(self.notifications, self.result)
 
 

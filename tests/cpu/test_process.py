@@ -13,6 +13,7 @@ each_kind = pytest.mark.parametrize("alias", FIRST)
 # -- fork --
 
 FORK = """
+import asyncio
 import os
 import sys
 import warnings
@@ -24,14 +25,22 @@ with ab.Device({alias!r}):
     stream, event, array = ab.Stream(), ab.Event(), ab.zeros(4)
     event.record()
     device = ab.current_device()
-    gate = ab.testing.Gate(ab.Stream())
+    held = ab.Stream()
+    gate = ab.testing.Gate(held)
+    future = held.submit(int)
     array.numpy()
+    coming, empty = ab.to_host(array), ab.to_host(array[:0])
+
+async def wait(awaitable):
+    await awaitable
+
 sys.stdout.flush()
 pid = {fork}
 if pid == 0:
 {child}
 _, status = os.waitpid(pid, 0)
 gate.open()
+assert future.result(10) == 0
 assert stream.submit(int, 7).result(10) == 7
 assert array.numpy().sum() == 0
 sys.exit(os.waitstatus_to_exitcode(status))
@@ -69,6 +78,18 @@ AFTER_FORK = [
     "ab.fill(array, 1)",
     "ab.fork(2).__enter__()",
     "ab.testing.Gate(stream)",
+    "gate.open()",
+    "gate.is_open",
+    "future.result()",
+    "future.exception()",
+    "future.done()",
+    "future.add_done_callback(print)",
+    "asyncio.run(wait(future))",
+    "asyncio.run(wait(asyncio.wrap_future(future)))",
+    "asyncio.run(wait(coming))",
+    "asyncio.run(wait(empty))",
+    "asyncio.run(wait(stream))",
+    "asyncio.run(wait(event))",
 ]
 
 
@@ -203,6 +224,15 @@ EXIT = {
         gate = ab.testing.Gate(stream)
         for wait in (stream.synchronize, stream.record_event().synchronize, stream.device.synchronize):
             threading.Thread(target=wait, daemon=True).start()
+        """,
+    "a thread that waits for futures": """
+        gate = ab.testing.Gate(stream)
+        def body():
+            while True:
+                ab.Stream().submit(int).result()
+        for wait in (stream.submit(int).result, body):
+            threading.Thread(target=wait, daemon=True).start()
+        ab.Stream().submit(int).result()
         """,
     "a thread that enqueues": """
         def body():
