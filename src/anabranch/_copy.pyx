@@ -147,6 +147,8 @@ def fill(dst, value, *, stream=None):
     ------
     ValueError
         For a value that is no scalar or does not fit the dtype, or read-only memory.
+    TypeError
+        For a value that is no number.
     DeviceError
         If the stream is another device's.
     """

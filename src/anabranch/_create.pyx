@@ -91,7 +91,8 @@ def ones(shape, dtype="float32", *, device=None, stream=None, bint pinned=False)
 def full(shape, value, dtype=None, *, device=None, stream=None, bint pinned=False):
     """Return a new array with every element set to a value. Asynchronous on the stream.
 
-    The other parameters, and the errors, are those of `empty`; a value that does not fit the dtype is a ValueError.
+    The other parameters, and the errors, are those of `empty`; a value that does not fit the dtype is a ValueError,
+    one that is no number a TypeError.
 
     Parameters
     ----------
