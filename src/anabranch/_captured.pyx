@@ -337,8 +337,11 @@ cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
             if call.kept[k].get() == array.storage.get():
                 return None, None
         arguments[i] = <byte_t*>array.data
-    if _pack(call, args, &numbers):
-        return False, None
+    if call.numbers:
+        if _pack(call, args, &numbers):
+            return False, None
+        for i in range(call.arguments.size()):
+            (<Array>args[call.arguments[i]]).check()  # a number that converts itself may have closed it
     for i in range(call.accesses.size()):
         touch = &touches[i]
         touch.layout = NULL

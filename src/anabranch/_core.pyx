@@ -4,6 +4,7 @@ import atexit
 import sys
 
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.pythread cimport PyThread_get_thread_ident
 from cython.operator cimport dereference as deref
 from libcpp.vector cimport vector
 
@@ -19,6 +20,8 @@ from anabranch._errors import Error
 cdef int signal_interval_ns = 20_000_000
 
 cdef bint _exiting = False
+cdef unsigned long _exiting_thread = 0
+cdef str _stopped = "the interpreter is exiting and the devices have stopped; this work will not complete"
 
 cdef extern from *:
     """
@@ -36,7 +39,12 @@ set_free_threaded(is_free_threaded)
 cdef int synchronize_point(CStream* stream, Point point, Marker* marker=NULL) except -1:
     cdef bint reached
     if stream == host_function_stream() and not stream.backend().query(deref(stream), point):
-        raise Error("a host function cannot wait for what comes after it in its own stream")
+        raise Error("a host function cannot wait for itself or for what comes after it in its own stream")
+    if _exiting and PyThread_get_thread_ident() == _exiting_thread:
+        # A later exit handler than ours. Others that ask a driver wait for good below, since it ends under them.
+        if stream.backend().query(deref(stream), point, marker):
+            return 0
+        raise Error(_stopped)
     while True:
         with nogil:
             reached = stream.backend().synchronize(deref(stream), point, nanoseconds(signal_interval_ns), marker)
@@ -45,7 +53,7 @@ cdef int synchronize_point(CStream* stream, Point point, Marker* marker=NULL) ex
         PyErr_CheckSignals()
         check_fork()
         if _exiting:
-            raise Error("the interpreter is exiting and the devices have stopped; this work will not complete")
+            raise Error(_stopped)
 
 
 cdef int settle_point(CStream* stream, CStream* target, Point point) except -1:
@@ -112,7 +120,8 @@ def finalizing():
 
 
 def _stop():
-    global _exiting
+    global _exiting, _exiting_thread
+    _exiting_thread = PyThread_get_thread_ident()
     _exiting = True
     with nogil:
         stop_devices()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, wait
 from contextvars import Context
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from anabranch import _await
 from anabranch._core import finalizing
@@ -15,13 +15,15 @@ from anabranch._host import check_fork
 if TYPE_CHECKING:
     from anabranch._hazard import PastOf
 
+_T = TypeVar("_T")
+
 Outcome = tuple[bool, Any]  # whether it succeeded; the result or the exception
 
 # How long a wait that begins at the end of the interpreter goes on, in seconds.
 LAST_WAIT = 0.02
 
 
-class StreamFuture(Future[Any]):
+class StreamFuture(Future[_T]):
     """A future whose result becomes visible together with the stream's progress, before its callbacks run.
 
     `settle` is called under the future's own condition, so that no other thread sees it done before the
@@ -53,7 +55,7 @@ class StreamFuture(Future[Any]):
             self._observe()
         return done
 
-    def result(self, timeout: float | None = None) -> Any:
+    def result(self, timeout: float | None = None) -> _T:
         """Return what the function returned, waiting for it. What this task does later comes after."""
         self._before_wait(timeout)
         try:
@@ -76,7 +78,7 @@ class StreamFuture(Future[Any]):
         check_fork()
         super().add_done_callback(fn)
 
-    def __await__(self) -> Generator[Any, None, Any]:
+    def __await__(self) -> Generator[Any, None, _T]:
         """Wait for the function without blocking the event loop. What this task does later comes after."""
         self._before_wait(None)
         try:

@@ -1,18 +1,8 @@
-from typing import Any, Literal, final
+from typing import Any, final
 
 from anabranch._device import Device
+from anabranch._recorded import Node
 from anabranch._stream import Stream
-
-@final
-class Node:
-    @property
-    def kind(self) -> Literal["kernel", "copy", "fill", "alloc", "free", "host", "if", "while", "graph"]: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def index(self) -> int: ...
-    @property
-    def device(self) -> Device: ...
 
 @final
 class Graph:

@@ -1,1 +1,14 @@
-from anabranch._graph import Node as Node
+from typing import Literal, final
+
+from anabranch._device import Device
+
+@final
+class Node:
+    @property
+    def kind(self) -> Literal["kernel", "copy", "fill", "alloc", "free", "host", "if", "while", "graph"]: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def index(self) -> int: ...
+    @property
+    def device(self) -> Device: ...

@@ -55,6 +55,12 @@ cdef class ReplayContext:
 
 @cython.final
 cdef class ReplayedFunction:
+    def __del__(self):
+        # The graph went before its first replay, or was not captured: nobody will call it.
+        for future in self.futures or ():
+            if future.cancel():
+                _future.begin(future)
+
     cdef int run(self, ReplayedCall* call, object error) except -1:
         # `call` is this method's until it is released.
         cdef Pending* pending = call
@@ -71,7 +77,8 @@ cdef class ReplayedFunction:
         cdef ReplayContext context = context_of(deref(call))
         cdef string message
         # Replays of several instances may be here at the same time; the first has the future.
-        future = self.futures.pop() if self.futures else None
+        with cython.critical_section(self):
+            future = self.futures.pop() if self.futures else None
         if future is not None and not _future.begin(future):
             future = None
         if error is not None:

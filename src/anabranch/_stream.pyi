@@ -1,11 +1,11 @@
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, ParamSpec, Protocol, Self, TypeAlias, TypeVar, final, overload
 
 from anabranch._array import Array
 from anabranch._device import Device, DeviceLike
 from anabranch._event import Event
+from anabranch._future import StreamFuture
 from anabranch.interop import Bridge
 
 _P = ParamSpec("_P")
@@ -14,9 +14,6 @@ _Arrays: TypeAlias = Array | Iterable[Array]
 
 class SupportsCudaStream(Protocol):
     def __cuda_stream__(self) -> tuple[int, int]: ...
-
-class StreamFuture(Future[_T]):
-    def __await__(self) -> Generator[Any, None, _T]: ...
 
 @final
 class Stream:

@@ -299,3 +299,23 @@ def test_zeros_of_both_signs_are_told_apart(device):
         x = ready(device)
         work(x, value)
         assert_all(x, math.copysign(1, value))
+
+
+@pytest.mark.numba
+def test_a_number_that_closes_an_argument_of_its_call_is_an_error(device):
+    class Closing(np.float32):
+        closes = None
+
+        def __float__(self):
+            if self.closes is not None:
+                self.closes.close()
+            return 3.0
+
+    work = putting(lambda number: number)
+    x, number = ready(device), Closing(3)
+    for _ in range(2):
+        work(x, number)
+    number.closes = x
+    with pytest.raises(ab.ClosedError):
+        work(x, number)
+    assert work.graphs == 1

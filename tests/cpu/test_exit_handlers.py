@@ -8,6 +8,9 @@ FIRST = [device.alias for device in ab.devices() if device.index == 0]
 each_kind = pytest.mark.parametrize("alias", FIRST)
 
 LATE = {
+    "a stream": "stream.synchronize()",
+    "an event": "stream.record_event().synchronize()",
+    "an array": "array.numpy()",
     "a future": "future.result()",
     "what a future failed with": "future.exception()",
     "a future of late": "ab.Stream().submit(int).result()",
