@@ -367,6 +367,6 @@ cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
     if tracing():
         show(queue, point, OperationKind.graph, None, 0)
     note(state, queue, point, touches, call.accesses.size(), learned)
-    if state.mode == <int>HazardMode.check:
+    if state.mode != <int>HazardMode.off:
         core.note(deref(queue))
     return _nothing if call.result is None else (True, call.result(args))

@@ -101,7 +101,7 @@ cdef class Graph:
             if tracing():
                 show(queue, point, OperationKind.graph, None, 0)
             note(state, queue, point, now.touches.data(), now.touches.size(), learned)
-            if state.mode == <int>HazardMode.check:
+            if state.mode != <int>HazardMode.off:
                 core.note(deref(queue))
         return 0
 

@@ -142,6 +142,17 @@ def test_replays_of_one_graph_are_in_order_without_a_wait(device):
         write(array, b)
 
 
+def test_a_replay_unchecked_comes_before_one_that_is_checked(device):
+    (a, b), array = streams(device), ready(device)
+    graph = graph_that(write, array)
+    with ab.testing.Gate(a):
+        graph.launch(a)
+        with ab.hazards("check"):
+            graph.launch(b)
+        assert not b.query()
+    b.synchronize()
+
+
 def test_after_the_replay_before_there_is_order_with_what_that_came_after(device):
     (a, b), array = streams(device), ready(device)
     graph = graph_that(read, array)
