@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import sys
+import sysconfig
 import threading
 import weakref
 from concurrent.futures import CancelledError, Future
@@ -179,6 +180,10 @@ def without_collector():
     gc.enable()
 
 
+@pytest.mark.skipif(
+    bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+    reason="without the interpreter lock a traceback goes once the host thread that made it runs Python again",
+)
 @pytest.mark.thread_unsafe(reason="turns the collector off")
 @pytest.mark.usefixtures("without_collector")
 @pytest.mark.parametrize("retrieve", ["result", "exception"])
