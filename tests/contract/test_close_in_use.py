@@ -44,6 +44,7 @@ def closing(device):
     gc.collect()
 
 
+@pytest.mark.thread_unsafe(reason="the allocator is the device's")
 def test_a_copy_of_arrays_that_overlap_is_done_with_both(device, closing):
     array = ab.array(values(9), device=device)
     one, other = array[:-1], array[1:]
@@ -53,6 +54,7 @@ def test_a_copy_of_arrays_that_overlap_is_done_with_both(device, closing):
     np.testing.assert_array_equal(array.numpy()[:-1], values(9)[1:])
 
 
+@pytest.mark.thread_unsafe(reason="the allocator is the device's")
 def test_an_array_is_made_of_another_that_is_closed_meanwhile(device, closing):
     array = ab.array(values(8), device=device)
     closing(array)
@@ -60,6 +62,7 @@ def test_an_array_is_made_of_another_that_is_closed_meanwhile(device, closing):
     assert array.closed
 
 
+@pytest.mark.thread_unsafe(reason="whether functions are profiled is the process's")
 @pytest.mark.parametrize("keep", [False, True])
 def test_an_array_closed_while_its_race_is_reported_is_not_used(device, keep):
     array = ready(device)
@@ -104,6 +107,7 @@ def test_what_a_function_is_said_to_access_may_be_closed_by_what_says_it(device)
     a.synchronize()
 
 
+@pytest.mark.thread_unsafe(reason="the collector's threshold is the process's")
 def test_a_finalizer_may_close_an_array_that_a_view_is_made_of(device):
     class Holder:
         def __init__(self, array):
