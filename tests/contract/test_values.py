@@ -56,7 +56,9 @@ def test_a_number_that_does_not_fit_is_a_value_error(device, dtype, value):
     assert not array.numpy().any()
 
 
-@pytest.mark.parametrize("value", ["text", None, object(), np.datetime64("2020")], ids=repr)
+@pytest.mark.parametrize(
+    "value", ["text", None, object(), np.datetime64("2020")], ids=["text", "None", "object", "datetime64"]
+)
 def test_what_is_no_number_is_a_type_error(device, value):
     with pytest.raises(TypeError, match="a number"):
         ab.full(3, value, "float32", device=device)
