@@ -94,7 +94,7 @@ cdef int _add(CStream* queue, NodeKind kind, Array flag, object then, object oth
     bodies.then = body
     bodies.otherwise = other if otherwise is not None else None
     bodies.flag = flag if queue.capture().exclusive() else None
-    tell_origin(deref(queue), bodies)
+    tell_origin(deref(queue), point, bodies)
     note(state, queue, point, touches.data(), touches.size(), learned)
     # From here on the outer capture keeps what is used, so that it learns when memory of its own is freed.
     if not queue.capture().exclusive():

@@ -29,13 +29,13 @@ from anabranch._errors import DeviceError
 cdef int64_t most_elements = 2**62
 
 
-cdef int enqueue_fill(Array dst, const void* value, Stream stream) except -1:
+cdef Point enqueue_fill(Array dst, const void* value, Stream stream) except? 0:
     cdef CStream* target = stream.get()
     cdef int64_t count = dst.layout.size()
     cdef TaskState state
     cdef uint64_t learned
     cdef Touch touch
-    cdef Point point
+    cdef Point point = 0
     if count != 0:
         state = current_state()
         touch = dst.touch(MemoryAccess.write)
@@ -44,7 +44,7 @@ cdef int enqueue_fill(Array dst, const void* value, Stream stream) except -1:
         if tracing():
             show(target, point, OperationKind.fill, None, count * dst.layout.itemsize)
         note(state, target, point, &touch, 1, learned)
-    return 0
+    return point
 
 
 cdef int enqueue_value(Array dst, object value, Stream stream) except -1:
@@ -53,9 +53,9 @@ cdef int enqueue_value(Array dst, object value, Stream stream) except -1:
     cdef Item item
     encode((<Scalar>value).value if of_call else value, type_, &item)
     dst.check()  # a value that converts itself may have closed it
-    enqueue_fill(dst, &item, stream)
-    if of_call and dst.layout.size() != 0 and stream.get().capture() != NULL:
-        tell_origin(deref(stream.get()), (value, type_))
+    cdef Point point = enqueue_fill(dst, &item, stream)
+    if of_call and point != 0 and stream.get().capture() != NULL:
+        tell_origin(deref(stream.get()), point, (value, type_))
     return 0
 
 

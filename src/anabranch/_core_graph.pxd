@@ -46,7 +46,7 @@ cdef extern from "graphs.hpp" namespace "anabranch::python" nogil:
         pass
     cdef cppclass GraphAccesses "anabranch::GraphAccesses":
         vector[NodeTouch] touches
-    void tell_origin(CStream&, object) except +translate
+    void tell_origin(CStream&, Point, object) except +translate
     object origin_of(const GraphNode&)
     void forget_origins(CGraph&, const Works&)
     Ref[CCapture] begin_capture(CStream&) except +translate

@@ -312,5 +312,5 @@ cdef object add_graph(TaskState state, CStream* queue, Graph graph):
     cdef Point point = add_nested(
         deref(queue), NodeKind.graph, empty, NULL, now.graph, works, nothing, none)
     # The graph may be changed, or closed, before this capture ends.
-    tell_origin(deref(queue), now.functions)
+    tell_origin(deref(queue), point, now.functions)
     note(state, queue, point, now.touches.data(), now.touches.size(), learned)

@@ -383,7 +383,7 @@ cdef int launch_grid(GridKernel kernel, LaunchConfig config, const Given* given)
     cdef Point point = enqueue_grid(
         queue.backend(), deref(queue), deref(compiled), config.shape, slots, kernel.slot_count)
     if queue.capture() != NULL:
-        tell_origin(deref(queue), (kernel, marks_of(args_of(given))) if queue.capture().exclusive() else kernel)
+        tell_origin(deref(queue), point, (kernel, marks_of(args_of(given))) if queue.capture().exclusive() else kernel)
     elif tracing():
         show(queue, point, OperationKind.kernel, kernel.name, 0)
     return note(state, queue, point, touches, arrays, learned)

@@ -322,7 +322,7 @@ cdef int launch_indices(KernelBase kernel, object dim, const Given* given) excep
     cdef Point point = queue.backend().launch(
         deref(queue), deref(compiled), shape, Slots(packed.slots, packed.slot_count))
     if queue.capture() != NULL:
-        tell_origin(deref(queue), (kernel, marks_of(args_of(given))) if queue.capture().exclusive() else kernel)
+        tell_origin(deref(queue), point, (kernel, marks_of(args_of(given))) if queue.capture().exclusive() else kernel)
     elif tracing():
         show(queue, point, OperationKind.kernel, kernel.name, 0)
     return note(state, queue, point, touches, touched, learned)

@@ -156,7 +156,7 @@ cdef object submit_captured(
     if touches is not None:
         learned = order(state, stream, touches.all.data(), touches.all.size())
     point = add_host(deref(stream), name, make_graph_call(function))
-    tell_origin(deref(stream), function)
+    tell_origin(deref(stream), point, function)
     if touches is not None:
         note(state, stream, point, touches.all.data(), touches.all.size(), learned)
     return future

@@ -16,8 +16,9 @@
 // Graphs as the Cython modules use them.
 namespace anabranch::python {
 
-inline void tell_origin(Stream& stream, PyObject* object) {
-  stream.capture()->tell(stream, make_ref<PythonObject>(object));
+// Of the operation at that point: another thread may have put in the next one by now.
+inline void tell_origin(Stream& stream, Point point, PyObject* object) {
+  stream.capture()->tell(stream, make_ref<PythonObject>(object), point);
 }
 inline PyObject* origin_of(const GraphNode& node) {
   PyObject* object = node.origin ? static_cast<PythonObject&>(*node.origin).object() : Py_None;

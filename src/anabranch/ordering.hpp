@@ -107,7 +107,7 @@ inline const std::vector<Touch>& shadows_of(Capture& capture, const Touch* touch
 inline void note_captured(Stream& stream, Point point, const Touch* touches, std::size_t count, int mode, Site site,
                           Lane::Version learned) {
   const std::vector<Touch>& shadows = shadows_of(*stream.capture(), touches, count);
-  stream.capture()->note(stream, {touches, count});
+  stream.capture()->note(stream, {touches, count}, point);
   Ordering::note(stream, point, shadows, static_cast<HazardMode>(mode), site, learned);
 }
 

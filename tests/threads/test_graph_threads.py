@@ -35,6 +35,21 @@ def test_threads_capture_at_once(device, in_threads):
         assert_all(array, 19 + number)
 
 
+def test_threads_put_functions_into_one_captured_stream(device, in_threads):
+    """Each node is told what it was made from, although another thread has put in the next one by then."""
+    stream, meet = ab.Stream(device), threading.Barrier(THREADS, timeout=TIMEOUT)
+
+    def work(number):
+        meet.wait()
+        return [(stream.submit(divmod, value, 10), divmod(value, 10)) for value in range(number, 400, THREADS)]
+
+    with ab.capture(stream) as graph:
+        futures = [each for pairs in in_threads(THREADS, work) for each in pairs]
+    assert kinds(graph) == ["host"] * 400
+    graph.launch(stream)
+    assert [future.result(TIMEOUT) for future, _ in futures] == [expected for _, expected in futures]
+
+
 def test_a_refused_capture_leaves_those_of_other_threads_alone(device, in_threads):
     meet, array = threading.Barrier(2, timeout=TIMEOUT), ready(device)
 
