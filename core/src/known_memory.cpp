@@ -110,17 +110,23 @@ void KnownMemory::add(Storage& storage) {
     }
   }
   if (others.empty()) return;
-  storage.find_neighbours();
-  for (const Ref<Storage>& other : others) other->find_neighbours();
+  storage.set_neighbours(true);
+  for (const Ref<Storage>& other : others) other->set_neighbours(true);
 }
 
 KnownMemory::Gone* KnownMemory::remove(Storage& storage, std::vector<Use> under_way) {
-  std::vector<Ref<Storage>> others;
+  std::vector<Ref<Storage>> others;  // as above
+  Ref<Storage> last;
   std::lock_guard lock(mutex_);
   const auto place = first_after(*storage.backend_, storage.pointer_);
   Extent& extent = place->second;
   std::erase(extent.blocks, &storage);
   storage.known_ = false;
+  // Who is left alone is no longer looked for with others.
+  if (extent.blocks.size() == 1 && extent.blocks.front()->has_neighbours_ && extent.blocks.front()->try_retain()) {
+    last = Ref<Storage>::take(extent.blocks.front());
+    last->set_neighbours(false);
+  }
   if (under_way.empty()) {
     drop_if_empty(place);
     return nullptr;
@@ -177,9 +183,9 @@ void Storage::share() {
   KnownMemory::instance().add(*this);
 }
 
-void Storage::find_neighbours() noexcept {
+void Storage::set_neighbours(bool some) noexcept {
   std::lock_guard guard(lock_);
-  has_neighbours_ = true;
+  has_neighbours_ = some;
   note_sole();
 }
 

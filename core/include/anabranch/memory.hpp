@@ -141,8 +141,8 @@ class Storage final : public RefCounted {
   void trim(std::vector<Use>& over, bool exact);
   void merge(bool into_reads_and_writes, bool exact);
   void note_sole() noexcept;
-  // There are blocks that share bytes with this one.
-  void find_neighbours() noexcept;
+  // Whether there are blocks that share bytes with this one.
+  void set_neighbours(bool some) noexcept;
   void take_over(std::vector<Use> uses);
 
   mutable SpinLock lock_;

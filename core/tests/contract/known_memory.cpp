@@ -56,6 +56,20 @@ TEST(who_shares_bytes_knows_of_each_other_s_uses) {
   finish(*a);
 }
 
+TEST(who_is_left_alone_is_as_before) {
+  Backend& device = instance().first;
+  const auto a = stream(device);
+  auto low = adopt(device, 0, 32);
+  const auto whole = adopt(device, 0, 64);
+  const auto high = adopt(device, 32, 32);
+  CHECK(high == whole);
+  CHECK(!whole->only(*a));
+  low.reset();
+  CHECK(whole->only(*a));
+  low = adopt(device, 0, 32);
+  CHECK(low == whole);
+}
+
 TEST(elements_between_each_other_share_no_byte) {
   Backend& device = instance().first;
   const auto a = stream(device);
