@@ -3,7 +3,7 @@
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.ref cimport Py_INCREF
 from cython.operator cimport dereference as deref
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uintptr_t
 
 from anabranch._allocator cimport allocate_with
 from anabranch._array cimport Array
@@ -74,12 +74,29 @@ cdef Array new_array(DeviceBase device, const Layout& layout, ElementType dtype,
     return array
 
 
+cdef int _refuse_misplaced(const Layout& layout, uintptr_t address) except -1:
+    cdef uintptr_t misplaced = address
+    cdef int d
+    if layout.size() == 0:
+        return 0
+    if address == 0:
+        raise ValueError(f"the memory of {layout.size()} elements is at address 0")
+    for d in range(layout.ndim):
+        if layout.shape[d] > 1:
+            misplaced |= <uintptr_t>layout.strides[d]
+    # Sizes of elements are powers of two.
+    if misplaced & <uintptr_t>(min(layout.itemsize, 8) - 1):
+        raise ValueError("the memory is not aligned for its dtype; copy it with anabranch.array")
+    return 0
+
+
 cdef Array adopt_array(
         DeviceBase device, Layout layout, object dtype, char* data, bint read_only, object owner, char* whole,
         size_t bytes):
     cdef int64_t low = 0
     cdef int64_t high = 0
     cdef Array array = Array.__new__(Array)
+    _refuse_misplaced(layout, <uintptr_t>data)
     if whole == NULL:
         layout.extent(low, high)
         whole = data + low

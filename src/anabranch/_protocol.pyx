@@ -10,14 +10,13 @@ from libcpp.memory cimport unique_ptr
 from libcpp.vector cimport vector
 
 from anabranch._array cimport Array
-from anabranch._core cimport Access as MemoryAccess
 from anabranch._context cimport TaskState, current_state
+from anabranch._core cimport Access as MemoryAccess
 from anabranch._core cimport (
     Activation, CStream, HazardMode, Layout, Ref, Site, Touch, Use, forked, max_dimensions, owner_of, row_major,
     settle_point)
 from anabranch._current cimport current_stream_of
-from anabranch._device cimport DeviceBase, as_device
-from anabranch._device cimport device_of as device_of_backend
+from anabranch._device cimport DeviceBase, as_device, device_of as device_of_backend
 from anabranch._dlpack cimport (
     DL_CPU, DL_CUDA, DL_CUDA_HOST, DL_CUDA_MANAGED, DL_READ_ONLY, DLDataType, DLManagedTensor, DLManagedTensorVersioned,
     DLTensor, delete_plain, delete_versioned)
@@ -81,9 +80,8 @@ cdef Ref[CStream] _consumer(Array array, object stream) except *:
     cdef Ref[CStream] found
     if stream is not None and (isinstance(stream, bool) or not isinstance(stream, int) or stream == 0 or stream < -1):
         raise BufferError(f"stream is None, -1, 1, 2 or a handle, not {stream!r}")
-    if stream == -1:
-        return found
-    found = array._device.backend.find_stream(1 if stream is None else stream)
+    if stream != -1:
+        found = array._device.backend.find_stream(1 if stream is None else stream)
     return found
 
 
@@ -161,9 +159,7 @@ def export(Array array not None, stream, max_version, dl_device, copy):
             raise MemoryError
         versioned.version.major = 1
         versioned.version.minor = 0
-        versioned.flags = DL_READ_ONLY if read_only else 0
-        if copy:
-            versioned.flags |= 2
+        versioned.flags = (DL_READ_ONLY if read_only else 0) | (2 if copy else 0)
         versioned.deleter = delete_versioned
         versioned.manager_ctx = <void*>kept
         Py_INCREF(kept)
@@ -232,7 +228,9 @@ def from_dlpack(obj):
     TypeError
         If the object does not speak DLPack, or its dtype is none that arrays hold.
     BufferError
-        If the memory is of a device that cannot be used here.
+        If the memory is of a device that cannot be used here, or of another one than ``__dlpack_device__`` says.
+    ValueError
+        For memory that is not aligned for its dtype, or at address 0.
     """
     if isinstance(obj, Array):
         return obj[...]
@@ -261,6 +259,9 @@ def from_dlpack(obj):
         tensor = &owner.plain.dl_tensor
     else:
         raise TypeError(f"{type(obj).__name__}.__dlpack__() returned no DLPack capsule")
+    found = tensor.device.device_type, tensor.device.device_id
+    if (found[0] in (DL_CUDA, DL_CUDA_MANAGED)) != on_gpu or on_gpu and found[1] != number:
+        raise BufferError(f"__dlpack_device__() says {(int(kind), int(number))}, but the memory is of {found}")
     letter = _kind_of_code.get(tensor.dtype.code)
     if letter is None or tensor.dtype.lanes != 1 or tensor.dtype.bits % 8:
         raise TypeError(f"DLPack dtype (code {tensor.dtype.code}, {tensor.dtype.bits} bits) is none that arrays hold")
@@ -278,8 +279,6 @@ def from_dlpack(obj):
 cdef Array _adopt(
         DeviceBase device, Stream reader, Layout layout, object dtype, char* data, bint read_only, object owner,
         char* whole=NULL, size_t bytes=0):
-    if layout.size() != 0 and <uintptr_t>data % <uintptr_t>min(layout.itemsize, 8):
-        raise ValueError("the memory is not aligned for its dtype; copy it with anabranch.array")
     cdef Array array = adopt_array(device, layout, dtype, data, read_only, owner, whole, bytes)
     cdef CStream* stream
     cdef uint64_t learned
@@ -316,6 +315,9 @@ cdef Array _from_cuda_interface(object obj, dict interface):
     cdef DeviceBase gpu = as_device(None)
     if gpu.backend.capabilities().host_memory:
         gpu = as_device("cuda:0")
+    for key in ("data", "shape", "typestr"):
+        if key not in interface:
+            raise ValueError(f"{type(obj).__name__}.__cuda_array_interface__ lacks {key!r}")
     data, read_only = interface["data"]
     cdef uintptr_t address = data or 0
     # Pinned memory of the host is shown by this interface, too. Its stream is then one of the current GPU.
@@ -329,6 +331,8 @@ cdef Array _from_cuda_interface(object obj, dict interface):
         raise TypeError(f"{type(obj).__name__} is masked, which arrays cannot be")
     handle = interface.get("stream")
     if handle is not None:
+        if not 0 < handle < 2**64:
+            raise ValueError(f"no stream of {gpu.alias} has the handle {handle}")
         producer = gpu.backend.find_stream(handle)
         if producer.get() != stream:
             stream.backend().wait(deref(stream), deref(producer.get()), gpu.backend.record(deref(producer.get())))
@@ -358,7 +362,7 @@ def asarray(obj):
     TypeError
         For lists, scalars and other objects that own no such memory, masked ones, or a dtype that arrays do not hold.
     ValueError
-        For memory that is not aligned for its dtype.
+        For memory that is not aligned for its dtype, or at address 0.
     """
     if isinstance(obj, Array):
         return obj[...]

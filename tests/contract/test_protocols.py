@@ -1,5 +1,6 @@
 import contextlib
 import gc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import anabranch as ab
 
 from .arrays import DTYPES, TIMEOUT, held, values
 
-CPU, CUDA, CUDA_HOST = 1, 2, 3  # DLPack's numbers for kinds of devices
+CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13  # DLPack's numbers for kinds of devices
 
 
 @pytest.fixture
@@ -162,6 +163,70 @@ def test_the_cuda_array_interface_is_of_version_3(device):
     assert interface["version"] == 3
     assert (interface["shape"], interface["strides"], interface["typestr"]) == ((3, 2), (8, 4), "<i2")
     assert interface["data"] == (view.ptr, False)
+
+
+# In
+
+
+@pytest.fixture
+def gpu(device):
+    if device.kind == "cpu":
+        pytest.skip("only a GPU's arrays have the interface")
+    return device
+
+
+def with_interface(array, **changed):
+    interface = array.__cuda_array_interface__ | changed
+    return SimpleNamespace(__cuda_array_interface__={key: value for key, value in interface.items() if value != "no"})
+
+
+@pytest.mark.parametrize("lacking", ["data", "shape", "typestr"])
+def test_what_an_interface_lacks_is_named(gpu, lacking):
+    with pytest.raises(ValueError, match=f"__cuda_array_interface__ lacks '{lacking}'"):
+        ab.asarray(with_interface(ab.zeros(12, device=gpu), **{lacking: "no"}))
+
+
+@pytest.mark.parametrize("stream", [-1, 0, 2**70])
+def test_a_handle_of_no_stream_is_an_error_that_names_it(gpu, stream):
+    with pytest.raises(ValueError, match=f"no stream of {gpu.alias} has the handle {stream}$"):
+        ab.asarray(with_interface(ab.zeros(12, device=gpu), stream=stream))
+
+
+def test_only_of_no_elements_the_address_may_be_0(gpu):
+    array = ab.zeros(12, device=gpu)
+    with pytest.raises(ValueError, match="12 elements is at address 0"):
+        ab.asarray(with_interface(array, data=(0, False)))
+    assert ab.asarray(with_interface(array, data=(0, False), shape=(0, 3))).shape == (0, 3)
+
+
+def test_strides_that_leave_elements_misaligned_are_an_error(device):
+    if device.kind == "cpu":
+        taken = [np.zeros((1, count), "f4,u1")["f0"] for count in (1, 5)]
+    else:
+        memory = ab.zeros(100, "uint8", device=device)
+        taken = [with_interface(memory, shape=(1, n), strides=(5 * n, 5), typestr="<f4") for n in (1, 5)]
+    assert ab.asarray(taken[0]).numpy().tolist() == [[0]]  # a stride of one element leads nowhere
+    with pytest.raises(ValueError, match="not aligned"):
+        ab.asarray(taken[1])
+
+
+def test_memory_of_another_device_than_its_owner_says_is_refused(gpu):
+    class Other:
+        def __init__(self, array, said):
+            self.array, self.said = array, said
+
+        def __dlpack__(self, stream=None, max_version=None):
+            return self.array.__dlpack__(max_version=max_version)
+
+        def __dlpack_device__(self):
+            return self.said
+
+    arrays = {CPU: ab.zeros(3, device="cpu"), CUDA: ab.zeros(3, device=gpu)}
+    for said, kind in ((CUDA, CPU), (CPU, CUDA)):
+        with pytest.raises(BufferError, match=rf"says \({said}, {gpu.index}\), but the memory is of \({kind}, "):
+            ab.from_dlpack(Other(arrays[kind], (said, gpu.index)))
+    assert ab.from_dlpack(Other(arrays[CUDA], (CUDA_MANAGED, gpu.index))).device is gpu
+    assert ab.from_dlpack(Other(arrays[CPU], (CUDA_HOST, 0))).device is ab.Device("cpu:0")
 
 
 # PyTorch, where it is installed
