@@ -18,6 +18,7 @@ from anabranch._core cimport (
 )
 from anabranch._hazard cimport follow_use, hand_on, refuse_captured, uses_before
 from anabranch._host cimport ensure_host_thread, notification
+from anabranch._slice cimport whole_of
 from anabranch._staging cimport enqueue_download
 
 
@@ -71,7 +72,8 @@ def to_host(array):
     """
     import numpy
 
-    cdef Array source = as_array(array, "array")
+    # What follows makes Python objects, so that a finalizer may close the array.
+    cdef Array source = whole_of(as_array(array, "array"))
     cdef TaskState state = current_state()
     cdef Touch touch = source.touch(MemoryAccess.read)
     refuse_captured(state, touch.storage)

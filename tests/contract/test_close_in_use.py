@@ -1,5 +1,6 @@
 """Arrays that are closed while a call that was given them is under way: it is done with them, or raises ClosedError."""
 
+import asyncio
 import gc
 import sys
 from types import SimpleNamespace
@@ -107,28 +108,57 @@ def test_what_a_function_is_said_to_access_may_be_closed_by_what_says_it(device)
     a.synchronize()
 
 
-@pytest.mark.thread_unsafe(reason="the collector's threshold is the process's")
-def test_a_finalizer_may_close_an_array_that_a_view_is_made_of(device):
-    class Holder:
-        def __init__(self, array):
-            self.array, self.itself = array, self
+class Holder:
+    """Garbage that closes an array when it is collected."""
 
-        def __del__(self):
-            self.array.close()
+    def __init__(self, array):
+        self.array, self.itself = array, self
 
+    def __del__(self):
+        self.array.close()
+
+
+@pytest.fixture
+def threshold():
+    """Set how many objects are made from one collection to the next."""
     before = gc.get_threshold()
-    try:
-        gc.set_threshold(1)
-        for _ in range(50):
-            array = ab.zeros(8, device=device)
-            Holder(array)
-            try:
-                kept = [array[1:] for _ in range(20)]
-                assert all(view.shape == (7,) for view in kept)
-            except ab.ClosedError:
-                assert array.closed
-    finally:
-        gc.set_threshold(*before)
+    yield gc.set_threshold
+    gc.set_threshold(*before)
+
+
+@pytest.mark.thread_unsafe(reason="the collector's threshold is the process's")
+def test_a_finalizer_may_close_an_array_that_a_view_is_made_of(device, threshold):
+    threshold(1)
+    for _ in range(50):
+        array = ab.zeros(8, device=device)
+        Holder(array)
+        try:
+            kept = [array[1:] for _ in range(20)]
+            assert all(view.shape == (7,) for view in kept)
+        except ab.ClosedError:
+            assert array.closed
+
+
+@pytest.mark.thread_unsafe(reason="the collector's threshold is the process's")
+def test_a_finalizer_may_close_an_array_that_is_copied_to_the_host(device, threshold):
+    async def copied(objects):
+        array = ab.full(1000, 3, "float32", device=device)
+        gc.collect()
+        Holder(array)
+        threshold(objects)
+        try:
+            coming = ab.to_host(array)
+        except ab.ClosedError:
+            assert array.closed
+            return
+        finally:
+            threshold(0)
+        others = [ab.full(1000, -1, "float32", device=device) for _ in range(3)]
+        np.testing.assert_array_equal(await coming, np.full(1000, 3))
+        assert all((other.numpy() == -1).all() for other in others)
+
+    for objects in range(1, 30):
+        asyncio.run(copied(objects))
 
 
 # GPUs
