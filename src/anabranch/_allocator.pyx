@@ -57,6 +57,7 @@ cdef class _Block(Owner):
     cdef object pointer
     cdef size_t bytes
 
+    @cython.unraisable_tracebacks(False)
     def __dealloc__(self):
         # Of what no array got: it was not aligned.
         self.give_back()

@@ -166,6 +166,8 @@ cdef class Owner:
         raise NotImplementedError
 
 
+# Without it Cython prints what is raised before it tells the hook, which for a SystemExit ends the process.
+@cython.unraisable_tracebacks(False)
 cdef void _give_back(Owner owner) noexcept:
     owner.give_back()
 

@@ -30,6 +30,7 @@ cdef tuple _with_bytes = ("copy", "fill", "alloc", "free")
 cdef object _correlated = None
 
 
+@cython.unraisable_tracebacks(False)
 cdef void _tell(uint64_t number) noexcept with gil:
     told = _correlated
     if told is not None:

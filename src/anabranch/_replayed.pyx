@@ -17,7 +17,7 @@ from anabranch._hazard cimport PastOf, follow_call, look_before, note, order, pa
 
 from anabranch._scalar cimport Scalar
 
-from anabranch._errors import KernelError
+from anabranch._errors import KernelError, text_of
 
 cdef extern from *:
     """
@@ -55,6 +55,7 @@ cdef class ReplayContext:
 
 @cython.final
 cdef class ReplayedFunction:
+    @cython.unraisable_tracebacks(False)
     def __del__(self):
         # The graph went before its first replay, or was not captured: nobody will call it.
         for future in self.futures or ():
@@ -89,7 +90,7 @@ cdef class ReplayedFunction:
                 outcome = True, Context().run(context.call, self, future)
             except BaseException as raised:
                 outcome = _future.failed(raised)
-                error = KernelError(f"the host function {self.name()!r} of a graph raised {_text_of(raised)}")
+                error = KernelError(f"the host function {self.name()!r} of a graph raised {text_of(raised)}")
                 message = str(error).encode(errors="backslashreplace")
             finally:
                 set_function_stream(NULL)
@@ -114,14 +115,6 @@ cdef class ReplayedFunction:
     def name(self):
         """Return what the function is called."""
         return getattr(self.fn, "__qualname__", type(self.fn).__name__)
-
-
-cdef object _text_of(object raised):
-    # The text is made by code of the program's, which may raise, too.
-    try:
-        return f"{type(raised).__name__}: {raised}"
-    except BaseException:
-        return type(raised).__name__
 
 
 cdef object _given(CStream* stream, object argument):

@@ -289,6 +289,58 @@ def test_errors_in_giving_back_are_told_and_raised_nowhere(device, allocator, mo
     allocator.failure = None
 
 
+# At once, by a thread of ours, and because the memory was of no use.
+LAST = {
+    "at once": "ab.zeros(4).close()",
+    "later": """
+        stream = ab.Stream()
+        with ab.testing.Gate(stream):
+            ab.zeros(4, stream=stream).close()
+        """,
+    "not aligned": """
+        skew = 8
+        try:
+            ab.zeros(4)
+        except ValueError:
+            pass
+        """,
+}
+
+
+@pytest.mark.parametrize("last", LAST.values(), ids=LAST)
+def test_giving_back_does_not_end_the_process(run_python, device, last):
+    if device.kind == "cuda":
+        pytest.skip("the memory is the host's")
+    script = f"""
+        import ctypes
+        import sys
+        import threading
+        import anabranch as ab
+
+        class Memory:
+            def allocate(self, nbytes, stream):
+                self.kept = ctypes.create_string_buffer(nbytes + 32)
+                address = ctypes.addressof(self.kept)
+                return address + -address % 16 + skew
+
+            def deallocate(self, *_):
+                raise SystemExit(3)
+
+        def told(unraisable):
+            print(repr(unraisable.exc_value))
+            heard.set()
+
+        sys.unraisablehook = told
+        skew, heard, memory = 0, threading.Event(), Memory()
+        ab.Device({device.alias!r}).__enter__()
+        ab.set_allocator(memory)
+        {last.strip()}
+        assert heard.wait({TIMEOUT})
+        print("goes on")
+        """
+    assert run_python(script) == "SystemExit(3)\ngoes on\n"
+
+
 @pytest.mark.parametrize("lacking", ["allocate", "deallocate"])
 def test_what_is_no_allocator_is_refused(device, lacking):
     class Half:

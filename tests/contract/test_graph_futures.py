@@ -73,3 +73,23 @@ def test_an_instance_calls_them_when_the_graph_is_gone(stream):
     assert not future.done()
     other.launch(stream)
     assert future.result(20) == 5
+
+
+def test_a_callback_that_exits_does_not_end_the_process(run_python, device):
+    script = f"""
+        import gc
+        import sys
+        import anabranch as ab
+
+        def leave(_):
+            raise SystemExit(3)
+
+        sys.unraisablehook = lambda unraisable: print(repr(unraisable.exc_value))
+        with ab.capture(device={device.alias!r}) as graph:
+            ab.current_stream().submit(int).add_done_callback(leave)
+        graph.close()
+        del graph
+        gc.collect()
+        print("goes on")
+        """
+    assert run_python(script) == "SystemExit(3)\ngoes on\n"
