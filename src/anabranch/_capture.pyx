@@ -11,6 +11,8 @@ from anabranch._device cimport as_device
 from anabranch._graph cimport Graph
 from anabranch._stream cimport Stream
 
+from anabranch._errors import text_of
+
 
 class capture:  # noqa: N801
     """Record what is put into a stream as a graph, for the length of a ``with`` block. Nothing of it runs.
@@ -110,7 +112,7 @@ cdef class Recording:
         leave_scope(self)
         self.graph.fail("was not captured")
         if error is not None:
-            self.core.get().abandon(f"{type(error).__name__}: {error}".encode())
+            self.core.get().abandon(text_of(error).encode(errors="backslashreplace"))
             return 0
         graph = end_capture(deref(self.core.get()), works)
         return self.graph.fill(graph, works, take_accesses(deref(graph.get())))

@@ -31,7 +31,7 @@ from anabranch._scalar cimport Scalar, scalar_argument
 from anabranch._stream cimport Stream
 from anabranch._traced cimport show
 
-from anabranch._errors import CaptureError
+from anabranch._errors import CaptureError, text_of
 
 cdef tuple _nothing = (True, None)
 
@@ -88,7 +88,7 @@ cdef CapturedCall capture_call(object fn, tuple args, tuple names, tuple numbers
         result = fn(*stand_ins[:count], **dict(zip(names, stand_ins[count:], strict=True)))
         graph = end_capture(deref(capture.get()), works)
     except BaseException as error:
-        capture.get().abandon(f"{type(error).__name__}: {error}".encode())
+        capture.get().abandon(text_of(error).encode(errors="backslashreplace"))
         raise
     finally:
         use_capture(none)

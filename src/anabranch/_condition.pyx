@@ -18,6 +18,8 @@ from anabranch._recorded cimport functions_of
 from anabranch._slice cimport whole_of
 from anabranch._stream cimport Stream
 
+from anabranch._errors import text_of
+
 
 @cython.final
 cdef class Body:
@@ -31,7 +33,7 @@ cdef class Body:
             fn()
             self.graph = end_capture(deref(inner.get()), self.works)
         except BaseException as error:
-            inner.get().abandon(f"{type(error).__name__}: {error}".encode())
+            inner.get().abandon(text_of(error).encode(errors="backslashreplace"))
             raise
         finally:
             use_capture(before)

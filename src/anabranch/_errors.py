@@ -19,6 +19,14 @@ __all__ = [
 ]
 
 
+def text_of(error: BaseException) -> str:
+    """Return what there is to tell of an exception, whose own text is made by code of the program's that may raise."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except BaseException:
+        return type(error).__name__
+
+
 class Error(Exception):
     """What every error of this library derives from."""
 

@@ -13,7 +13,7 @@ from anabranch._core cimport added_waits as c_added_waits
 from anabranch._site cimport current_site
 
 from anabranch._context import modes
-from anabranch._errors import ClosedError
+from anabranch._errors import ClosedError, text_of
 
 cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
     void note_loans(const Touch*, size_t, const CStream*) except +translate
@@ -68,7 +68,8 @@ cdef int order_captured(TaskState state, CStream* stream, const Touch* touches, 
         try:
             check(state, stream, shadows, count)
         except BaseException as error:
-            stream.capture().abandon(f"{type(error).__name__}: {error}".encode())
+            if stream.capture() != NULL:
+                stream.capture().abandon(text_of(error).encode(errors="backslashreplace"))
             raise
     return 0
 
