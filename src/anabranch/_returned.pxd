@@ -11,4 +11,4 @@ cdef int argument_of(Storage* storage, const vector[Ref[Storage]]& aliases) noex
 # the arguments that the aliases stand for. Raises CaptureError for objects in which they would not be found.
 cdef object result_of(
     object result, list stand_ins, const vector[Ref[Storage]]& aliases, const vector[char*]& firsts,
-    const vector[int]& positions)
+    const vector[int]& positions, int level=*)

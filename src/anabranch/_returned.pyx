@@ -14,6 +14,10 @@ from anabranch._errors import CaptureError
 
 cdef tuple _constants = (int, float, complex, bool, str, bytes)
 
+cdef enum:
+    # Of tuples, lists and dictionaries within each other. One that contains itself has more.
+    most_levels = 64
+
 
 cdef Array stand_in(Array array, Ref[Storage] storage):
     cdef Array made = Array.__new__(Array)
@@ -39,7 +43,7 @@ cdef int argument_of(Storage* storage, const vector[Ref[Storage]]& aliases) noex
 
 cdef object result_of(
         object result, list stand_ins, const vector[Ref[Storage]]& aliases, const vector[char*]& firsts,
-        const vector[int]& positions):
+        const vector[int]& positions, int level=0):
     # A function of a call's arguments that returns what the captured call did; None if that is None. It must not keep
     # the arguments of the captured one.
     cdef int argument
@@ -48,12 +52,14 @@ cdef object result_of(
         return None
     if type(result) is Scalar:
         return functools.partial(_scalar_of, result)
-    if type(result) is tuple or type(result) is list:
-        parts = [result_of(each, stand_ins, aliases, firsts, positions) for each in result]
-        return functools.partial(_sequence_of, type(result), parts)
-    if type(result) is dict:
-        parts = [result_of(each, stand_ins, aliases, firsts, positions) for each in result.values()]
-        return functools.partial(_mapping_of, tuple(result), parts)
+    if type(result) is tuple or type(result) is list or type(result) is dict:
+        if level == most_levels:
+            raise CaptureError("it returns a tuple, list or dictionary that is nested too deeply, or contains itself")
+        parts = [result_of(each, stand_ins, aliases, firsts, positions, level + 1) for each in result]
+        if type(result) is not dict:
+            return functools.partial(_sequence_of, type(result), parts)
+        values = [result_of(each, stand_ins, aliases, firsts, positions, level + 1) for each in result.values()]
+        return functools.partial(_mapping_of, parts, values)
     for i, each in enumerate(stand_ins):
         if each is result:
             return operator.itemgetter(i)
@@ -81,8 +87,8 @@ def _sequence_of(kind, parts, args):
     return kind([None if part is None else part(args) for part in parts])
 
 
-def _mapping_of(names, parts, args):
-    return dict(zip(names, _sequence_of(list, parts, args), strict=True))
+def _mapping_of(keys, values, args):
+    return dict(zip(_sequence_of(list, keys, args), _sequence_of(list, values, args), strict=True))
 
 
 def _view_of(Array like, position, offset, args):

@@ -112,6 +112,78 @@ def test_a_list_is_a_new_one_each_time(device):
     assert first is not second
 
 
+def test_keys_of_dictionaries_are_those_of_the_call(device):
+    work = Counted(lambda x, a: {x: 1, x[1:]: 2, "text": 3, None: 4, a: 5, (a + 1, x): 6})
+    for number, x in zip((2.5, 2.5, 4.5), given(device, 1, 2, 3), strict=True):
+        result = work(x, number)
+        assert list(result.values()) == [1, 2, 3, 4, 5, 6]
+        first, view, *others = result
+        assert first is x
+        assert_all(view, x.numpy()[0])
+        assert others == ["text", None, number, (number + 1, x)]
+        assert type(others[2]) is type(others[3][0]) is float
+    # The value of a key is looked at.
+    assert (work.calls, work.graphs) == (2, 2)
+
+
+@pytest.mark.filterwarnings("ignore:.*is not captured:RuntimeWarning")
+def test_a_key_that_is_another_object_is_that_of_the_call(device):
+    work = ab.graphed(lambda x: {frozenset([x]): 1})
+    for x in given(device, 1, 2):
+        assert work(x) == {frozenset([x]): 1}
+    assert work.graphs == 0
+
+
+def in_itself(kind, x):
+    made = kind()
+    if kind is dict:
+        made["itself"] = made
+    else:
+        made.append((made, x))
+    return made
+
+
+def nested(x, levels=100_000):
+    made = x
+    for _ in range(levels):
+        made = [made]
+    return made
+
+
+NESTED = {
+    "a list in itself": lambda x: in_itself(list, x),
+    "a dictionary in itself": lambda x: in_itself(dict, x),
+    "many levels": nested,
+}
+
+
+@pytest.mark.parametrize("function", NESTED.values(), ids=NESTED)
+def test_what_is_nested_without_end_is_that_of_the_call(device, function):
+    def work(x):
+        ab.fill(x, 1)
+        return function(x)
+
+    working = Counted(work)
+    x, y = given(device, 2, 3)
+    with pytest.warns(RuntimeWarning, match="work is not captured.*contains itself"):
+        result = working(x)
+    assert type(result) is type(function(x))
+    assert_all(x, 1)
+    working(y)
+    assert_all(y, 1)
+    assert (working.calls, working.graphs) == (3, 0)
+
+
+def test_some_levels_are_those_of_the_call(device):
+    work = Counted(lambda x: nested(x, 50))
+    for x in given(device, 2, 3):
+        result = work(x)
+        for _ in range(50):
+            (result,) = result
+        assert result is x
+    assert work.calls == 1
+
+
 @pytest.mark.filterwarnings("ignore:.*is not captured:RuntimeWarning")
 def test_arguments_in_other_objects_are_those_of_the_call(device):
     work = ab.graphed(lambda x, y: Pair(x, y[1:]))
