@@ -4,6 +4,8 @@ A request is an image, the answer the same image with more local contrast. Each 
 itself meanwhile. `await ab.to_host` gives the result, and the thread serves others until it is there. For comparison,
 the same service with a thread for each connection, which blocks until the result is there. The clients, in a thread
 with an event loop of their own, look at every byte that they get.
+
+A request that fails ends its connection and no other, and the next one gets a new stream.
 """
 
 import asyncio
@@ -13,6 +15,7 @@ import socketserver
 import statistics
 import threading
 import time
+import traceback
 
 import numpy as np
 
@@ -53,11 +56,13 @@ class Lane:
     """A stream, with memory for one request."""
 
     def __init__(self, number):
+        self.number = number
         self.stream = ab.Stream(name=f"lane {number}")
         # Pinned, so that a GPU copies from there by itself and nobody waits for it.
         self.request = ab.empty((SIZE, SIZE), "uint8", device="cpu", pinned=True)
         self.source = ab.empty((SIZE, SIZE), "uint8", stream=self.stream)
         self.result = ab.empty((SIZE, SIZE), "uint8", stream=self.stream)
+        self.done = self.stream.record_event()  # for the next to wait for, since a queue makes no order
 
     def begin(self, body):
         """Enqueue what a request asks for."""
@@ -66,6 +71,10 @@ class Lane:
         ab.copy(self.source, self.request, stream=self.stream)
         ab.launch(sharpen, (SIZE, SIZE), self.source, self.result, stream=self.stream)
 
+    def end(self):
+        """Record that a request is through with the lane."""
+        self.stream.record_event(self.done)
+
 
 async def serve_with_asyncio(lanes, ask):
     """Answer all that `ask(port)` asks for in the thread of this event loop."""
@@ -73,18 +82,34 @@ async def serve_with_asyncio(lanes, ask):
     for lane in lanes:
         free.put_nowait(lane)
 
+    async def answer(body):
+        lane = await free.get()
+        try:
+            await lane.done
+            lane.begin(body)
+            result = await ab.to_host(lane.result)
+            lane.end()
+            return result
+        except BaseException:
+            lane = Lane(lane.number)  # a stream that has failed does nothing more
+            raise
+        finally:
+            free.put_nowait(lane)
+
     async def serve(reader, writer):
-        with contextlib.suppress(asyncio.IncompleteReadError):  # the client has hung up
+        try:
             while True:
-                body = await reader.readexactly(BYTES)
-                lane = await free.get()
-                lane.begin(body)
-                result = await ab.to_host(lane.result)
-                free.put_nowait(lane)
+                result = await answer(await reader.readexactly(BYTES))
                 writer.write(result.data)
                 await writer.drain()
-        writer.close()
-        await writer.wait_closed()
+        except (asyncio.IncompleteReadError, ConnectionError):  # the client has hung up
+            pass
+        except Exception:  # not to the group, which would end the other connections, too
+            traceback.print_exc()
+        finally:  # or the client waits for ever
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
 
     async with asyncio.TaskGroup() as connections:
         server = await asyncio.start_server(
@@ -102,12 +127,22 @@ def serve_with_threads(lanes, ask):
 
     class Connection(socketserver.StreamRequestHandler):
         def handle(self):
-            while body := self.rfile.read(BYTES):
-                lane = free.get()
+            while len(body := self.rfile.read(BYTES)) == BYTES:
+                self.wfile.write(self.answer(body).data)
+
+        def answer(self, body):
+            lane = free.get()
+            try:
+                lane.done.synchronize()
                 lane.begin(body)
                 result = lane.result.numpy()
+                lane.end()
+                return result
+            except BaseException:
+                lane = Lane(lane.number)
+                raise
+            finally:
                 free.put(lane)
-                self.wfile.write(result.data)
 
     class Server(socketserver.ThreadingTCPServer):
         request_queue_size = CONNECTIONS
@@ -133,15 +168,18 @@ async def ask_all(port):
 
     async def ask(number):
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=BYTES)
-        for turn in range(REQUESTS):
-            body = images[(number + turn) % len(images)].tobytes()
-            begin = time.perf_counter()
-            writer.write(body)
-            answer = await reader.readexactly(BYTES)
-            times.append(time.perf_counter() - begin)
-            assert answer == expected[body]
-        writer.close()
-        await writer.wait_closed()
+        try:
+            for turn in range(REQUESTS):
+                body = images[(number + turn) % len(images)].tobytes()
+                begin = time.perf_counter()
+                writer.write(body)
+                answer = await reader.readexactly(BYTES)
+                times.append(time.perf_counter() - begin)
+                assert answer == expected[body]
+        finally:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
 
     begin = time.perf_counter()
     await asyncio.gather(*(ask(number) for number in range(CONNECTIONS)))

@@ -91,9 +91,10 @@ class Lane:
 
     def take(self, answers):
         """Wait for the answers, and add them to a list."""
+        self.compute.synchronize()  # has joined what copies them
         found = []
         for answer in self.answers:
-            with answer.host() as values:  # waits for the copy that writes them
+            with answer.host() as values:
                 found.append(values.copy())
         answers.append(found)
 

@@ -125,6 +125,11 @@ def test_every_example_runs_on_one_worker(program, photos, tmp_path):
     run_example(program, photos, tmp_path, ANABRANCH_CPU_WORKERS="1", ANABRANCH_DEVICE="cpu")
 
 
+@each_program
+def test_every_example_makes_its_order_itself(program, photos, tmp_path):
+    run_example(program, photos, tmp_path, ANABRANCH_HAZARDS="check", ANABRANCH_DEVICE="cpu")
+
+
 @pytest.mark.parametrize("kind", each_kind)
 @each_program
 def test_every_example_runs_on_a_device_that_is_not_the_first(program, kind, photos, tmp_path):
@@ -149,6 +154,32 @@ def test_an_example_for_two_devices_says_so_where_there_is_one(name):
     result = start(FOLDER / name, env={"ANABRANCH_CPU_DEVICES": "1"})
     assert result.returncode == 1
     assert "two devices" in result.stderr
+
+
+FAILING_LAUNCH = """
+import runpy, sys
+import anabranch as ab
+
+launch, number, path = ab.launch, int(sys.argv[1]), sys.argv[2]
+
+def one_fails(*arguments, stream):
+    global number
+    number -= 1
+    if number == 0:
+        ab.testing.fail(stream, "the one that fails")
+    launch(*arguments, stream=stream)
+
+ab.launch = one_fails
+runpy.run_path(path)
+"""
+
+
+@pytest.mark.parametrize("number", [5, 600], ids=["asyncio", "threads"])  # after two services of 288 requests each
+def test_a_request_that_fails_ends_its_connection(number):
+    result = start("-c", FAILING_LAUNCH, number, FOLDER / "image_server.py")
+    assert result.returncode == 1
+    assert "KernelError: the one that fails" in result.stderr
+    assert "IncompleteReadError" in result.stderr  # which the client meets
 
 
 # -- the demo --
