@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+    from concurrent.futures import Future
 
     import trio
 
@@ -27,6 +28,9 @@ class Suspended(Protocol):
 
     def wait(self) -> Generator[Any, None, None]:
         """Suspend the task until it is resumed or cancelled."""
+
+    def wait_for(self, future: Future[Any]) -> Generator[Any, None, None]:
+        """Suspend the task until it is resumed or cancelled, which is the future's business where that is usual."""
 
     def resume(self) -> None:
         """Let the task go on, unless it was cancelled. In the loop."""
@@ -99,6 +103,18 @@ class AsyncioTask:
         """Suspend the task."""
         yield from self._future
 
+    def wait_for(self, future: Future[Any]) -> Generator[Any, None, None]:
+        """Suspend the task. It and the future are cancelled together, as `asyncio.wrap_future` does it."""
+        from asyncio import CancelledError
+
+        try:
+            yield from self._future
+        except CancelledError:
+            future.cancel()
+            raise
+        if future.cancelled():
+            raise CancelledError
+
     def resume(self) -> None:
         """Let the task go on."""
         if not self._future.done():
@@ -122,6 +138,10 @@ class TrioTask:
     def wait(self) -> Generator[Any, None, None]:
         """Suspend the task."""
         yield from self._trio.lowlevel.wait_task_rescheduled(self._cancel).__await__()
+
+    def wait_for(self, future: Future[Any]) -> Generator[Any, None, None]:
+        """Suspend the task."""
+        return self.wait()
 
     def _cancel(self, _: object) -> Any:
         self._task = None

@@ -82,14 +82,12 @@ class StreamFuture(Future[_T]):
         """Wait for the function without blocking the event loop. What this task does later comes after."""
         self._before_wait(None)
         try:
-            if _await.in_trio():
-                suspended = _await.suspend()
-                self.add_done_callback(lambda _: _await.resume([suspended]))
-                yield from suspended.wait()
-                return self.result()
-            import asyncio
-
-            return (yield from asyncio.wrap_future(self).__await__())
+            # Not by `asyncio.wrap_future`: a StopIteration of the function's would never arrive there, on Python 3.11.
+            # Raised in here it becomes the cause of a RuntimeError, as in every generator.
+            suspended = _await.suspend()
+            self.add_done_callback(lambda _: _await.resume([suspended]))
+            yield from suspended.wait_for(self)
+            return self.result()
         finally:
             self._observe()
             del self
