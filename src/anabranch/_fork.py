@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from anabranch._current import current_stream
@@ -16,15 +17,28 @@ if TYPE_CHECKING:
     from anabranch._device import DeviceLike
 
 
+class _Block:
+    """A block that was entered. It refers to nothing, since the contexts of other tasks may keep it."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = False
+
+
+# The blocks that this task is in: of a fork that others use, too, each leaves its own.
+_entered: ContextVar[tuple[_Block, ...]] = ContextVar("anabranch_forks", default=())
+
+
 class Fork:
-    """What `fork` returns. Each ``with`` makes new branches."""
+    """What `fork` returns. Each ``with`` makes new branches; several tasks and threads may be in one at a time."""
 
     __slots__ = ("_devices", "_open", "_stream")
 
     def __init__(self, stream: Stream | None, devices: list[Device | None]) -> None:
         self._stream = stream
         self._devices = devices
-        self._open: list[tuple[Stream, tuple[Stream, ...], list[Stream]]] = []
+        self._open: dict[_Block, tuple[Stream, tuple[Stream, ...], list[Stream]]] = {}
 
     def __enter__(self) -> tuple[Stream, ...]:
         parent = current_stream() if self._stream is None else self._stream
@@ -35,14 +49,23 @@ class Fork:
         )
         for branch in branches:
             branch.wait_stream(parent)
+        block = _Block()
         # Wrappers of our own, so that a branch which the user closes is joined all the same.
-        self._open.append((parent, branches, [Stream.from_external(branch) for branch in branches]))
+        self._open[block] = parent, branches, [Stream.from_external(branch) for branch in branches]
+        _entered.set((*(other for other in _entered.get() if not other.left), block))
         return branches
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        parent, branches, joined = self._open.pop()
+        own = [block for block in _entered.get() if block in self._open]
+        # Also where it was not entered, as when another task closes an asynchronous generator.
+        blocks = own or list(self._open)
+        if not blocks:
+            raise RuntimeError(f"{self!r} is left, but has not been entered")
+        block = blocks[-1]
+        block.left = True
+        parent, branches, joined = self._open.pop(block)
         for branch, own in zip(branches, joined, strict=True):
             parent.wait_stream(own)
             own.close()
@@ -69,7 +92,8 @@ def fork(n: int | None = None, stream: Stream | None = None, devices: Sequence[D
     context manager of tuple of Stream
         The branches: new streams, of the parent's priority. Each starts after what the parent had to do by
         then. At the end, also on error, the parent waits for all of them, and they are closed. The current
-        stream stays as it is.
+        stream stays as it is. One object may be entered again, also while it is open, and by several tasks and
+        threads: each has branches of its own.
 
     Raises
     ------

@@ -1,8 +1,13 @@
 """`fork`: branches that start after their parent's work, and that the parent joins."""
 
+import asyncio
+from concurrent.futures import Future
+
 import pytest
 
 import anabranch as ab
+
+from .arrays import TIMEOUT
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
@@ -155,6 +160,97 @@ def test_the_parent_of_a_fork_may_be_a_default_stream():
     assert not ab.legacy_stream().query()
     gate.open()
     ab.legacy_stream().synchronize()
+
+
+# -- one fork, used again --
+
+
+def test_a_fork_within_itself_has_branches_of_its_own():
+    scope = ab.fork(1, stream=ab.Stream())
+    with scope as (outer,):
+        with scope as (inner,):
+            assert not outer.closed
+        assert inner.closed
+        assert not outer.closed
+    assert outer.closed
+
+
+def test_each_task_leaves_its_own_block():
+    scope = ab.fork(1, stream=ab.Stream())
+
+    async def first(entered, over):
+        with scope as (branch,):
+            entered.set_result(None)
+            await over
+        return branch
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        entered, over = loop.create_future(), loop.create_future()
+        task = asyncio.create_task(first(entered, over))
+        await entered
+        with scope as (branch,):
+            over.set_result(None)
+            assert (await task).closed
+            assert not branch.closed
+        assert branch.closed
+
+    asyncio.run(main())
+
+
+def test_a_task_that_began_in_a_block_leaves_its_own():
+    scope = ab.fork(1, stream=ab.Stream())
+
+    async def within():
+        with scope as (branch,):
+            assert not branch.closed
+        return branch
+
+    async def main():
+        with scope as (branch,):
+            assert (await asyncio.create_task(within())).closed
+            assert not branch.closed
+        assert branch.closed
+
+    asyncio.run(main())
+
+
+def test_each_thread_leaves_its_own_block(in_thread):
+    scope, entered, over = ab.fork(1, stream=ab.Stream()), Future(), Future()
+
+    def first():
+        with scope as (branch,):
+            entered.set_result(None)
+            over.result(TIMEOUT)
+        return branch
+
+    thread = in_thread(first)
+    entered.result(TIMEOUT)
+    with scope as (branch,):
+        over.set_result(None)
+        assert thread.result(TIMEOUT).closed
+        assert not branch.closed
+    assert branch.closed
+
+
+def test_a_block_may_be_left_by_another_thread(in_thread):
+    parent = ab.Stream()
+    scope = ab.fork(1, stream=parent)
+    (branch,) = scope.__enter__()
+    with ab.testing.Gate(branch):
+        in_thread(scope.__exit__, None, None, None).result(TIMEOUT)
+        assert branch.closed
+        assert not parent.query()
+
+
+def test_a_block_that_was_not_entered_cannot_be_left():
+    scope = ab.fork(1)
+    with pytest.raises(RuntimeError, match="has not been entered"):
+        scope.__exit__(None, None, None)
+    with scope:
+        pass
+    with pytest.raises(RuntimeError, match="has not been entered"):
+        scope.__exit__(None, None, None)
 
 
 # -- over devices --
