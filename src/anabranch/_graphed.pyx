@@ -189,6 +189,9 @@ cdef class Graphed:
                 self._refuse(key, kind)
                 self._warn(str(error))
                 return self._call(args, names)
+            except BaseException:
+                self._let_go(key, kind)
+                raise
             self._keep(key, kind, call, args)
         done, result = replay_call(call, state, args)
         if done:
@@ -202,8 +205,9 @@ cdef class Graphed:
 
     def _keep(self, key, _Kind kind, CapturedCall call, args):
         with self.lock:
-            if kind.calls is None:
-                # Another thread could not capture it.
+            if kind.calls is None or self.kinds.get(key) is not kind:
+                # Another thread could not capture it, or it was forgotten meanwhile, which the next call is to see.
+                self._remember(None)
                 return
             if call.looked - kind.looked:
                 # Captures before did not know that the value matters.
@@ -216,9 +220,16 @@ cdef class Graphed:
             while len(self.order) > self.size:
                 key, kind, values = self.order.pop(0)
                 kind.calls.pop(values, None)
-                if not kind.calls:
-                    self.kinds.pop(key, None)
+                if not kind.calls and self.kinds.get(key) is kind:
+                    self.kinds.pop(key)
                     self._remember(None)
+
+    def _let_go(self, key, _Kind kind):
+        # The function raised. What it was called with is kept for captures alone.
+        with self.lock:
+            if kind.calls is not None and not kind.calls and self.kinds.get(key) is kind:
+                self.kinds.pop(key)
+                self._remember(None)
 
     def _refuse(self, key, _Kind kind):
         with self.lock:

@@ -1,5 +1,6 @@
 """What graphed functions keep of a call, and what they must not."""
 
+import contextlib
 import copy
 import gc
 import pickle
@@ -62,6 +63,41 @@ def test_a_view_that_only_the_collector_can_free_is_not_kept(device):
         working(x)
         assert x.numpy().tolist() == [0] + [1] * 7
     assert (working.calls, working.graphs) == (1, 1)
+
+
+@pytest.mark.parametrize("size", [1, 16])
+def test_what_is_cleared_while_it_is_captured_is_captured_once_more(device, size):
+    def work(x):
+        if working.calls == 1:
+            working.function.clear()
+        ab.fill(x, working.calls)
+
+    working = Counted(work, size=size)
+    for calls in 1, 2, 2, 2:
+        x = ready(device)
+        working(x)
+        assert_all(x, calls)
+    assert (working.calls, working.graphs) == (2, 1)
+
+
+def test_arguments_of_a_call_that_raised_are_let_go(device):
+    def work(x, thing, fails):
+        ab.fill(x, 1)
+        if fails:
+            raise KeyError
+
+    working, x, thing = Counted(work), ready(device), Holder()
+    working(x, thing, False)
+    for fails in True, False:
+        other = Holder()
+        gone = weakref.ref(other)
+        with pytest.raises(KeyError) if fails else contextlib.nullcontext():
+            working(x, other, fails)
+        del other
+        gc.collect()
+        assert (gone() is None) == fails
+    working(x, thing, False)
+    assert (working.calls, working.graphs) == (3, 2)
 
 
 @pytest.mark.numba
