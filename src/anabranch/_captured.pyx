@@ -33,6 +33,11 @@ from anabranch._traced cimport show
 
 from anabranch._errors import CaptureError, text_of
 
+cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
+    cppclass KeptMemory:
+        KeptMemory()
+        KeptMemory(const Touch*, size_t) except +
+
 cdef tuple _nothing = (True, None)
 
 cdef enum:
@@ -65,6 +70,7 @@ cdef CapturedCall capture_call(object fn, tuple args, tuple names, tuple numbers
             stand_ins.append(scalar_argument(each, position, call.looked) if position in numbers else each)
             continue
         array = <Array>each
+        array.check()  # what is made of those before it may have closed it
         if call.device is None:
             call.device = array._device
         i = 0
@@ -322,26 +328,33 @@ cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
     cdef Array array
     cdef ReplayContext context = None
     cdef Point point
+    cdef KeptMemory _memory
     cdef int64_t start
     cdef size_t i, k
+    cdef bint fits = True
+    cdef tuple result = _nothing
     if call.arguments.size() > few:
         many_arguments.resize(call.arguments.size())
         arguments = many_arguments.data()
     if call.accesses.size() > few:
         many_touches.resize(call.accesses.size())
         touches = many_touches.data()
+    if call.numbers:
+        fits = not _pack(call, args, &numbers)
+    if fits and call.result is not None:
+        result = True, call.result(args)
+    # Up to here code of the program's may have closed arrays: the function in its first call, what compares arguments,
+    # numbers that convert themselves, finalizers.
     for i in range(call.arguments.size()):
         array = <Array>args[call.arguments[i]]
+        array.check()
         for k in range(call.kept.size()):
             # Between an argument and what the function has from elsewhere the graph has no order.
             if call.kept[k].get() == array.storage.get():
                 return None, None
         arguments[i] = <byte_t*>array.data
-    if call.numbers:
-        if _pack(call, args, &numbers):
-            return False, None
-        for i in range(call.arguments.size()):
-            (<Array>args[call.arguments[i]]).check()  # a number that converts itself may have closed it
+    if not fits:
+        return False, None
     for i in range(call.accesses.size()):
         touch = &touches[i]
         touch.layout = NULL
@@ -359,7 +372,8 @@ cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
         core.follow(deref(queue))
     cdef uint64_t learned = order(state, queue, touches, call.accesses.size())
     if call.functions:
-        context = context_of_replay(queue, state.mode)
+        _memory = KeptMemory(touches, call.accesses.size())
+        context = context_of_replay(queue, state.mode)  # an object, so that a finalizer may close arrays
     point = launch_call(
         deref(core), deref(queue), as_context(context), deref(call.patches.get()), arguments, call.arguments.size(),
         numbers.data(), numbers.size())
@@ -369,4 +383,4 @@ cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
     note(state, queue, point, touches, call.accesses.size(), learned)
     if state.mode != <int>HazardMode.off:
         core.note(deref(queue))
-    return _nothing if call.result is None else (True, call.result(args))
+    return result
