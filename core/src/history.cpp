@@ -23,7 +23,7 @@ Footprint::Footprint(std::int64_t first, const Layout& layout) {
 bool Footprint::overlaps(const Footprint& other) const noexcept {
   if (!bytes_.overlaps(other.bytes_)) return false;
   if (!elements_ && !other.elements_) return true;
-  // Where the block itself lies does not matter.
+  // Where the block itself lies does not matter. What is of another block may begin before it.
   const auto place = [](const Footprint& footprint) {
     const auto first =
         footprint.elements_ ? footprint.elements_->first : static_cast<std::int64_t>(footprint.bytes_.low);
@@ -40,8 +40,8 @@ bool Footprint::overlaps(const Footprint& other) const noexcept {
 bool Footprint::contains(const Footprint& other) const noexcept {
   if (!bytes_.contains(other.bytes_)) return false;
   if (!elements_ || other.bytes_.low == other.bytes_.high) return true;
-  // Of equal layouts within each other's range, both begin at the same byte.
-  return other.elements_ && equal(elements_->layout, other.elements_->layout);
+  return other.elements_ && elements_->first == other.elements_->first &&
+         equal(elements_->layout, other.elements_->layout);
 }
 
 Footprint Footprint::moved(std::int64_t distance) const {

@@ -85,13 +85,13 @@ bool overlap(const std::byte* a, const Layout& a_layout, const std::byte* b, con
   std::int64_t b_high = 0;
   a_layout.extent(a_low, a_high);
   b_layout.extent(b_low, b_high);
-  if (a_low == a_high || b_low == b_high || a + a_low >= b + b_high || b + b_low >= a + a_high) return false;
+  const std::int64_t distance = b - a;
+  if (a_low == a_high || b_low == b_high || a_low >= distance + b_high || distance + b_low >= a_high) return false;
   if (a_layout.contiguous() && b_layout.contiguous()) return true;
   // An element of `a` begins less than an element of `b` before its end, and the other way round.
   Sums distances;
   for (int d = 0; d < a_layout.ndim; ++d) distances.add(a_layout.strides[d], a_layout.shape[d] - 1);
   for (int d = 0; d < b_layout.ndim; ++d) distances.add(-b_layout.strides[d], b_layout.shape[d] - 1);
-  const std::int64_t distance = b - a;
   return distances.reach(distance - a_layout.itemsize + 1, distance + b_layout.itemsize - 1);
 }
 

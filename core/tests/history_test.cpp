@@ -163,6 +163,63 @@ TEST(conflicts_are_those_of_the_graph) {
   CHECK(conflicts > 10'000 && clean > 10'000);
 }
 
+// Bytes of a block that begins some way into another, as elements of that one, and as plainly as can be.
+struct Place {
+  Footprint where;
+  std::set<std::int64_t> before;  // the block's beginning
+  std::set<std::int64_t> bytes;
+
+  explicit Place(std::mt19937& random) : where(0, 0) {
+    RandomArray array(random, 1 + static_cast<std::int64_t>(random() % 3), Overlap::none);
+    const auto distance = static_cast<std::int64_t>(random() % 64);
+    where = Footprint(static_cast<std::int64_t>(array.first), array.layout).moved(-distance);
+    for (std::int64_t i = 0; i < array.layout.size(); ++i) {
+      const std::int64_t first = element(array.elements(0), i) - array.memory.data() - distance;
+      for (std::int64_t byte = first; byte < first + array.layout.itemsize; ++byte) {
+        (byte < 0 ? before : bytes).insert(byte);
+      }
+    }
+  }
+};
+
+bool share(const std::set<std::int64_t>& a, const std::set<std::int64_t>& b) {
+  return std::any_of(a.begin(), a.end(), [&b](std::int64_t byte) { return b.count(byte) != 0; });
+}
+
+TEST(footprints_in_blocks_that_overlap_are_those_of_their_bytes) {
+  int shared = 0;
+  int apart = 0;
+  int contained = 0;
+  std::mt19937 random(1);
+  for (int round = 0; round < 10'000; ++round) {
+    const Place a(random);
+    const Place b(random);
+    if (share(a.bytes, b.bytes)) {
+      CHECK(a.where.overlaps(b.where) && b.where.overlaps(a.where));
+      ++shared;
+    } else if (!share(a.before, b.before)) {
+      CHECK(!a.where.overlaps(b.where) && !b.where.overlaps(a.where));
+      ++apart;
+    }
+    for (const Place& other : {b, Place(random), a}) {
+      if (other.bytes.empty() || !a.where.contains(other.where)) continue;
+      CHECK(std::includes(a.bytes.begin(), a.bytes.end(), other.bytes.begin(), other.bytes.end()));
+      ++contained;
+    }
+  }
+  CHECK(shared > 1000 && apart > 1000 && contained > 1000);
+}
+
+TEST(a_view_of_the_same_steps_beside_another_is_not_in_it) {
+  const std::int64_t shape = 8;
+  Layout every_other = row_major(1, &shape, 4);
+  every_other.strides[0] = 8;
+  const Footprint odd = Footprint(4, every_other).moved(-16);  // as a block has them that begins 16 bytes later
+  CHECK(!Footprint(0, every_other).contains(odd));
+  CHECK(!Footprint(0, every_other).overlaps(odd));
+  CHECK(odd.overlaps({4, 8}));
+}
+
 TEST(an_event_keeps_what_its_record_found) {
   Lane a;
   Lane b;

@@ -1,5 +1,6 @@
 """Memory with several handles: whoever uses it by one comes after its use by another, however they overlap."""
 
+import random
 import threading
 import weakref
 from types import SimpleNamespace
@@ -121,6 +122,39 @@ def test_handles_that_share_no_element_have_nothing_to_do_with_each_other(device
         assert not b.query()
     ab.synchronize()
     np.testing.assert_array_equal(x, [1, 3, 3, 3, 3, 3, 3, 2])
+
+
+def some(rng, size):
+    """Return a random slice that leaves something over."""
+    start, step = rng.randrange(size), rng.choice([1, 1, 2, 3, -1, -2])
+    stop = rng.randrange(start, size) + 1 if step > 0 else rng.randrange(-1, start)
+    return slice(start, None if stop < 0 else stop, step)
+
+
+def test_of_random_views_by_random_handles_those_race_that_share_an_element(device):
+    rng, size = random.Random(1), 16
+    places = np.arange(size)
+    a, b = streams(ab.Device("cpu:0"))
+    sources = [ab.zeros(size, stream=stream) for stream in (a, b)]
+    for _ in range(150):
+        ab.synchronize()
+        x, past = np.zeros(size, "float32"), []
+        parts = [some(rng, size) for _ in range(rng.randrange(2, 5))]
+        handles = [(ab.from_dlpack(x[part]), places[part]) for part in parts]
+        for _ in range(8):
+            number, writes, (handle, elements) = rng.randrange(2), rng.random() < 0.5, rng.choice(handles)
+            view = some(rng, len(elements))
+            touched = set(elements[view].tolist())
+            with ab.collect_races() as races:
+                if writes:
+                    ab.fill(handle[view], 1, stream=(a, b)[number])
+                else:
+                    ab.copy(sources[number][: len(touched)], handle[view], stream=(a, b)[number])
+            expected = any(
+                number != other and (writes or wrote) and touched & earlier for other, wrote, earlier in past
+            )
+            assert bool(races) == expected
+            past.append((number, writes, touched))
 
 
 @pytest.mark.parametrize("part", [np.s_[:], np.s_[2:], np.s_[:6]], ids=str)
