@@ -66,9 +66,9 @@ class Fork:
         block = blocks[-1]
         block.left = True
         parent, branches, joined = self._open.pop(block)
-        for branch, own in zip(branches, joined, strict=True):
-            parent.wait_stream(own)
-            own.close()
+        for branch, wrapper in zip(branches, joined, strict=True):
+            parent.wait_stream(wrapper)
+            wrapper.close()
             branch.close()
 
     def __repr__(self) -> str:
