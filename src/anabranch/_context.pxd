@@ -9,6 +9,11 @@ cdef class Task:
     cdef const void* context    # the context variables that are its own
 
 
+cdef class Leaving:
+    """Whether a scope was left where it was entered."""
+    cdef bint done
+
+
 cdef class TaskState:
     """The current device and streams of one task. Immutable: a change makes a new one."""
     cdef uint64_t thread
@@ -25,6 +30,7 @@ cdef class TaskState:
     # Of a state that entering a scope made, which puts `rest` back: whose scope.
     cdef object owner
     cdef object token       # until the scope is left
+    cdef Leaving leaving    # of what other contexts have copies of, or None
     # Of any other state: the innermost scope around it.
     cdef TaskState scope
 

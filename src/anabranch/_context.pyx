@@ -2,8 +2,9 @@
 
 A task is a thread or, inside asyncio, an asyncio task. The state lives in a context variable, which asyncio
 copies for each task; it carries the number of the thread that set it, and counts for nothing on another
-thread, whatever copied the context there. What a task knows of the order is its own, too: found in another
-context than the one it was made for, it is passed on to a new task.
+thread, whatever copied the context there. Another variable has the states that were found of other threads:
+frameworks copy what a worker changed back to the thread that waits for it. What a task knows of the order is
+its own, too: found in another context than the one it was made for, it is passed on to a new task.
 """
 
 import contextvars
@@ -16,6 +17,7 @@ from cpython.object cimport PyObject
 
 from libc.stdint cimport uint64_t
 
+from anabranch._collector cimport pause_collector, resume_collector
 from anabranch._core cimport CCapture, HazardMode, HostTask, Moment, Past, Ref, begin_checks, first_device
 
 cdef extern from *:
@@ -66,12 +68,21 @@ cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
 modes = {"auto": HazardMode.automatic, "check": HazardMode.check, "off": HazardMode.off}
 
 cdef object _variable = contextvars.ContextVar("anabranch_task", default=None)
+cdef object _foreign = contextvars.ContextVar("anabranch_foreign_tasks", default=())
+
+# Those of more threads are not kept: they may start each other in copies of their contexts for ever.
+cdef int most_foreign = 8
 
 
 @cython.final
 @cython.freelist(64)
 @cython.trashcan(True)  # states of scopes never left end one within the other
 cdef class TaskState:
+    pass
+
+
+@cython.final
+cdef class Leaving:
     pass
 
 
@@ -118,9 +129,40 @@ cdef inline bint _is_own(TaskState state, PyThreadState* thread) noexcept:
 
 
 cdef TaskState new_state(TaskState found):
-    if found is None or found.thread != PyThreadState_Get().id:
+    # Nothing is collected meanwhile: that may close an array which the caller is about to use.
+    cdef bint collected = pause_collector()
+    try:
+        return _state_for(found)
+    finally:
+        if collected:
+            resume_collector()
+
+
+cdef TaskState _state_for(TaskState found):
+    cdef PyThreadState* thread = PyThreadState_Get()
+    cdef TaskState own = found
+    if found is not None and found.thread != thread.id:
+        own = _among_foreign(found, thread.id)
+    if own is None:
         return _first_state()
-    return _state_of_new_context(found)
+    if own.task.context != thread.context:
+        return _state_of_new_context(own)
+    PyContextVar_Set(_variable, own)
+    return own
+
+
+cdef TaskState _among_foreign(TaskState found, uint64_t thread):
+    # The thread's own, or None. What was found changes places with it.
+    cdef TaskState own = None
+    cdef TaskState each
+    cdef list others = [found]
+    for each in _foreign.get():
+        if each.thread == thread:
+            own = each
+        elif each.thread != found.thread:
+            others.append(each)
+    PyContextVar_Set(_foreign, tuple(others[:most_foreign]))
+    return own
 
 
 cdef HostTask* current_task() except NULL:
@@ -149,6 +191,15 @@ cdef TaskState _new_state(TaskState like, int device, int ordinal, object stream
     state.races = like.races
     state.capture = like.capture
     state.device = device
+    state.ordinal = ordinal
+    state.stream = stream
+    state.rest = rest
+    return state
+
+
+# Nothing but the current stream of one device, before what tells those of the others.
+cdef TaskState _entry(int ordinal, object stream, TaskState rest):
+    cdef TaskState state = TaskState.__new__(TaskState)
     state.ordinal = ordinal
     state.stream = stream
     state.rest = rest
@@ -201,8 +252,10 @@ cdef int _listen_for_threads() except -1:
 
 cdef TaskState _state_of_new_context(TaskState before):
     # An asyncio task, or whatever else runs in a copy of the context: it starts from what its creator knows.
-    cdef TaskState state = _new_state(before, before.device, before.ordinal, before.stream, before.rest)
-    state.scope = _scope_of(before)
+    # Nothing of scopes that were left stays with it: tasks may start each other within scopes for ever.
+    cdef TaskState state = _new_state(
+        before, before.device, before.ordinal, before.stream, _without(before, before.ordinal))
+    state.scope = _copy_of_scopes(_scope_of(before))
     state.task = _new_task()
     state.task.core.get().lane.follow(before.task.core.get().lane.past())
     state.task.core.get().call = before.task.core.get().call
@@ -236,13 +289,32 @@ cdef TaskState _without(TaskState state, int ordinal):
             while other is not None and other.ordinal != state.ordinal:
                 other = other.rest
             if other is None:
-                kept = _new_state(state, 0, state.ordinal, state.stream, kept)
+                kept = _entry(state.ordinal, state.stream, kept)
         state = state.rest
     return kept
 
 
 cdef inline TaskState _scope_of(TaskState state):
     return state if state.owner is not None else state.scope
+
+
+cdef TaskState _copy_of_scopes(TaskState scope):
+    # With what leaving them puts back. A scope may be left in a copy of the context that it was entered in.
+    if scope is None:
+        return None
+    cdef TaskState around = _copy_of_scopes(_scope_of(scope.rest))
+    if scope.leaving is None:
+        scope.leaving = Leaving.__new__(Leaving)
+        scope.leaving.done = scope.token is None
+    if scope.leaving.done:
+        return around
+    cdef TaskState outer = _entry(scope.ordinal, stream_in(scope.rest, scope.ordinal), None)
+    outer.device = scope.rest.device
+    outer.scope = around
+    cdef TaskState copy = _entry(scope.ordinal, scope.stream, outer)
+    copy.owner = scope.owner
+    copy.leaving = scope.leaving
+    return copy
 
 
 cdef int _enter(object owner, int device, int ordinal, object stream) except -1:
@@ -271,6 +343,8 @@ cdef int leave_scope(object owner) except -1:
         return 0
     cdef object token = scope.token
     scope.token = None
+    if token is not None and scope.leaving is not None:
+        scope.leaving.done = True
     if scope is before and scope.mode == scope.rest.mode and scope.races is scope.rest.races:
         # Cheaper than to set it. Not in a copy of the context in which the scope was entered.
         if token is None or PyContextVar_Reset(_variable, token) < 0:

@@ -3,6 +3,7 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport uintptr_t
 
+from anabranch._collector cimport pause_collector, resume_collector
 from anabranch._core cimport Site, calling_site
 
 cdef extern from *:
@@ -36,6 +37,16 @@ def is_own(namespace):
 
 
 cdef Site current_site() except *:
+    # The frames that it looks at are objects. Who calls it may be using an array that a collection would close.
+    cdef bint collected = pause_collector()
+    try:
+        return _find_site()
+    finally:
+        if collected:
+            resume_collector()
+
+
+cdef Site _find_site() except *:
     # Functions written in Cython have no frames.
     cdef Site site
     cdef PyObject* found = innermost_frame()

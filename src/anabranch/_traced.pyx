@@ -2,6 +2,7 @@
 
 from cython.operator cimport dereference as deref
 
+from anabranch._collector cimport pause_collector, resume_collector
 from anabranch._core cimport CStream, OperationKind, Point, Ref, TracedOperation, close_operation, trace_instant
 
 
@@ -11,9 +12,19 @@ cdef int show(CStream* stream, Point point, OperationKind kind, object name, siz
     operation.point = point
     operation.bytes = size
     if isinstance(name, str):
-        operation.name = (<str>name).encode(errors="backslashreplace")
+        operation.name = _text(<str>name)
     close_operation(deref(stream), operation)
     return 0
+
+
+cdef bytes _text(str name):
+    # The operation's arrays have not been told of it yet: a collection may close them.
+    cdef bint collected = pause_collector()
+    try:
+        return name.encode(errors="backslashreplace")
+    finally:
+        if collected:
+            resume_collector()
 
 
 cdef int show_memory(CBackend& backend, CStream* stream, size_t size) except -1:

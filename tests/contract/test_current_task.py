@@ -30,26 +30,11 @@ async def in_loop_of_thread(function):
     return await asyncio.to_thread(asyncio.run, call())
 
 
-async def from_thread(function):
-    """Call it in a task of this loop that another thread asks for."""
-    loop = asyncio.get_running_loop()
-
-    async def call():
-        return function()
-
-    def ask():
-        ab.Stream().use()
-        return asyncio.run_coroutine_threadsafe(call(), loop).result(10)
-
-    return await asyncio.to_thread(ask)
-
-
 CALLS = {
     "pool": lambda function: ThreadPoolExecutor(1).submit(function).result(10),
     "asyncio.to_thread": lambda function: asyncio.run(asyncio.to_thread(function)),
     "executor with a copied context": lambda function: asyncio.run(in_executor(function)),
     "loop of another thread": lambda function: asyncio.run(in_loop_of_thread(function)),
-    "task that another thread asked for": lambda function: asyncio.run(from_thread(function)),
     "submit": lambda function: ab.Stream().submit(function).result(10),
 }
 
