@@ -2,6 +2,7 @@
 
 import atexit
 import sys
+import threading
 
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.pythread cimport PyThread_get_thread_ident
@@ -21,7 +22,6 @@ cdef int signal_interval_ns = 20_000_000
 
 cdef bint _exiting = False
 cdef unsigned long _exiting_thread = 0
-cdef str _stopped = "the interpreter is exiting and the devices have stopped; this work will not complete"
 
 cdef extern from *:
     """
@@ -44,7 +44,7 @@ cdef int synchronize_point(CStream* stream, Point point, Marker* marker=NULL) ex
         # A later exit handler than ours. Others that ask a driver wait for good below, since it ends under them.
         if stream.backend().query(deref(stream), point, marker):
             return 0
-        raise Error(_stopped)
+        raise stopped("this work will not complete")
     while True:
         with nogil:
             reached = stream.backend().synchronize(deref(stream), point, nanoseconds(signal_interval_ns), marker)
@@ -53,7 +53,7 @@ cdef int synchronize_point(CStream* stream, Point point, Marker* marker=NULL) ex
         PyErr_CheckSignals()
         check_fork()
         if _exiting:
-            raise Error(_stopped)
+            raise stopped("this work will not complete")
 
 
 cdef int settle_point(CStream* stream, CStream* target, Point point) except -1:
@@ -64,7 +64,7 @@ cdef int settle_point(CStream* stream, CStream* target, Point point) except -1:
         PyErr_CheckSignals()
         check_fork()
         if _exiting:
-            raise Error("the interpreter is exiting and the devices have stopped; this work will not be enqueued")
+            raise stopped("this work will not be enqueued")
     return 0
 
 
@@ -117,6 +117,17 @@ def activity():
 def finalizing():
     """Return whether the interpreter is on its way out."""
     return _exiting or sys.is_finalizing()
+
+
+def stopped(text):
+    """Return what a wait raises that could never end, since the interpreter is on its way out.
+
+    In a daemon thread, which soon ends anyway, a SystemExit: who joins the thread goes on, and nothing is printed.
+    """
+    ident = threading.get_ident()
+    if ident != _exiting_thread and any(thread.ident == ident for thread in threading.enumerate() if thread.daemon):
+        return SystemExit(text)
+    return Error(f"the interpreter is exiting and the devices have stopped; {text}")
 
 
 def _stop():

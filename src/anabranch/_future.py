@@ -8,8 +8,7 @@ from contextvars import Context
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from anabranch import _await
-from anabranch._core import finalizing
-from anabranch._errors import Error
+from anabranch._core import finalizing, stopped
 from anabranch._host import check_fork
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ class StreamFuture(Future[_T]):
             # As for work in streams. A function that was begun may still end.
             wait([self], LAST_WAIT)
             if not (super().done() or self.running()):
-                raise Error("the interpreter is exiting and the devices have stopped; this function will not be called")
+                raise stopped("this function will not be called")
 
     def done(self) -> bool:
         """Whether the function has returned or raised, or was cancelled. What this task does later then comes after."""

@@ -16,8 +16,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from cython.operator cimport dereference as deref
 from libc.stdint cimport uint64_t
 
-from anabranch._core import finalizing
-from anabranch._errors import Error
+from anabranch._core import finalizing, stopped
 
 from anabranch cimport _core
 from anabranch._context cimport Task, TaskState, begin_call, current_state
@@ -309,7 +308,7 @@ cdef class Notification:
             time.sleep(0.02)
             if self.reached():
                 return False
-            raise Error("the interpreter is exiting and the devices have stopped; this work will not complete")
+            raise stopped("this work will not complete")
         ensure_host_thread()
         cdef CStream* stream = self.record.stream.get()
         cdef Notice* notice = make_notice(suspended)

@@ -78,3 +78,52 @@ def test_what_is_over_may_be_asked_for_at_exit(alias, run_python):
         pending = held.submit(int)
         """
     assert run_python(script) == "3 None True 3 [1 1]\nin time\n"
+
+
+IN_THREAD = {
+    **{f"{name}, at exit": f"exiting.wait(); {late}" for name, late in LATE.items()},
+    "a stream": "stream.synchronize()",
+    "an event": "stream.record_event().synchronize()",
+    "an array": "array.numpy()",
+    "a device": "stream.device.synchronize()",
+}
+
+
+@each_kind
+@pytest.mark.parametrize("waits", IN_THREAD.values(), ids=IN_THREAD)
+def test_a_daemon_thread_that_waits_ends_without_a_word(waits, alias, run_python):
+    script = f"""
+        import asyncio
+        import atexit
+        import threading
+
+        exiting = threading.Event()
+
+        async def wait(awaitable):
+            await awaitable
+
+        def body():
+            ab.Device({alias!r}).__enter__()
+            begun.wait()
+            {waits}
+
+        def late():
+            exiting.set()
+            thread.join()
+            print("joined")
+
+        atexit.register(late)
+        import anabranch as ab
+
+        ab.Device({alias!r}).__enter__()
+        stream = ab.Stream()
+        stream.submit(int).result()
+        gate = ab.testing.Gate(stream)
+        array = ab.zeros(10, stream=stream)
+        future = stream.submit(print, "ran")
+        begun = threading.Barrier(2)
+        thread = threading.Thread(target=body, daemon=True)
+        thread.start()
+        begun.wait()
+        """
+    assert run_python(script) == "joined\n"
