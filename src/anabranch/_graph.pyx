@@ -284,10 +284,10 @@ cdef class Graph:
         """
         cdef Recorded recorded = None  # what goes with the old one goes after the exchange
         if self.state != "closed":
-            with self.changing:
-                with cython.critical_section(self):
-                    self.state = "closed"
-                    self.recorded, recorded = recorded, self.recorded
+            # Who changes it meanwhile sees that at the end; to wait for them would block two that close each other's.
+            with cython.critical_section(self):
+                self.state = "closed"
+                self.recorded, recorded = recorded, self.recorded
 
     def __reduce__(self):
         raise TypeError(f"{self!r} lives in this process; hand over a function that captures it")

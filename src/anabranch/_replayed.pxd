@@ -19,6 +19,7 @@ cdef class ReplayedFunction:
     cdef object fn
     cdef tuple args
     cdef dict kwargs
+    cdef str name           # what the function is called
     cdef list futures       # of the first replay, until then
 
     cdef int run(self, ReplayedCall* call, object error) except -1

@@ -90,7 +90,7 @@ cdef class ReplayedFunction:
                 outcome = True, Context().run(context.call, self, future)
             except BaseException as raised:
                 outcome = _future.failed(raised)
-                error = KernelError(f"the host function {self.name()!r} of a graph raised {text_of(raised)}")
+                error = KernelError(f"the host function {self.name!r} of a graph raised {text_of(raised)}")
                 message = str(error).encode(errors="backslashreplace")
             finally:
                 set_function_stream(NULL)
@@ -112,9 +112,14 @@ cdef class ReplayedFunction:
             pending.complete(make_failure(message, error))
         return 0
 
-    def name(self):
-        """Return what the function is called."""
-        return getattr(self.fn, "__qualname__", type(self.fn).__name__)
+
+cdef str _name_of(object fn):
+    # An attribute of the program's may be anything, and raise.
+    try:
+        name = fn.__qualname__
+    except Exception:
+        name = None
+    return name if type(name) is str else type(fn).__name__
 
 
 cdef object _given(CStream* stream, object argument):
@@ -145,7 +150,8 @@ cdef object submit_captured(
     function.kwargs = kwargs
     future = _future.StreamFuture()
     function.futures = [future]
-    name = function.name().encode(errors="backslashreplace")
+    function.name = _name_of(fn)
+    name = function.name.encode(errors="backslashreplace")
     if touches is not None:
         learned = order(state, stream, touches.all.data(), touches.all.size())
     point = add_host(deref(stream), name, make_graph_call(function))

@@ -1,12 +1,15 @@
 """Graphs that are changed or closed where something else is done with them: in their capture, by an argument."""
 
+import contextlib
 import pickle
+import threading
 
 import pytest
 
 import anabranch as ab
 
 from .accesses import ready
+from .arrays import TIMEOUT
 from .graphs import assert_all, kinds, replays_to
 
 
@@ -62,6 +65,28 @@ def test_an_argument_that_closes_the_graph(stream, array):
     with pytest.raises(ab.ClosedError):
         graph.launch(stream)
     assert_all(array, 0)
+
+
+@pytest.mark.numba
+def test_arguments_that_close_each_others_graphs(device, array):
+    graphs = [putting(array, ab.Stream(device)) for _ in range(2)]
+    both = threading.Barrier(2)
+
+    def change(graph, other):
+        def close():
+            both.wait(TIMEOUT)
+            other.close()
+
+        with contextlib.suppress(ab.ClosedError):
+            graph.set_args(graph.nodes[0], Meddling(1, close), array)
+
+    threads = [threading.Thread(target=change, args=pair, daemon=True) for pair in (graphs, graphs[::-1])]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(TIMEOUT)
+        assert not thread.is_alive()
+    assert all(graph.closed for graph in graphs)
 
 
 @pytest.mark.numba

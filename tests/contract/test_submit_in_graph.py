@@ -19,6 +19,45 @@ class UntellableError(Exception):
         raise RuntimeError("no text")
 
 
+class Misnamed:
+    """A callable whose name is not text, or cannot be had."""
+
+    def __init__(self, name, error):
+        self.called = name
+        self.error = error
+
+    def __getattr__(self, attribute):
+        """Give that name."""
+        if attribute != "__qualname__":
+            raise AttributeError(attribute)
+        if isinstance(self.called, Exception):
+            raise self.called
+        return self.called
+
+    def __call__(self):
+        """Raise the error, if there is one."""
+        if self.error is not None:
+            raise self.error
+        return 3
+
+
+NAMES = {"number": 7, "none": None, "raises": RuntimeError("no name")}
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
+def test_a_function_whose_name_cannot_be_had_goes_by_its_type(device, name):
+    stream = ab.Stream(device)
+    with ab.capture(stream) as graph:
+        future = stream.submit(Misnamed(name, None))
+        failing = stream.submit(Misnamed(name, KeyError("mine")))
+    assert [node.name for node in graph.nodes] == ["Misnamed"] * 2
+    graph.launch(stream)
+    assert future.result(TIMEOUT) == 3
+    assert isinstance(failing.exception(TIMEOUT), KeyError)
+    with pytest.raises(ab.KernelError, match="the host function 'Misnamed' of a graph raised KeyError"):
+        stream.synchronize()
+
+
 TEXTS = {
     "untellable": (UntellableError(), "raised UntellableError"),
     "surrogate": (ValueError("a lone \udcff"), "raised ValueError: a lone \udcff"),
