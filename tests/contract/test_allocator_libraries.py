@@ -142,8 +142,27 @@ def test_rmm_allocates_with_its_own_streams(gpu, arena, monkeypatch, by_name):
 @pytest.mark.parametrize("name", ["cupy", "torch", "rmm"])
 def test_a_library_that_is_not_installed_is_refused(gpu, monkeypatch, name):
     monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ModuleNotFoundError, match=name):
+    with pytest.raises(
+        ModuleNotFoundError, match=f"the allocator '{name}' needs the module {name}: pip install {name}"
+    ):
         ab.set_allocator(name, gpu)
+
+
+@pytest.mark.parametrize("name", ["cupy", "torch"])
+def test_a_module_of_the_same_name_is_refused(gpu, monkeypatch, name):
+    monkeypatch.setitem(sys.modules, name, ModuleType("theirs"))
+    with pytest.raises(ModuleNotFoundError, match=f"the allocator '{name}' needs .*'theirs'"):
+        ab.set_allocator(name, gpu)
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "arguments"),
+    [("cupy", "cupy_allocator", [1]), ("torch", "torch_allocator", []), ("rmm", "rmm_resource", ["cuda:0"])],
+)
+def test_a_library_that_is_not_installed_gets_none_of_our_memory(gpu, monkeypatch, name, function, arguments):
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ModuleNotFoundError, match=f"interop.{function} needs the module {name}: pip install {name}"):
+        getattr(ab.interop, function)(*arguments)
 
 
 # Ours as theirs
@@ -202,6 +221,15 @@ def test_rmm_gets_memory_of_our_pool(gpu, monkeypatch):
     assert free_memory(gpu) >= free
     with pytest.raises(ValueError, match="cpu:0"):
         ab.interop.rmm_resource("cpu")
+
+
+def test_rmm_may_allocate_no_bytes_several_times(gpu, monkeypatch):
+    module, _ = rmm(None)
+    monkeypatch.setitem(sys.modules, "rmm", module)
+    stream, resource = ForeignStream(ab.Stream(gpu).handle), ab.interop.rmm_resource(gpu)
+    addresses = [resource.allocate(0, stream) for _ in range(2)]
+    for address in addresses:
+        resource.deallocate(address, 0, stream)
 
 
 @pytest.fixture

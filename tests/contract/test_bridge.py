@@ -1,8 +1,10 @@
 """`bridge`: the current stream of other libraries is ours for a block. The libraries are stand-ins."""
 
 import gc
+import importlib
 import sys
-from types import SimpleNamespace
+import threading
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -79,6 +81,33 @@ def test_without_names_those_that_are_imported_and_usable_take_part(libraries, g
         for name in ("cupy", "warp", "numba"):
             with pytest.raises(AttributeError, match=f"{name}.*torch"):
                 getattr(bridged, name)
+
+
+@pytest.mark.parametrize("module", [None, ModuleType("theirs"), SimpleNamespace(cuda=SimpleNamespace())])
+@each_library
+def test_without_names_what_is_no_library_is_left_out(libraries, gpu, stream, monkeypatch, name, module):
+    monkeypatch.setitem(sys.modules, name, module)
+    with ab.bridge(stream) as bridged:
+        assert [hasattr(bridged, other) for other in WITH_CURRENT] == [other != name for other in WITH_CURRENT]
+
+
+def test_without_names_one_that_another_thread_is_importing_is_left_out(
+    libraries, gpu, stream, monkeypatch, tmp_path, in_thread
+):
+    (tmp_path / "warp.py").write_text("import sys\nsys.begun.set()\nassert sys.go_on.wait(20)\n")
+    monkeypatch.delitem(sys.modules, "warp")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("begun", "go_on"):
+        monkeypatch.setattr(sys, name, threading.Event(), raising=False)
+    importing = in_thread(importlib.import_module, "warp")
+    try:
+        assert sys.begun.wait(TIMEOUT)
+        with ab.bridge(stream) as bridged:
+            assert not hasattr(bridged, "warp")
+            assert bridged.torch.handle == stream.handle
+    finally:
+        sys.go_on.set()
+        importing.result(TIMEOUT)
 
 
 def test_without_a_stream_the_current_one_is_taken(libraries, gpu, stream):
@@ -212,6 +241,46 @@ def test_a_library_that_is_not_installed_is_refused(stream, monkeypatch):
 def test_what_is_no_stream_is_refused():
     with pytest.raises(TypeError, match=r"bridge\(None, 'torch'\)"):
         ab.bridge("torch")
+
+
+@pytest.mark.parametrize("named", [["torch"], ("torch",), None])
+def test_libraries_are_named_one_by_one(stream, named):
+    with pytest.raises(TypeError, match=r"bridge\(stream, 'torch', 'cupy'\)"):
+        ab.bridge(stream, named)
+    if named:
+        with pytest.raises(TypeError, match=r"bridge\(None, 'torch'\)"):
+            ab.bridge(named)
+
+
+@pytest.mark.parametrize("name", MAKE)
+def test_a_module_of_the_same_name_is_refused(libraries, gpu, stream, monkeypatch, name):
+    before = states(libraries, gpu)
+    monkeypatch.setitem(sys.modules, MAKE[name][0], ModuleType("theirs"))
+    with pytest.raises(ModuleNotFoundError, match=f"a bridge to '{name}' needs .*'theirs'"), stream.bridge(name):
+        raise AssertionError
+    assert states(libraries, gpu) == before
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_who_has_not_entered_a_bridge_does_not_leave_it(device, stream, in_thread, elsewhere):
+    block = stream.bridge()
+
+    def leave():
+        with pytest.raises(RuntimeError, match="not entered"):
+            block.__exit__(None, None, None)
+
+    if elsewhere:
+        with block:
+            in_thread(leave).result(TIMEOUT)
+            assert ab.current_stream() is stream
+    else:
+        leave()
+
+
+def test_the_stream_of_a_block_is_not_replaced(stream):
+    with stream.bridge() as bridged, pytest.raises(AttributeError):
+        bridged.stream = ab.Stream(stream.device)
+    assert bridged.stream is stream
 
 
 @pytest.mark.parametrize("name", ["torch", "cupy", "numba"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,13 +34,16 @@ class Bridged:
     On a CPU stream those are None, since the libraries have none there.
     """
 
-    __slots__ = ("_objects", "stream")
-
-    stream: Stream
+    __slots__ = ("_objects", "_stream")
 
     def __init__(self, stream: Stream, objects: dict[str, Any]) -> None:
-        self.stream = stream
+        self._stream = stream
         self._objects = objects
+
+    @property
+    def stream(self) -> Stream:
+        """The stream of the block."""
+        return self._stream
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -109,6 +113,8 @@ class Bridge:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if not self._open.blocks:
+            raise RuntimeError(f"{self!r} is left, but this thread has not entered it")
         block = self._open.blocks.pop()
         try:
             if block.loan is not None:
@@ -121,13 +127,15 @@ class Bridge:
     def _modules(self, stream: Stream) -> Iterator[tuple[Library, Any]]:
         """Yield the libraries of the block, imported; all of them are found to be usable before anything is done."""
         for library in self._libraries:
-            module = library.load()
+            module = library.load(f"a bridge to {library.name!r}")
             if not library.usable(module):
                 raise DeviceError(f"this {library.module} cannot use GPUs, so no bridge leads to it from {stream!r}")
             yield library, module
         if not self._libraries:
             for library in LIBRARIES.values():
-                if library.imported and library.has_current_stream and library.usable(module := library.load()):
+                # Not imported here, which would wait for another thread that has not come to the end of it.
+                module = sys.modules.get(library.module)
+                if library.has_current_stream and library.recognizes(module) and library.usable(module):
                     yield library, module
 
     def _replaced(self, stream: Stream, modules: dict[Library, Any]) -> Iterator[Stream]:
@@ -178,7 +186,7 @@ def bridge(stream: Stream | None = None, /, *libraries: str, sync_enter: bool = 
     ValueError
         For a library that is not known; on entry, for ``"warp"`` with a non-blocking stream.
     ModuleNotFoundError
-        If a library is not installed.
+        If a library is not installed; on entry with a stream of a GPU, if a module of the program's own has its name.
     DeviceError
         On entry with a stream of a GPU, if a library cannot use GPUs.
     CaptureError
@@ -201,11 +209,14 @@ def bridge(stream: Stream | None = None, /, *libraries: str, sync_enter: bool = 
     True
     """
     if stream is not None and not isinstance(stream, Stream):
-        hint = "; name libraries after it, as bridge(None, 'torch')" if isinstance(stream, str) else ""
+        named = isinstance(stream, (str, list, tuple))
+        hint = "; name libraries after it, as bridge(None, 'torch')" if named else ""
         raise TypeError(f"stream is a Stream or None, not {type(stream).__name__}{hint}")
     for name in libraries:
+        if not isinstance(name, str):
+            raise TypeError(f"libraries are named one by one, as bridge(stream, 'torch', 'cupy'), not by {name!r}")
         if name not in LIBRARIES:
             raise ValueError(f"no bridge leads to {name!r}; the libraries are {', '.join(map(repr, LIBRARIES))}")
     for name in libraries:
-        LIBRARIES[name].require()
+        LIBRARIES[name].require(f"a bridge to {name!r}")
     return Bridge(stream, [LIBRARIES[name] for name in dict.fromkeys(libraries)], sync_enter, sync_exit)

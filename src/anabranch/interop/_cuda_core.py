@@ -18,6 +18,7 @@ class CudaCore(Library):
     name = "cuda_core"
     module = "cuda.core"
     package = "cuda-core"
+    known_by = ("Stream.from_handle",)
     has_current_stream = False
 
     def usable(self, module: Any) -> bool:

@@ -30,6 +30,7 @@ class CuPy(Library):
     name = "cupy"
     module = "cupy"
     package = "cupy-cuda12x or cupy-cuda13x"
+    known_by = ("cuda.is_available", "cuda.get_current_stream")
 
     def __init__(self) -> None:
         # Kept: a Stream of CuPy's that goes may destroy the handle, also one made of somebody else's.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import operator
 import sys
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -21,15 +22,11 @@ class Library(ABC):
     module: ClassVar[str]  # what is imported
     package: ClassVar[str]  # what is installed
     has_current_stream: ClassVar[bool] = True
+    known_by: ClassVar[tuple[str, ...]]  # attributes that a module of the program's own by that name lacks
 
-    @property
-    def imported(self) -> bool:
-        """Whether the program has imported it."""
-        return self.module in sys.modules
-
-    def require(self) -> None:
+    def require(self, user: str) -> None:
         """Raise ModuleNotFoundError if it is not installed. Imports no more than the packages around it."""
-        if self.imported:
+        if sys.modules.get(self.module) is not None:
             return
         try:
             found = importlib.util.find_spec(self.module)
@@ -37,13 +34,27 @@ class Library(ABC):
             found = None
         if found is None:
             raise ModuleNotFoundError(
-                f"a bridge to {self.name!r} needs the module {self.module}: pip install {self.package}",
+                f"{user} needs the module {self.module}: pip install {self.package}",
                 name=self.module,
             )
 
-    def load(self) -> Any:
-        """Import it."""
-        return importlib.import_module(self.module)
+    def load(self, user: str) -> Any:
+        """Import it. Raises ModuleNotFoundError, also for a module of the same name that is not the library."""
+        self.require(user)
+        module = importlib.import_module(self.module)
+        if not self.recognizes(module):
+            raise ModuleNotFoundError(
+                f"{user} needs {self.package}, but {module!r} lacks {' or '.join(self.known_by)}", name=self.module
+            )
+        return module
+
+    def recognizes(self, module: Any) -> bool:
+        """Whether a module of that name is the library, and imported far enough to be used."""
+        try:
+            operator.attrgetter(*self.known_by)(module)
+        except AttributeError:
+            return False
+        return True
 
     @abstractmethod
     def usable(self, module: Any) -> bool:

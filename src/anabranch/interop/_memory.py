@@ -19,7 +19,7 @@ class TorchMemory:
     """PyTorch's caching allocator."""
 
     def __init__(self, index: int) -> None:
-        self._cuda = LIBRARIES["torch"].load().cuda
+        self._cuda = LIBRARIES["torch"].load("the allocator 'torch'").cuda
         self._index = index
 
     def allocate(self, nbytes: int, stream: Stream) -> int:
@@ -40,7 +40,7 @@ class CuPyMemory:
 
     def __init__(self) -> None:
         self._library = LIBRARIES["cupy"]
-        self._cupy = self._library.load()
+        self._cupy = self._library.load("the allocator 'cupy'")
         self._blocks: dict[int, Any] = {}
 
     def allocate(self, nbytes: int, stream: Stream) -> int:
@@ -80,13 +80,13 @@ class RmmMemory:
         return repr(self._resource)
 
 
-def _load(name: str) -> Any:
-    import importlib
-
+def _load_rmm(user: str) -> Any:
     try:
-        return importlib.import_module(name)
+        import rmm
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(f"the memory of {name!r} needs it installed: {error}", name=name) from error
+        message = f"{user} needs the module rmm: pip install rmm-cu12 or rmm-cu13 ({error})"
+        raise ModuleNotFoundError(message, name=error.name) from error
+    return rmm
 
 
 def as_allocator(allocator: str | Any, device: Device) -> Allocator:
@@ -100,9 +100,8 @@ def as_allocator(allocator: str | Any, device: Device) -> Allocator:
     if device.kind != "cuda":
         raise ValueError(f"{allocator!r} allocates memory of GPUs, not of {device.alias}")
     if allocator == "rmm":
-        rmm = _load("rmm")
+        rmm = _load_rmm("the allocator 'rmm'")
         return RmmMemory(rmm, rmm.mr.get_per_device_resource(device.index))
-    LIBRARIES[allocator].require()
     return TorchMemory(device.index) if allocator == "torch" else CuPyMemory()
 
 
@@ -125,7 +124,7 @@ def cupy_allocator(nbytes: int) -> Any:
     OutOfMemoryError
         If the device has too little memory; it derives from MemoryError.
     """
-    cuda = LIBRARIES["cupy"].load().cuda
+    cuda = LIBRARIES["cupy"].load("interop.cupy_allocator").cuda
     index = cuda.runtime.getDevice()
     stream = cuda.get_current_stream()
     block = PoolBlock(nbytes, index, stream.ptr, stream)
@@ -148,8 +147,7 @@ def torch_allocator() -> Any:
     -----
     PyTorch's statistics of memory, and captures of ``torch.cuda.CUDAGraph``, need its own allocator.
     """
-    LIBRARIES["torch"].require()
-    memory = LIBRARIES["torch"].load().cuda.memory
+    memory = LIBRARIES["torch"].load("interop.torch_allocator").cuda.memory
     return memory.CUDAPluggableAllocator(core_library(), "anabranch_allocate", "anabranch_free")
 
 
@@ -181,10 +179,12 @@ def rmm_resource(device: Any = None) -> Any:
 
     def allocate(nbytes: int, stream: Any) -> int:
         block = PoolBlock(nbytes, gpu.index, stream.__cuda_stream__()[1], stream)
-        blocks[block.address] = block
+        if block.address:  # several allocations of no bytes have none
+            blocks[block.address] = block
         return block.address
 
     def deallocate(address: int, nbytes: int, stream: Any) -> None:
-        blocks.pop(address).free_on(stream.__cuda_stream__()[1])
+        if address:
+            blocks.pop(address).free_on(stream.__cuda_stream__()[1])
 
-    return _load("rmm").mr.CallbackMemoryResource(allocate, deallocate)
+    return _load_rmm("interop.rmm_resource").mr.CallbackMemoryResource(allocate, deallocate)

@@ -18,6 +18,7 @@ class Numba(Library):
     name = "numba"
     module = "numba.cuda"
     package = "numba-cuda"
+    known_by = ("is_available", "external_stream")
     has_current_stream = False
 
     def usable(self, module: Any) -> bool:

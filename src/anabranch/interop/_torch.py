@@ -18,6 +18,7 @@ class Torch(Library):
     name = "torch"
     module = "torch"
     package = "torch"
+    known_by = ("cuda.is_available", "cuda.current_stream")
 
     def usable(self, module: Any) -> bool:
         return bool(module.cuda.is_available())

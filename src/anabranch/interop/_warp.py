@@ -18,6 +18,7 @@ class Warp(Library):
     name = "warp"
     module = "warp"
     package = "warp-lang"
+    known_by = ("is_cuda_available", "get_stream", "ScopedStream")
 
     def __init__(self) -> None:
         # Kept: when one of two objects for a handle goes, Warp forgets the handle.
