@@ -10,7 +10,7 @@ from libcpp.memory cimport unique_ptr
 from libcpp.vector cimport vector
 
 from anabranch._array cimport Array
-from anabranch._context cimport TaskState, current_state
+from anabranch._context cimport TaskState, current_state, current_task
 from anabranch._core cimport Access as MemoryAccess
 from anabranch._core cimport (
     Activation, CStream, HazardMode, Layout, Ref, Site, Touch, Use, forked, max_dimensions, owner_of, row_major,
@@ -21,7 +21,7 @@ from anabranch._dlpack cimport (
     DL_CPU, DL_CUDA, DL_CUDA_HOST, DL_CUDA_MANAGED, DL_READ_ONLY, DLDataType, DLManagedTensor, DLManagedTensorVersioned,
     DLTensor, delete_plain, delete_versioned)
 from anabranch._dtype cimport as_dtype
-from anabranch._hazard cimport follow_use, look_before, note, note_touches, order, uses_of
+from anabranch._hazard cimport follow_use, look_before, note, note_touches, order, uses_of, wait_for_stream
 from anabranch._loan cimport lend
 from anabranch._make cimport adopt_array, layout_of
 from anabranch._slice cimport whole_of
@@ -335,7 +335,7 @@ cdef Array _from_cuda_interface(object obj, dict interface):
             raise ValueError(f"no stream of {gpu.alias} has the handle {handle}")
         producer = gpu.backend.find_stream(handle)
         if producer.get() != stream:
-            stream.backend().wait(deref(stream), deref(producer.get()), gpu.backend.record(deref(producer.get())))
+            wait_for_stream(deref(stream), deref(producer.get()), deref(current_task()))
     dtype = as_dtype(interface["typestr"])
     cdef Layout layout = layout_of(tuple(interface["shape"]), dtype.itemsize)
     strides = interface.get("strides")

@@ -226,6 +226,24 @@ def test_asarray_speaks_the_cuda_array_interface(device):
         ab.fill(ab.asarray(CudaInterface(owner, data=(owner.ptr, True))), 0)
 
 
+@pytest.mark.parametrize("written", [False, True])
+def test_who_takes_an_array_by_the_interface_comes_after_the_stream_that_it_names(device, written):
+    if device.kind == "cpu":
+        pytest.skip("the interface names streams of a GPU")
+    a, b = ab.Stream(device), ab.Stream(device)
+    owner = ab.zeros(4, device=device)
+    ab.synchronize(device)
+    with ab.hazards("check"):
+        with a:
+            if written:
+                ab.fill(owner, 3)
+            theirs = CudaInterface(owner)
+        with b:
+            array = ab.asarray(theirs)
+            ab.fill(array, 1)  # reports no race
+    np.testing.assert_array_equal(owner.numpy(), 1)
+
+
 @take
 def test_arrays_of_our_own_are_taken_without_a_copy(device, take):
     array = ab.array(values(4), device=device)
