@@ -11,7 +11,7 @@ import pytest
 import anabranch as ab
 
 from .accesses import ready, streams
-from .arrays import values
+from .arrays import TIMEOUT, values
 
 
 class Closing:
@@ -63,9 +63,10 @@ def test_an_array_is_made_of_another_that_is_closed_meanwhile(device, closing):
     assert array.closed
 
 
+@pytest.mark.races
 @pytest.mark.thread_unsafe(reason="whether functions are profiled is the process's")
 @pytest.mark.parametrize("keep", [False, True])
-def test_an_array_closed_while_its_race_is_reported_is_not_used(device, keep):
+def test_an_array_closed_while_its_race_is_reported_is_not_used(device, keep, in_thread):
     array = ready(device)
     view = array[:] if keep else None
     a, b = streams(device)
@@ -80,6 +81,7 @@ def test_an_array_closed_while_its_race_is_reported_is_not_used(device, keep):
 
     with ab.collect_races() as races:
         ab.fill(array, 1, stream=a)
+        in_thread(a.synchronize).result(TIMEOUT)  # what comes last is certain, but not to this thread
         if keep:
             fill()
             np.testing.assert_array_equal(view.numpy(), 2)
