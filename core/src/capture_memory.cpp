@@ -6,6 +6,14 @@
 #include "capture_backend.hpp"
 
 namespace anabranch {
+namespace {
+
+// What stands for memory may stand for a block around it, too, which begins that many bytes before.
+std::ptrdiff_t distance(const Storage& storage, const Storage& shadow) noexcept {
+  return storage.pointer() - shadow.pointer();
+}
+
+}  // namespace
 
 // With the lock.
 Capture::Operand& Capture::operand(Storage& storage) {
@@ -15,11 +23,11 @@ Capture::Operand& Capture::operand(Storage& storage) {
 }
 
 Capture::Operand& Capture::find_operand(Storage& storage) {
-  Operand& operand = operands_[{&storage.backend().device(), storage.pointer()}];
+  Operand& operand = operands_[{&storage.backend().device(), storage.pointer(), storage.bytes()}];
   if (!operand.shadow) {
     operand.shadow = Storage::adopt(backend_of(storage.backend().device()), storage.pointer(), storage.bytes(), false,
                                     this, nullptr);
-    operand.shadow->site = storage.site;
+    if (operand.shadow->site.code == 0) operand.shadow->site = storage.site;
     if (storage.backend().capture() == this) {
       for (std::uint32_t i = 0; i < own_.size(); ++i) {
         if (own_[i].used && own_[i].pointer == storage.pointer()) operand.own = i;
@@ -39,7 +47,14 @@ void Capture::shadow(std::span<const Touch> touches, std::vector<Touch>& shadows
   shadows.assign(touches.begin(), touches.end());
   const std::lock_guard lock(mutex_);
   check();
-  for (Touch& touch : shadows) touch.storage = operand(*touch.storage).shadow.get();
+  for (Touch& touch : shadows) {
+    Storage& shadow = *operand(*touch.storage).shadow;
+    const std::ptrdiff_t further = distance(*touch.storage, shadow);
+    touch.storage = &shadow;
+    touch.low += further;
+    touch.high += further;
+    touch.first += further;
+  }
 }
 
 bool Capture::writes(Storage& storage) const {
@@ -47,8 +62,11 @@ bool Capture::writes(Storage& storage) const {
   if (!active()) return false;
   if (exclusive()) return true;
   if (storage.backend().capture()) return true;
-  const auto known = operands_.find({&storage.backend().device(), storage.pointer()});
-  return known != operands_.end() && known->second.written;
+  // By whatever handle.
+  return std::any_of(operands_.begin(), operands_.end(), [&storage](const auto& one) {
+    const auto& [device, pointer, bytes] = one.first;
+    return one.second.written && pointer < storage.pointer() + storage.bytes() && storage.pointer() < pointer + bytes;
+  });
 }
 
 void Capture::note(const Stream& stream, std::span<const Touch> touches, Point point) {
@@ -125,7 +143,7 @@ void Capture::free(std::byte* pointer, std::vector<Use>& uses) noexcept {
   own->used = false;
   own->storage = nullptr;
   own->uses.swap(uses);
-  const auto known = operands_.find({own->device, pointer});
+  const auto known = operands_.find({own->device, pointer, own->bytes});
   if (known != operands_.end()) {
     over = std::move(known->second);
     operands_.erase(known);
@@ -151,7 +169,7 @@ void Capture::own(Storage& storage, Stream& stream) {
     own.storage = &storage;
     Storage& shadow = *operand(storage).shadow;
     shadow.history_.uses().push_back({Ref<Stream>::share(&stream), stream.issued(), Access::write, true,
-                                      moments_[own.node], Footprint(0, own.bytes)});
+                                      moments_[own.node], Footprint(0, own.bytes).moved(distance(storage, shadow))});
     shadow.note_sole();
   }
 }

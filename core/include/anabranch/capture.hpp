@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -120,8 +121,8 @@ class Capture final : public RefCounted {
   std::vector<Ref<CaptureStream>> streams_;
   std::vector<Ref<CaptureStream>> retired_;  // of graphs within, which other threads may still look at
 
-  // Memory by where it is.
-  using Place = std::pair<const Backend*, const std::byte*>;
+  // Memory by where it is, and how much.
+  using Place = std::tuple<const Backend*, const std::byte*, std::size_t>;
   struct Operand {
     std::vector<Ref<Storage>> kept;  // empty for memory of this capture's, of which it is to be known when it goes
     Ref<Storage> shadow;

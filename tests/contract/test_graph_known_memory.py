@@ -1,0 +1,119 @@
+"""Captures of memory with several handles: what is used by one is in order with its use by another."""
+
+import random
+
+import numpy as np
+import pytest
+
+import anabranch as ab
+
+from .accesses import ready
+from .graphs import edges, joined
+from .test_known_memory import OURS, THEIRS, access, first_to_write, some
+
+
+@pytest.fixture(params=[*OURS, *THEIRS])
+def handles(request, device):
+    """Two arrays that share elements, the one first that may be written by."""
+    if request.param in OURS:
+        arrays = OURS[request.param](ready(device))
+    else:
+        arrays = THEIRS[request.param](np.zeros(8, "float32"))
+    ab.synchronize()
+    return first_to_write(arrays)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_random_views_by_random_handles_those_race_that_share_an_element(device, first):
+    rng, size = random.Random(2 + first), 16
+    places = np.arange(size)
+    sources = [ab.zeros(size, device="cpu:0") for _ in range(2)]
+    ab.synchronize()
+    for _ in range(100):
+        x, past = np.zeros(size, "float32"), []
+        parts = [some(rng, size) for _ in range(rng.randrange(2, 5))]
+        handles = [(ab.from_dlpack(x[part]), places[part]) for part in parts]
+        stream = ab.Stream("cpu:0")
+        with ab.capture(stream):
+            ab.fill(handles[first][0], 0)
+            a, b = joined(stream.device, stream, 2)
+            for _ in range(8):
+                number, writes, (handle, elements) = rng.randrange(2), rng.random() < 0.5, rng.choice(handles)
+                view = some(rng, len(elements))
+                touched = set(elements[view].tolist())
+                with ab.collect_races() as races:
+                    if writes:
+                        ab.fill(handle[view], 1, stream=(a, b)[number])
+                    else:
+                        ab.copy(sources[number][: len(touched)], handle[view], stream=(a, b)[number])
+                expected = any(
+                    number != other and (writes or wrote) and touched & earlier for other, wrote, earlier in past
+                )
+                assert bool(races) == expected
+                past.append((number, writes, touched))
+
+
+def test_order_between_two_handles_is_an_edge(handles):
+    one, other = handles
+    stream = ab.Stream(one.device)
+    with ab.capture(stream) as graph:
+        ab.fill(one[:1], 0)
+        a, b = joined(one.device, stream, 2)
+        ab.fill(one, 1, stream=a)
+        access(other, b)
+    graph.launch(stream)
+    first, second = (node for node in graph.nodes if node.kind in ("fill", "copy") and node.index != 0)
+    assert (first, second) in graph.edges
+    if not other.read_only:
+        np.testing.assert_array_equal(other.numpy(), 2)
+
+
+def part_and_whole():
+    """Two handles of memory, the second of all of it, for which there is no storage that both have."""
+    x = np.zeros(8, "float32")
+    return ab.from_dlpack(x[4:]), ab.from_dlpack(x)
+
+
+@pytest.mark.parametrize("part_first", [True, False])
+def test_a_part_is_at_its_place_in_the_whole(device, part_first):
+    part, whole = part_and_whole()
+    stream = ab.Stream("cpu:0")
+    with ab.capture(stream) as graph:
+        ab.fill((part if part_first else whole)[:1], 0)
+        a, b, c = joined(stream.device, stream, 3)
+        ab.fill(whole[5:7], 1, stream=a)
+        ab.fill(part[1:3], 2, stream=b)
+        ab.fill(whole[1:3], 3, stream=c)
+    assert edges(graph) == {(0, 1), (0, 3), (1, 2)}
+
+
+def test_a_race_tells_which_part_of_the_whole_it_is_of(device):
+    part, whole = part_and_whole()
+    stream = ab.Stream("cpu:0")
+    with (  # noqa: PT012
+        pytest.raises(ab.RaceError, match="bytes 20 to 28 of an array of 32 bytes"),
+        ab.hazards("check"),
+        ab.capture(stream),
+    ):
+        a, b = joined(stream.device, stream, 2)
+        ab.fill(whole[5:7], 1, stream=a)
+        ab.fill(part[1:3], 2, stream=b)
+
+
+def test_the_host_cannot_have_what_is_written_by_another_handle(handles):
+    one, other = handles
+    with pytest.raises(ab.CaptureError, match="captured work writes"), ab.capture(ab.Stream(one.device)):  # noqa: PT012
+        ab.fill(one, 1)
+        other.numpy()
+    np.testing.assert_array_equal(other.numpy(), 0)
+
+
+def test_the_host_may_look_at_what_is_read_by_another_handle_and_beside_what_is_written(device):
+    x = np.ones(8, "float32")
+    part, beside, whole = ab.from_dlpack(x[:4]), ab.from_dlpack(x[4:]), ab.from_dlpack(x)
+    with ab.capture(ab.Stream("cpu:0")):
+        ab.copy(ab.empty(8, device="cpu:0"), whole)
+        np.testing.assert_array_equal(part.numpy(), 1)
+    with ab.capture(ab.Stream("cpu:0")):
+        ab.fill(part, 2)
+        np.testing.assert_array_equal(beside.numpy(), 1)
