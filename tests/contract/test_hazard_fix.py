@@ -7,6 +7,8 @@ import anabranch as ab
 from .accesses import ready, write
 from .arrays import TIMEOUT
 
+pytestmark = pytest.mark.unseen_order
+
 
 @pytest.fixture(autouse=True)
 def _checked(on_device):
