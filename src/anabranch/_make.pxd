@@ -9,6 +9,8 @@ from anabranch._stream cimport Stream
 
 # The layout for a shape as users give one. Raises TypeError and ValueError.
 cdef Layout layout_of(object shape, int64_t itemsize) except *
+# The same for memory of others, with strides in bytes or None.
+cdef Layout layout_of_others(object shape, object strides, int64_t itemsize) except *
 # A fresh array; with no stream, memory that everybody may use at once.
 cdef Array new_array(DeviceBase device, const Layout& layout, ElementType dtype, Stream stream, MemoryKind kind)
 # An array over memory of `owner`, which is kept alive until the last use is over. `whole`: all of the owner's bytes, if

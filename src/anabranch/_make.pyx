@@ -44,6 +44,26 @@ cdef Layout layout_of(object shape, int64_t itemsize) except *:
     return row_major(ndim, sizes, itemsize)
 
 
+cdef Layout layout_of_others(object shape, object strides, int64_t itemsize) except *:
+    cdef Layout layout = layout_of(shape, itemsize)
+    cdef object reach = itemsize
+    cdef int d
+    if strides is None:
+        return layout
+    if len(strides) != layout.ndim:
+        raise ValueError(f"{len(strides)} strides are given for {layout.ndim} dimensions")
+    for d in range(layout.ndim):
+        stride = strides[d]
+        # Where there is one element at most, whatever a library has left there means nothing.
+        if -2**63 <= stride < 2**63:
+            layout.strides[d] = stride
+        if layout.shape[d] > 1:
+            reach += (layout.shape[d] - 1) * abs(stride)
+    if reach >= 2**63 and layout.size() != 0:
+        raise ValueError(f"elements of shape {shape} with strides of {strides} bytes span over 2**63 - 1 bytes")
+    return layout
+
+
 cdef inline bint is_captured(CStream* stream) noexcept:
     return stream != NULL and stream.capture() != NULL
 
@@ -76,11 +96,16 @@ cdef Array new_array(DeviceBase device, const Layout& layout, ElementType dtype,
 
 cdef int _refuse_misplaced(const Layout& layout, uintptr_t address) except -1:
     cdef uintptr_t misplaced = address
+    cdef int64_t low = 0
+    cdef int64_t high = 0
     cdef int d
     if layout.size() == 0:
         return 0
     if address == 0:
         raise ValueError(f"the memory of {layout.size()} elements is at address 0")
+    layout.extent(low, high)
+    if low < 0 and address < <uintptr_t>-low or address + <uintptr_t>high < address:
+        raise ValueError(f"no memory has elements from {low} to {high} bytes off the address {address:#x}")
     for d in range(layout.ndim):
         if layout.shape[d] > 1:
             misplaced |= <uintptr_t>layout.strides[d]

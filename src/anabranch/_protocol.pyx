@@ -13,8 +13,7 @@ from anabranch._array cimport Array
 from anabranch._context cimport TaskState, current_state, current_task
 from anabranch._core cimport Access as MemoryAccess
 from anabranch._core cimport (
-    Activation, CStream, HazardMode, Layout, Ref, Site, Touch, Use, forked, max_dimensions, owner_of, row_major,
-    settle_point)
+    Activation, CStream, HazardMode, Layout, Ref, Site, Touch, Use, forked, max_dimensions, owner_of, settle_point)
 from anabranch._current cimport current_stream_of
 from anabranch._device cimport DeviceBase, as_device, device_of as device_of_backend
 from anabranch._dlpack cimport (
@@ -23,7 +22,7 @@ from anabranch._dlpack cimport (
 from anabranch._dtype cimport as_dtype
 from anabranch._hazard cimport follow_use, look_before, note, note_touches, order, uses_of, wait_for_stream
 from anabranch._loan cimport lend
-from anabranch._make cimport adopt_array, layout_of
+from anabranch._make cimport adopt_array, layout_of_others
 from anabranch._slice cimport whole_of
 from anabranch._stream cimport Stream
 
@@ -230,7 +229,7 @@ def from_dlpack(obj):
     BufferError
         If the memory is of a device that cannot be used here, or of another one than ``__dlpack_device__`` says.
     ValueError
-        For memory that is not aligned for its dtype, or at address 0.
+        For memory that is not aligned for its dtype, at address 0, or described so that it reaches beyond addresses.
     """
     if isinstance(obj, Array):
         return obj[...]
@@ -266,13 +265,15 @@ def from_dlpack(obj):
     if letter is None or tensor.dtype.lanes != 1 or tensor.dtype.bits % 8:
         raise TypeError(f"DLPack dtype (code {tensor.dtype.code}, {tensor.dtype.bits} bits) is none that arrays hold")
     dtype = as_dtype(f"{letter}{tensor.dtype.bits // 8}")
-    if tensor.ndim > max_dimensions:
-        raise ValueError(f"an array has at most {max_dimensions} dimensions, not {tensor.ndim}")
-    cdef Layout layout = row_major(tensor.ndim, tensor.shape, dtype.itemsize)
-    cdef int d
+    if not 0 <= tensor.ndim <= max_dimensions:
+        raise ValueError(f"an array has 0 to {max_dimensions} dimensions, not {tensor.ndim}")
+    if tensor.shape == NULL and tensor.ndim != 0:
+        raise ValueError(f"no sizes are given for {tensor.ndim} dimensions")
+    strides = None
     if tensor.strides != NULL:
-        for d in range(tensor.ndim):
-            layout.strides[d] = tensor.strides[d] * layout.itemsize
+        strides = tuple([tensor.strides[d] * dtype.itemsize for d in range(tensor.ndim)])
+    cdef Layout layout = layout_of_others(
+        tuple([tensor.shape[d] for d in range(tensor.ndim)]), strides, dtype.itemsize)
     return _adopt(device, reader, layout, dtype, <char*>tensor.data + tensor.byte_offset, read_only, owner)
 
 
@@ -337,15 +338,9 @@ cdef Array _from_cuda_interface(object obj, dict interface):
         if producer.get() != stream:
             wait_for_stream(deref(stream), deref(producer.get()), deref(current_task()))
     dtype = as_dtype(interface["typestr"])
-    cdef Layout layout = layout_of(tuple(interface["shape"]), dtype.itemsize)
     strides = interface.get("strides")
-    cdef int d
-    if strides is not None:
-        strides = tuple(strides)
-        if len(strides) != layout.ndim:
-            raise ValueError(f"{type(obj).__name__} has {len(strides)} strides for {layout.ndim} dimensions")
-        for d in range(layout.ndim):
-            layout.strides[d] = strides[d]
+    strides = None if strides is None else tuple(strides)
+    cdef Layout layout = layout_of_others(tuple(interface["shape"]), strides, dtype.itemsize)
     return _adopt(device, reader, layout, dtype, <char*>address, bool(read_only), obj)
 
 
@@ -362,7 +357,7 @@ def asarray(obj):
     TypeError
         For lists, scalars and other objects that own no such memory, masked ones, or a dtype that arrays do not hold.
     ValueError
-        For memory that is not aligned for its dtype, or at address 0.
+        For memory that is not aligned for its dtype, at address 0, or described so that it reaches beyond addresses.
     """
     if isinstance(obj, Array):
         return obj[...]
@@ -383,10 +378,7 @@ def asarray(obj):
     if not isinstance(view, numpy.ndarray) or not view.dtype.isnative:
         raise TypeError(f"arrays cannot hold dtype {view.dtype}, which is not in this machine's byte order")
     dtype = as_dtype(view.dtype)
-    cdef Layout layout = layout_of(view.shape, dtype.itemsize)
-    cdef int d
-    for d in range(view.ndim):
-        layout.strides[d] = view.strides[d]
+    cdef Layout layout = layout_of_others(view.shape, view.strides, dtype.itemsize)
     cdef uintptr_t address = view.__array_interface__["data"][0]
     # Of views that overlap, all accesses are to be known together.
     root = view
