@@ -15,7 +15,7 @@ from anabranch._core cimport (
     CCapture, CStream, HazardMode, OperationKind, Point, Ref, Storage, Touch, as_context, byte_t, tracing)
 from anabranch._core_graph cimport (
     CGraph, GraphAccesses, GraphInstance, NodeTouch, Works, begin_capture, end_capture, forget_origins, instantiate,
-    merged, origin_of, take_accesses)
+    merged, origin_of, share_bytes, take_accesses)
 from anabranch._current cimport current_stream_of
 from anabranch._device cimport as_device
 from anabranch._dtype cimport ElementType, Item, encode
@@ -129,10 +129,10 @@ cdef bint _has_others(const vector[Ref[Storage]]& aliases) noexcept:
     return False
 
 
-cdef bint _original_of(Storage* storage, const vector[Ref[Storage]]& aliases) noexcept:
+cdef bint _of_an_argument(Storage* storage, const vector[Ref[Storage]]& aliases) noexcept:
     cdef size_t i
     for i in range(aliases.size()):
-        if aliases[i].get().original().get() == storage:
+        if share_bytes(deref(aliases[i].get()), deref(storage)):
             return True
     return False
 
@@ -270,7 +270,7 @@ cdef int _list_accesses(
         if access.argument >= 0:
             start = firsts[access.argument] - <char*>touches[i].storage.pointer()
         else:
-            if _original_of(touches[i].storage, aliases):
+            if _of_an_argument(touches[i].storage, aliases):
                 raise CaptureError("an argument is memory that the function has from elsewhere, too")
             call.kept.push_back(Ref[Storage].share(touches[i].storage))
         access.low = <int64_t>touches[i].low - start
@@ -350,7 +350,7 @@ cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
         array.check()
         for k in range(call.kept.size()):
             # Between an argument and what the function has from elsewhere the graph has no order.
-            if call.kept[k].get() == array.storage.get():
+            if share_bytes(deref(call.kept[k].get()), deref(array.storage.get())):
                 return None, None
         arguments[i] = <byte_t*>array.data
     if not fits:

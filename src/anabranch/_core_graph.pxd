@@ -6,7 +6,7 @@ from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from anabranch._core cimport (
-    CBackend, CCapture, CStream, HostWork, LaunchShape, Point, Ref, RefCounted, Touch, translate)
+    CBackend, CCapture, CStream, HostWork, LaunchShape, Point, Ref, RefCounted, Storage, Touch, translate)
 from anabranch._launch_config cimport LaunchGrid
 
 cdef extern from "anabranch/graph.hpp" namespace "anabranch" nogil:
@@ -57,6 +57,7 @@ cdef extern from "graphs.hpp" namespace "anabranch::python" nogil:
         CStream&, NodeKind, const string& name, const void* flag, Ref[CGraph], Ref[Works], Ref[CGraph], Ref[Works]
     ) except +translate
     Point add_host(CStream&, const string& name, Ref[HostWork]) except +translate
+    cbool share_bytes(const Storage&, const Storage&)
     vector[Touch] merged(const vector[NodeTouch]&) except +
     vector[uint32_t] unordered(const CGraph&, const vector[NodeTouch]&, uint32_t node) except +
     GraphAccesses take_accesses(CGraph&)

@@ -8,13 +8,15 @@ import warnings
 
 cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
+from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp
 
 from anabranch._array cimport Array
 from anabranch._captured cimport CapturedCall, capture_call, replay_call
 from anabranch._context cimport TaskState, current_state
-from anabranch._core cimport Storage
+from anabranch._core cimport MemoryKind, Storage
+from anabranch._core_graph cimport share_bytes
 from anabranch._dtype cimport dtype_code
 from anabranch._few cimport Addresses, Text
 
@@ -31,6 +33,8 @@ cdef enum:
     bool_kind
     complex_kind
     numpy_kind = 0xA0
+    # What follows says of two arrays with storages of their own that these share bytes.
+    overlap = 0xF0
 
 cdef object _numpy_scalar = None
 
@@ -271,6 +275,7 @@ cdef tuple _describe(Text* key, TaskState state, tuple args):
     cdef int64_t offset
     cdef int d
     cdef int code
+    cdef bint foreign = False
     others = None
     key.push_back(state.mode)
     key.push_back(state.device)
@@ -305,7 +310,34 @@ cdef tuple _describe(Text* key, TaskState state, tuple args):
         else:
             seen.push_back(storage)
             first.push_back(array.data)
+        foreign = foreign or storage.kind() == MemoryKind.foreign
+    if foreign and seen.size() > 1:
+        _describe_overlaps(key, args)
     return None if others is None else tuple(others)
+
+
+cdef int _describe_overlaps(Text* key, tuple args) except -1:
+    # Of memory that others handed in, which may have several handles.
+    cdef Array array
+    cdef Array other
+    cdef Py_ssize_t i
+    cdef Py_ssize_t k
+    for i in range(len(args)):
+        if type(args[i]) is not Array:
+            continue
+        array = <Array>args[i]
+        array.check()  # the hash of another argument may have closed it
+        for k in range(i):
+            if type(args[k]) is not Array:
+                continue
+            other = <Array>args[k]
+            if array.storage.get() != other.storage.get() and share_bytes(
+                    deref(array.storage.get()), deref(other.storage.get())):
+                key.push_back(<char>overlap)
+                _put(key, i)
+                _put(key, k)
+                _put(key, array.data - other.data)
+    return 0
 
 
 cdef inline int _put(Text* key, int64_t value) except -1:

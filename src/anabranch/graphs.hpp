@@ -110,6 +110,16 @@ inline std::vector<Touch> merged(const std::vector<NodeTouch>& touches) {
   return found;
 }
 
+// Where bytes of a block are, on whatever device: no two have the same addresses. Several handles of memory may each
+// have a storage.
+inline ByteRange addresses_of(const Storage& storage, const ByteRange& bytes) noexcept {
+  const auto first = reinterpret_cast<std::uintptr_t>(storage.pointer());
+  return {first + bytes.low, first + bytes.high};
+}
+inline bool share_bytes(const Storage& one, const Storage& other) noexcept {
+  return addresses_of(one, {0, one.bytes()}).overlaps(addresses_of(other, {0, other.bytes()}));
+}
+
 // Nodes that the accesses of `node` conflict with and that neither come before nor after it.
 inline std::vector<std::uint32_t> unordered(const Graph& graph, const std::vector<NodeTouch>& touches,
                                             std::uint32_t node) {
@@ -129,8 +139,9 @@ inline std::vector<std::uint32_t> unordered(const Graph& graph, const std::vecto
   std::vector<std::uint32_t> found;
   for (const NodeTouch& own : touches) {
     if (own.node != node) continue;
+    const ByteRange bytes = addresses_of(*own.storage, own.bytes);
     for (const NodeTouch& other : touches) {
-      if (ordered[other.node] || other.storage != own.storage || !other.bytes.overlaps(own.bytes)) continue;
+      if (ordered[other.node] || !addresses_of(*other.storage, other.bytes).overlaps(bytes)) continue;
       if (writes(own.access) || writes(other.access)) found.push_back(other.node);
     }
   }

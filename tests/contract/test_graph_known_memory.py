@@ -7,7 +7,7 @@ import pytest
 
 import anabranch as ab
 
-from .accesses import ready
+from .accesses import look, put, ready
 from .graphs import edges, joined
 from .test_known_memory import OURS, THEIRS, access, first_to_write, some
 
@@ -117,3 +117,34 @@ def test_the_host_may_look_at_what_is_read_by_another_handle_and_beside_what_is_
     with ab.capture(ab.Stream("cpu:0")):
         ab.fill(part, 2)
         np.testing.assert_array_equal(beside.numpy(), 1)
+
+
+@pytest.mark.numba
+def test_new_arguments_that_another_node_accesses_by_another_handle_are_refused(handles):
+    one, other = handles
+    stream, x, y = ab.Stream(one.device), ready(one.device), ready(one.device)
+    with ab.capture(stream) as graph, ab.fork(2) as (a, b):
+        ab.launch(put, 1, x, stream=a)
+        ab.launch(look, 1, y, stream=b)
+    first, second = graph.nodes
+    graph.set_args(first, one)
+    with pytest.raises(ValueError, match="no order"):
+        graph.set_args(second, other)
+    graph.set_args(first, x)
+    graph.set_args(second, other)
+    with pytest.raises(ValueError, match="no order"):
+        graph.set_args(first, one)
+
+
+@pytest.mark.numba
+def test_new_arguments_may_be_beside_those_of_another_node(device):
+    x = np.zeros(8, "float32")
+    part, beside, overlapping = (ab.from_dlpack(x[bounds]) for bounds in (np.s_[:4], np.s_[4:], np.s_[3:]))
+    with ab.capture(ab.Stream("cpu:0")) as graph, ab.fork(2) as (a, b):
+        ab.launch(put, 1, part, stream=a)
+        ab.launch(put, 1, beside, stream=b)
+    _, second = graph.nodes
+    for array in beside, overlapping[1:], overlapping[:0], part[4:]:
+        graph.set_args(second, array)
+    with pytest.raises(ValueError, match="no order"):
+        graph.set_args(second, overlapping[:1])
