@@ -29,6 +29,11 @@ cdef class Gate:
     ----------
     stream : Stream
 
+    Attributes
+    ----------
+    stream : Stream
+        The one that it holds.
+
     Examples
     --------
     >>> import anabranch as ab
