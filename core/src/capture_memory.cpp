@@ -58,6 +58,8 @@ void Capture::shadow(std::span<const Touch> touches, std::vector<Touch>& shadows
 }
 
 bool Capture::writes(Storage& storage) const {
+  // What comes before a body is captured, too.
+  if (outer_ && outer_->writes(storage)) return true;
   const std::lock_guard lock(mutex_);
   if (!active()) return false;
   if (exclusive()) return true;

@@ -75,3 +75,22 @@ def test_streams_of_the_capture_take_part_in_bodies_of_any_depth(device, flag, d
     assert not other.is_capturing
     graph.launch(stream)
     assert_all(array, 2)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_the_host_cannot_have_in_a_body_what_is_written_before_it(device, flag, depth):
+    array, unused = ready(device), ready(device)
+
+    def look():
+        assert_all(unused, 0)
+        array.numpy()
+        raise AssertionError
+
+    def capture():
+        with ab.capture(ab.Stream(device)):
+            ab.fill(array, 1)
+            ab.run_if(flag, look if depth == 1 else lambda: ab.run_if(flag, look))
+
+    with pytest.raises(ab.CaptureError, match="captured work writes"):
+        capture()
+    assert_all(array, 0)
