@@ -34,14 +34,19 @@ def zeros(shape, dtype="float32", **where):
     return ab.array(np.zeros(shape, dtype), **where)
 
 
-def comes(event):
-    """Wait for an event that a finalizer sets; whether it came.
+def becomes(holds):
+    """Wait until something holds that others bring about; whether it does.
 
     In short waits: on free-threaded Python an object that another thread lets go of is finalized by the thread that
-    made it, and that only while it runs Python. Not in waits for the event itself, whose lock the finalizer wants.
+    made it, and that only while it runs Python.
     """
     pause = threading.Event()
-    return any(event.is_set() or pause.wait(0.01) for _ in range(int(TIMEOUT / 0.01)))
+    return any(holds() or pause.wait(0.01) for _ in range(int(TIMEOUT / 0.01)))
+
+
+def comes(event):
+    """Wait for an event that a finalizer sets; whether it came. Not for the event itself: the finalizer wants its lock."""
+    return becomes(event.is_set)
 
 
 def held(future):

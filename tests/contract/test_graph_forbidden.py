@@ -13,7 +13,7 @@ import pytest
 import anabranch as ab
 
 from .accesses import ready
-from .arrays import TIMEOUT, comes
+from .arrays import TIMEOUT, becomes, comes
 from .graphs import assert_all, here, line_raised_at, replays_to
 
 
@@ -273,7 +273,8 @@ def test_an_aborted_capture_gives_its_memory_back(device, how):
         kept.close()
         stream.synchronize()
         device.synchronize()
-    assert device.free_memory >= free - (size // 2 if device.kind == "cpu" else 4 * size)
+    # What no stream has used since is freed by one that nobody waits for.
+    assert becomes(lambda: device.free_memory >= free - (size // 2 if device.kind == "cpu" else 4 * size))
 
 
 def test_an_array_of_an_aborted_capture_is_an_array_like_others(device):

@@ -172,8 +172,7 @@ def test_a_trace_may_go_on(device):
             write(array, stream)
         write(array, stream)
     first, second = trace.operations
-    # The clock of a GPU is compared with the host's to half of what a synchronization takes.
-    assert -0.5 <= first.begin <= first.end <= second.begin
+    assert first.begin <= first.end <= second.begin
 
 
 def test_the_end_of_the_block_lets_exceptions_through(device):
