@@ -45,7 +45,7 @@ def becomes(holds):
 
 
 def comes(event):
-    """Wait for an event that a finalizer sets; whether it came. Not for the event itself: the finalizer wants its lock."""
+    """Wait for an event that a finalizer sets; whether it came. Not in the event's own wait: its lock is wanted there."""
     return becomes(event.is_set)
 
 

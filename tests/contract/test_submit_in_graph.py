@@ -31,7 +31,8 @@ class Misnamed:
         if attribute != "__qualname__":
             raise AttributeError(attribute)
         if self.called is RuntimeError:
-            raise RuntimeError("no name")  # made here: one that stays keeps the test's frame, and the stream that failed
+            # Made here: one that stays keeps the test's frame, and with it the stream that failed.
+            raise RuntimeError("no name")
         return self.called
 
     def __call__(self):
