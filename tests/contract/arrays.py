@@ -45,7 +45,7 @@ def becomes(holds):
 
 
 def comes(event):
-    """Wait for an event that a finalizer sets; whether it came. Not in the event's own wait: its lock is wanted there."""
+    """Wait for an event that a finalizer sets, which wants the lock of the event's own `wait`; whether it came."""
     return becomes(event.is_set)
 
 
