@@ -37,3 +37,17 @@ def test_tensors_are_taken_in_order(torch):
         y = ab.empty(1000)
         ab.copy(y, x)
     np.testing.assert_array_equal(y.numpy(), 6)
+
+
+def test_what_pytorch_cannot_have_without_a_copy_it_has_with_one(torch):
+    x = ab.array(np.arange(4.0))
+    assert torch.from_dlpack(x[::-1], copy=True).tolist() == [3, 2, 1, 0]
+
+
+def test_tensors_of_dtypes_that_arrays_do_not_hold_are_moved_as_integers(torch):
+    tensor = torch.ones(3, dtype=torch.bfloat16)
+    with pytest.raises(TypeError, match="none that arrays hold"):
+        ab.from_dlpack(tensor)
+    moved = ab.empty(3, "int16")
+    ab.copy(moved, ab.from_dlpack(tensor.view(torch.int16)))
+    assert torch.from_dlpack(moved).view(torch.bfloat16).tolist() == [1, 1, 1]
