@@ -1,5 +1,6 @@
 """`bridge`: the current stream of other libraries is ours for a block. The libraries are stand-ins."""
 
+import copy
 import gc
 import importlib
 import sys
@@ -281,6 +282,12 @@ def test_the_stream_of_a_block_is_not_replaced(stream):
     with stream.bridge() as bridged, pytest.raises(AttributeError):
         bridged.stream = ab.Stream(stream.device)
     assert bridged.stream is stream
+
+
+def test_what_a_bridge_binds_may_be_copied(libraries, stream):
+    with stream.bridge("torch") as bridged:
+        copied = copy.copy(bridged)
+        assert (copied.stream, copied.torch) == (stream, bridged.torch)
 
 
 @pytest.mark.parametrize("name", ["torch", "cupy", "numba"])

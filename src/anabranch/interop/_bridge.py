@@ -47,7 +47,7 @@ class Bridged:
 
     def __getattr__(self, name: str) -> Any:
         try:
-            return self._objects[name]
+            return object.__getattribute__(self, "_objects")[name]  # a copy that is being made has none yet
         except KeyError:
             there = ", ".join(self._objects) or "none"
             raise AttributeError(f"{name!r} is no library of this bridge, whose libraries are: {there}") from None
