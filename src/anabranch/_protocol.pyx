@@ -385,7 +385,8 @@ def asarray(obj):
     while isinstance(root.base, numpy.ndarray):
         root = root.base
     cdef uintptr_t first, last
-    first, last = numpy.lib.array_utils.byte_bounds(root)
+    bounds = numpy.lib.array_utils.byte_bounds(root)
+    first, last = bounds if 0 <= bounds[0] and bounds[1] < 2**64 else (0, 0)  # of which no memory is
     return _adopt(
         as_device("cpu:0"), None, layout, dtype, <char*>address, not view.flags.writeable, view, <char*>first,
         last - first if root.size else 0)

@@ -58,6 +58,14 @@ def test_memory_that_goes_around_the_end_of_the_addresses_is_refused(device):
         ab.from_dlpack(described(device, [2], [-(2**60)]))
 
 
+@pytest.mark.parametrize(("size", "stride"), [(8, -(2**60)), (17, 2**60), (17, -(2**60))])
+def test_memory_of_numpy_that_goes_around_the_end_of_the_addresses_is_refused(size, stride):
+    data = as_strided(np.ones(4, "float32"), (size,), (stride,))
+    with pytest.raises(ValueError, match="bytes off the address|span over"):
+        ab.asarray(data)
+    assert ab.asarray(data[:1]).numpy().tolist() == [1]
+
+
 @pytest.mark.parametrize("ndim", [-1, 17, 2**31 - 1])
 def test_dlpack_with_a_number_of_dimensions_that_no_array_has_is_refused(device, ndim):
     with pytest.raises(ValueError, match=f"0 to 16 dimensions, not {ndim}"):
