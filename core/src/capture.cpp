@@ -194,6 +194,7 @@ void Capture::abandon(const std::string& reason) noexcept {
     held = detach();
   }
   leave(std::move(held));
+  for (const Ref<Storage>& storage : living) storage->share();
   release_blocks();
 }
 
@@ -230,11 +231,13 @@ Ref<Graph> Capture::end(Ref<Works>& works) {
   auto graph = make_ref<Graph>();
   works = make_ref<Works>();
   Held held;
+  std::vector<Ref<Storage>> living;
   {
     const std::lock_guard lock(mutex_);
     check();
     graph->home = home_;
-    graph->memory = settle();
+    living = settle();
+    graph->memory = living;
     graph->nodes = std::move(nodes_);
     works->of = std::move(works_);
     auto& [touches, kept] = graph->accesses;
@@ -262,6 +265,8 @@ Ref<Graph> Capture::end(Ref<Works>& works) {
     held = detach();
   }
   leave(std::move(held));
+  // As long as it was the capture's, it was not listed when its address was shown.
+  for (const Ref<Storage>& storage : living) storage->share();
   return graph;
 }
 

@@ -2,6 +2,7 @@
 
 import gc
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -125,3 +126,39 @@ def test_an_empty_array_of_a_capture_outlives_it(device):
     with ab.capture(stream):
         ab.fill(array, 1)
     assert array.numpy().size == 0
+
+
+@pytest.mark.parametrize("aborted", [False, True])
+@pytest.mark.parametrize("within", [False, True])
+def test_memory_whose_address_was_shown_in_a_capture_is_known_after_it(device, within, aborted):
+    stream, made = ab.Stream(device), []
+
+    def hand_in(address):
+        kind = "__array_interface__" if device.kind == "cpu" else "__cuda_array_interface__"
+        description = {"version": 3, "shape": (SIZE - 1,), "typestr": "<f4", "data": (address, False)}
+        return ab.asarray(SimpleNamespace(**{kind: description}))
+
+    def capture():
+        with ab.capture(stream) as graph:
+            array = ab.empty(SIZE)
+            address = array[1:].ptr
+            made.extend([array, hand_in(address) if within else address])
+            if aborted:
+                raise KeyError
+        return graph
+
+    if aborted:
+        with pytest.raises(KeyError):
+            capture()
+    else:
+        capture().launch(stream)
+    array, other = made if within else (made[0], hand_in(made[1]))
+    ab.synchronize()
+    other_stream = ab.Stream(other.device)
+    with ab.hazards("check"):
+        ab.fill(array, 1, stream=stream)
+        with pytest.raises(ab.RaceError):
+            ab.fill(other, 2, stream=other_stream)
+        other_stream.wait_stream(stream)
+        ab.fill(other, 2, stream=other_stream)
+    assert array.numpy()[-1] == 2
