@@ -10,6 +10,14 @@ bool equal(const Layout& a, const Layout& b) noexcept {
          std::equal(a.strides, a.strides + a.ndim, b.strides);
 }
 
+// Whether who comes after the one access comes after the other anyway, of which neither need be the newer one.
+bool replaces(const Use& one, const Use& other) noexcept {
+  if ((!writes(one.access) && writes(other.access)) || !one.where.contains(other.where)) return false;
+  if (!one.when.lane || !other.when.lane) return one.stream == other.stream && one.point >= other.point;
+  const bool same = one.when.lane == other.when.lane && one.when.count == other.when.count;
+  return same || one.when.follows(other.when);
+}
+
 }  // namespace
 
 Footprint::Footprint(std::int64_t first, const Layout& layout) {
@@ -84,6 +92,20 @@ bool History::note(Use use) {
   uses_.erase(std::remove_if(place + 1, uses_.end(), replaces), uses_.end());
   *place = std::move(use);
   return false;
+}
+
+std::vector<Use> History::join(std::vector<Use> uses) {
+  std::vector<Use> left;
+  for (Use& use : uses) {
+    const auto older =
+        std::partition(uses_.begin(), uses_.end(), [&use](const Use& other) { return !replaces(use, other); });
+    left.insert(left.end(), std::make_move_iterator(older), std::make_move_iterator(uses_.end()));
+    uses_.erase(older, uses_.end());
+    const bool known =
+        std::any_of(uses_.begin(), uses_.end(), [&use](const Use& other) { return replaces(other, use); });
+    (known ? left : uses_).push_back(std::move(use));
+  }
+  return left;
 }
 
 bool History::renew(const Touch& touch, const Noted& operation) {

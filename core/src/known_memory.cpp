@@ -21,12 +21,24 @@ bool share(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::siz
   return a < b + b_bytes && b < a + a_bytes;
 }
 
+bool share(const Storage& a, const Storage& b) noexcept {
+  return &a != &b && share(a.pointer(), a.bytes(), b.pointer(), b.bytes());
+}
+
 // The uses of one block as those of another, which lies that many bytes further down. Those that touch none of its
 // bytes are left out.
 std::vector<Use> moved(std::vector<Use> uses, std::ptrdiff_t distance, std::size_t bytes) {
   for (Use& use : uses) use.where = use.where.moved(distance);
   std::erase_if(uses, [bytes](const Use& use) { return !use.where.bytes().overlaps({0, bytes}); });
+  for (Use& use : uses) {
+    const ByteRange range = use.where.bytes();
+    if (use.where.whole()) use.where = {range.low, std::min(range.high, bytes)};
+  }
   return uses;
+}
+
+void append(std::vector<Use>& uses, std::vector<Use> more) {
+  uses.insert(uses.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
 }  // namespace
@@ -69,10 +81,7 @@ void KnownMemory::drop_if_empty(Extents::iterator place) {
 std::vector<Ref<Storage>> KnownMemory::sharing(const Extent& extent, const Storage& storage) {
   std::vector<Ref<Storage>> found;
   for (Storage* other : extent.blocks) {
-    if (other != &storage && share(other->pointer(), other->bytes(), storage.pointer(), storage.bytes()) &&
-        other->try_retain()) {
-      found.push_back(Ref<Storage>::take(other));
-    }
+    if (share(*other, storage) && other->try_retain()) found.push_back(Ref<Storage>::take(other));
   }
   return found;
 }
@@ -98,6 +107,7 @@ Ref<Storage> KnownMemory::find(Backend& backend, const std::byte* pointer, std::
 
 void KnownMemory::add(Storage& storage) {
   std::vector<Ref<Storage>> others;  // let go outside the lock, since that may take one off the list
+  std::vector<Use> over;             // likewise, since that may recycle a stream
   std::lock_guard lock(mutex_);
   if (storage.known_) return;
   Extent& extent = claim(*storage.backend_, storage.pointer_, storage.bytes_);
@@ -106,23 +116,37 @@ void KnownMemory::add(Storage& storage) {
   storage.known_ = true;
   for (const std::unique_ptr<Gone>& gone : extent.gone) {
     if (share(gone->pointer, gone->bytes, storage.pointer_, storage.bytes_)) {
-      storage.take_over(moved(gone->uses, gone->pointer - storage.pointer_, storage.bytes_));
+      append(over, storage.take_over(moved(gone->uses, gone->pointer - storage.pointer_, storage.bytes_)));
     }
   }
-  if (others.empty()) return;
-  storage.set_neighbours(true);
+  // One that is about to be taken off the list counts until it is.
+  const bool some =
+      std::any_of(extent.blocks.begin(), extent.blocks.end(), [&](Storage* each) { return share(*each, storage); });
+  if (some) storage.set_neighbours(true);
   for (const Ref<Storage>& other : others) other->set_neighbours(true);
 }
 
-KnownMemory::Gone* KnownMemory::remove(Storage& storage, std::vector<Use> under_way) {
+KnownMemory::Gone* KnownMemory::remove(Storage& storage, const std::vector<Use>& uses, std::vector<Use> under_way) {
   std::vector<Ref<Storage>> others;  // as above
+  Gone* const gone = leave(storage, uses, std::move(under_way), others);
+  for (const Ref<Storage>& other : others) other->trim();
+  return gone;
+}
+
+KnownMemory::Gone* KnownMemory::leave(Storage& storage, const std::vector<Use>& uses, std::vector<Use> under_way,
+                                      std::vector<Ref<Storage>>& others) {
+  std::vector<Use> over;  // as in `add`
   Ref<Storage> last;
   std::lock_guard lock(mutex_);
   const auto place = first_after(*storage.backend_, storage.pointer_);
   Extent& extent = place->second;
   std::erase(extent.blocks, &storage);
   storage.known_ = false;
-  // Who is left alone is no longer looked for with others.
+  if (!uses.empty()) others = sharing(extent, storage);
+  for (const Ref<Storage>& other : others) {
+    append(over, other->take_over(moved(uses, storage.pointer_ - other->pointer_, other->bytes_)));
+  }
+  // Who is left alone is no longer looked for with others, once it has what was to be found there.
   if (extent.blocks.size() == 1 && extent.blocks.front()->has_neighbours_ && extent.blocks.front()->try_retain()) {
     last = Ref<Storage>::take(extent.blocks.front());
     last->set_neighbours(false);
@@ -130,10 +154,6 @@ KnownMemory::Gone* KnownMemory::remove(Storage& storage, std::vector<Use> under_
   if (under_way.empty()) {
     drop_if_empty(place);
     return nullptr;
-  }
-  others = sharing(extent, storage);
-  for (const Ref<Storage>& other : others) {
-    other->take_over(moved(under_way, storage.pointer_ - other->pointer_, other->bytes_));
   }
   extent.gone.push_back(
       std::make_unique<Gone>(storage.backend_, storage.pointer_, storage.bytes_, std::move(under_way)));
@@ -153,12 +173,14 @@ void KnownMemory::forget(Gone* gone) {
 
 std::vector<Ref<Storage>> KnownMemory::neighbours(const Storage& storage) {
   for (;; sched_yield()) {
+    std::vector<Ref<Storage>> found;  // as in `add`
     std::lock_guard lock(mutex_);
     const Extent& extent = first_after(storage.backend(), storage.pointer())->second;
-    // As in `find`.
+    found = sharing(extent, storage);
+    // As in `find`. Asked afterwards: the last reference may go at any time.
     const bool ending =
         std::any_of(extent.blocks.begin(), extent.blocks.end(), [](Storage* each) { return each->ending(); });
-    if (!ending) return sharing(extent, storage);
+    if (!ending) return found;
   }
 }
 
@@ -183,17 +205,29 @@ void Storage::share() {
   KnownMemory::instance().add(*this);
 }
 
+std::vector<Ref<Storage>> Storage::find_neighbours() const { return KnownMemory::instance().neighbours(*this); }
+
+bool Storage::kept_by_neighbours(ByteRange bytes) const {
+  std::vector<Ref<Storage>> others = neighbours();
+  std::sort(others.begin(), others.end(), [](const auto& a, const auto& b) { return a->pointer_ < b->pointer_; });
+  const std::byte* kept = pointer_ + bytes.low;  // up to here
+  for (const Ref<Storage>& other : others) {
+    if (other->pointer_ <= kept) kept = std::max<const std::byte*>(kept, other->pointer_ + other->bytes_);
+  }
+  return kept >= pointer_ + std::min(bytes.high, bytes_);
+}
+
 void Storage::set_neighbours(bool some) noexcept {
   std::lock_guard guard(lock_);
   has_neighbours_ = some;
   note_sole();
 }
 
-void Storage::take_over(std::vector<Use> uses) {
+std::vector<Use> Storage::take_over(std::vector<Use> uses) {
   std::lock_guard guard(lock_);
-  // Nothing is forgotten for it: that may recycle a stream.
-  for (Use& use : uses) history_.uses().push_back(std::move(use));
+  std::vector<Use> left = history_.join(std::move(uses));
   note_sole();
+  return left;
 }
 
 }  // namespace anabranch

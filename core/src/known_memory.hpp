@@ -30,9 +30,9 @@ class KnownMemory {
   Ref<Storage> find(Backend& backend, const std::byte* pointer, std::size_t bytes);
   // Lists a block. What is under way in memory that is gone, and was the same, it takes over.
   void add(Storage& storage);
-  // Takes a block off the list that has no reference left. What is under way goes to its neighbours, and to whoever
-  // comes until it is forgotten; null if nothing is.
-  Gone* remove(Storage& storage, std::vector<Use> under_way);
+  // Takes a block off the list that has no reference left. Its uses go to its neighbours, and what is under way to
+  // whoever comes until it is forgotten; null if nothing is.
+  Gone* remove(Storage& storage, const std::vector<Use>& uses, std::vector<Use> under_way);
   void forget(Gone* gone);
   // The others that have bytes of a block.
   std::vector<Ref<Storage>> neighbours(const Storage& storage);
@@ -46,6 +46,9 @@ class KnownMemory {
   };
   using Extents = std::map<std::pair<const void*, const std::byte*>, Extent>;
 
+  // The same as `remove`, but for what the neighbours, which are found in `others`, may forget for it.
+  Gone* leave(Storage& storage, const std::vector<Use>& uses, std::vector<Use> under_way,
+              std::vector<Ref<Storage>>& others);
   Extents::iterator first_after(Backend& backend, const std::byte* pointer);
   Extent& claim(Backend& backend, const std::byte* pointer, std::size_t bytes);
   std::vector<Ref<Storage>> sharing(const Extent& extent, const Storage& storage);

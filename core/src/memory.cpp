@@ -8,6 +8,7 @@
 
 #include "anabranch/backend.hpp"
 #include "anabranch/capture.hpp"
+#include "anabranch/hazard.hpp"
 #include "anabranch/loan.hpp"
 #include "known_memory.hpp"
 
@@ -240,6 +241,13 @@ void Storage::trim(std::vector<Use>& over, bool exact) {
   trim_next_ = 2 * uses.size();
 }
 
+void Storage::trim() {
+  std::vector<Use> over;  // as above
+  std::lock_guard guard(lock_);
+  if (history_.uses().size() > few_uses) trim(over, checks_begun());
+  note_sole();
+}
+
 // One entry per stream, or one for its reads and one for its writes: later accesses wait for more than they must, but
 // the list stays short.
 void Storage::merge(bool into_reads_and_writes, bool exact) {
@@ -281,30 +289,32 @@ std::vector<Use> Storage::uses(Access access, const Footprint& where) const {
       if (use.stream && (writes(access) || writes(use.access)) && use.where.overlaps(there)) found.push_back(use);
     }
   };
+  // Ours come last: who is no neighbour any more by then has left us what it had.
+  const std::vector<Ref<Storage>> others = neighbours();
+  for (const Ref<Storage>& other : others) look(*other, where.moved(pointer_ - other->pointer_));
   look(*this, where);
-  if (!has_neighbours_) return found;
-  for (const Ref<Storage>& other : KnownMemory::instance().neighbours(*this)) {
-    look(*other, where.moved(pointer_ - other->pointer_));
-  }
   return found;
 }
 
 std::vector<Use> Storage::conflicts(const Past& before, const Stream* stream, Access access,
                                     const Footprint& where) const {
-  std::vector<Use> found;
-  {
+  const auto own = [&] {
     std::lock_guard guard(lock_);
-    found = history_.conflicts(before, stream, access, where);
-  }
-  if (!has_neighbours_) return found;
-  for (const Ref<Storage>& other : KnownMemory::instance().neighbours(*this)) {
+    return history_.conflicts(before, stream, access, where);
+  };
+  if (!has_neighbours_) return own();
+  std::vector<Use> theirs;
+  const std::vector<Ref<Storage>> others = neighbours();
+  for (const Ref<Storage>& other : others) {
     const std::ptrdiff_t distance = pointer_ - other->pointer_;
     std::lock_guard guard(other->lock_);
     for (Use& use : other->history_.conflicts(before, stream, access, where.moved(distance))) {
       use.where = use.where.moved(-distance);
-      found.push_back(std::move(use));
+      theirs.push_back(std::move(use));
     }
   }
+  std::vector<Use> found = own();  // last, as above
+  found.insert(found.end(), std::make_move_iterator(theirs.begin()), std::make_move_iterator(theirs.end()));
   return found;
 }
 
@@ -323,12 +333,15 @@ void Storage::dispose() noexcept {
   KnownMemory::Gone* gone = nullptr;
   if (known_) {
     // Ours is nobody's from now on. Others may have theirs wrapped again.
+    std::vector<Use> all;
     std::vector<Use> under_way;
     if (kind_ == MemoryKind::foreign && release_) {
+      // Checks find out who comes after what is through, too, as long as somebody has the memory.
+      if (checks_begun()) all = uses;
       std::erase_if(uses, [](const Use& use) { return is_over(use, true); });
       under_way = uses;
     }
-    gone = KnownMemory::instance().remove(*this, std::move(under_way));
+    gone = KnownMemory::instance().remove(*this, all.empty() ? under_way : all, under_way);
   }
   merge(false, false);
   if (listed && tracing() && !backend_->capture()) trace_end();

@@ -87,6 +87,7 @@ class Program {
   };
   struct Block {
     History history;
+    History neighbour;  // of what others did by another block
     std::vector<Touch> touches;
   };
 
@@ -135,9 +136,13 @@ class Program {
                                       [&touch](std::ptrdiff_t byte) { return touch.bytes.count(byte) != 0; });
       expected |= shares && (touch.writes || other.writes) && !before(other.operation, ends);
     }
-    CHECK_EQUAL(!conflicting(block.history, *line.lane, access, *where).empty(), expected);
+    if (below(8) == 0) static_cast<void>(block.history.join(std::move(block.neighbour.uses())));
+    const auto conflicts_in = [&](const History& history) {
+      return !conflicting(history, *line.lane, access, *where).empty();
+    };
+    CHECK_EQUAL(conflicts_in(block.history) || conflicts_in(block.neighbour), expected);
     (expected ? conflicts : clean) += 1;
-    note(block.history, line.lane->advance(), access, *where);
+    note(below(4) == 0 ? block.neighbour : block.history, line.lane->advance(), access, *where);
     graph_.push_back(ends);
     line.after.clear();
     line.last = {touch.operation};
@@ -240,6 +245,26 @@ TEST(a_whole_takes_the_place_of_all_its_parts) {
   b.follow(a.past());
   note(history, b.advance(), Access::write, range(0, 4));
   CHECK_EQUAL(history.uses().size(), 1U);
+}
+
+TEST(of_accesses_that_join_in_any_order_those_stay_that_matter) {
+  Lane a;
+  const auto access = [&a](std::size_t low, std::size_t high, Access access = Access::write) {
+    return Use{nullptr, 0, access, false, a.advance(), range(low, high)};
+  };
+  const std::vector<Use> uses = {access(0, 8), access(2, 6), access(2, 6, Access::read), access(0, 4)};
+  for (std::vector<std::size_t> order : {std::vector<std::size_t>{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}}) {
+    History history;
+    std::size_t left = 0;
+    for (int again = 0; again < 2; ++again) {
+      for (const std::size_t one : order) left += history.join({uses[one]}).size();
+      CHECK_EQUAL(history.uses().size(), 4U);
+    }
+    left += history.join({access(0, 8)}).size();
+    left += history.join(uses).size();
+    CHECK_EQUAL(history.uses().size(), 1U);
+    CHECK_EQUAL(left, 12U);
+  }
 }
 
 TEST(a_record_used_again_is_another_lane) {

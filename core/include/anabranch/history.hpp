@@ -109,8 +109,11 @@ class History {
   // after anyway is forgotten. Without a moment that is found out from the streams alone. Whether there is an entry
   // more.
   bool note(Use use);
-  // The same for every byte of a range, where all uses are that stream's, so that none has to be asked for its moment.
-  // Whether the access takes an earlier one's entry; else nothing was done.
+  // Accesses to another block that has some of the bytes, which may be older than those noted here. Returns what
+  // whoever comes after the others comes after anyway; to let go of it may recycle a stream.
+  [[nodiscard]] std::vector<Use> join(std::vector<Use> uses);
+  // The same as `note` for every byte of a range, where all uses are that stream's, so that none has to be asked for
+  // its moment. Whether the access takes an earlier one's entry; else nothing was done.
   bool renew(const Touch& touch, const Noted& operation);
   // The same for the access that was noted last, by a stream that has learned nothing since.
   bool repeat(const Touch& touch, const Noted& operation) noexcept {

@@ -78,6 +78,13 @@ class Storage final : public RefCounted {
   // Whether nobody who handed it in said that it may be written.
   bool read_only() const noexcept { return read_only_.load(std::memory_order_relaxed); }
 
+  // The others that share bytes with it.
+  std::vector<Ref<Storage>> neighbours() const {
+    return has_neighbours_ ? find_neighbours() : std::vector<Ref<Storage>>();
+  }
+  // Whether they have all of those bytes, so that these stay with their owner when this one goes.
+  bool kept_by_neighbours(ByteRange bytes) const;
+
   // The operation at `point` of `stream` accesses these bytes. With its moment, who comes after it can be found out;
   // `exact`: also once it is through. `untold`: nobody is told of it, but waits for it.
   void note(Stream& stream, Point point, Access access, const Footprint& where, const Moment* when = nullptr,
@@ -101,6 +108,9 @@ class Storage final : public RefCounted {
     const void* const who = sole_.load(std::memory_order_acquire);
     return who == nullptr || who == &stream;
   }
+
+  // Whether more than one may have, among them those whom it is lent to, and neighbours.
+  bool several() const noexcept { return sole_.load(std::memory_order_acquire) == this; }
 
   // For loans, which see to it that what is lent counts as used. The bytes are lent from now on; those that are; those
   // that were, up to now.
@@ -139,11 +149,14 @@ class Storage final : public RefCounted {
   void note_anew(const Touch& touch, const Noted& operation);
   bool note_own(const Touch& touch, const Noted& operation);
   void trim(std::vector<Use>& over, bool exact);
+  void trim();
   void merge(bool into_reads_and_writes, bool exact);
   void note_sole() noexcept;
   // Whether there are blocks that share bytes with this one.
   void set_neighbours(bool some) noexcept;
-  void take_over(std::vector<Use> uses);
+  std::vector<Ref<Storage>> find_neighbours() const;
+  // What was done to such a block before it went. Returns what need not be remembered.
+  [[nodiscard]] std::vector<Use> take_over(std::vector<Use> uses);
 
   mutable SpinLock lock_;
   History history_;

@@ -107,6 +107,31 @@ TEST(what_is_under_way_is_known_though_the_memory_is_gone) {
   CHECK_EQUAL(found(adopt(device, 32, 33), {0, 33}), 1U);  // what shares bytes with it still remembers
 }
 
+TEST(who_is_kept_remembers_of_those_that_come_and_go_only_what_is_under_way) {
+  Backend& device = instance().first;
+  const auto kept = adopt(device, 0, 32);
+  const auto use_all = [&](const Ref<Stream>& stream) {
+    const auto going = adopt(device, 0, 64);
+    going->note(*stream, call(*stream, [] {}), Access::write, {0, 64});
+  };
+  const auto a = stream(device);
+  Gate gate(*a);
+  for (int round = 0; round < 20; ++round) use_all(a);
+  CHECK_EQUAL(found(kept, {0, 32}), 1U);
+  kept->note(*a, call(*a, [] {}), Access::write, {0, 32});
+  CHECK_EQUAL(found(kept, {0, 32}), 1U);
+  for (int round = 0; round < 20; ++round) {
+    const auto b = stream(device);
+    Gate held(*b);
+    use_all(b);
+    held.open();
+    finish(*b);
+  }
+  CHECK(found(kept, {0, 32}) < 10);
+  gate.open();
+  finish(*a);
+}
+
 TEST(memory_of_ours_that_comes_back_is_ours) {
   released = 0;
   Backend& device = instance().first;

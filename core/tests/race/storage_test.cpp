@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "cpu/device.hpp"
+#include "gate.hpp"
 #include "threads.hpp"
 
 namespace anabranch::cpu {
@@ -88,6 +89,75 @@ TEST(memory_of_others_is_handed_in_by_many_threads_whole_and_in_part) {
     device.synchronize(*a, a->issued(), std::chrono::seconds(10));
   });
   CHECK(eventually([] { return released == 4 * rounds; }));
+}
+
+// Blocks of memory of others, all of which a held stream uses.
+struct Blocks {
+  explicit Blocks(std::size_t count) : memory(count * 2 * bytes), going(count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      going[i] = adopt(i, 0);
+      going[i]->note(*held, gate.point(), Access::write, {0, bytes});
+    }
+  }
+  Ref<Storage> adopt(std::size_t i, std::size_t first) {
+    return Storage::adopt(device, memory.data() + 2 * bytes * i + first, bytes, false, nullptr, [](void*) noexcept {});
+  }
+  // Whether an access to bytes that such a block shares with this one is known to come after that.
+  bool is_known(const Storage& storage, std::size_t byte) const {
+    return !storage.only(*other) && !storage.uses(Access::read, {byte, byte + 1}).empty() &&
+           !storage.conflicts(Lane().past(), other.get(), Access::read, {byte, byte + 1}).empty();
+  }
+
+  static constexpr std::size_t bytes = 64;
+  CpuBackend& device = make_device(2);
+  Ref<Stream> held = stream(device);
+  Ref<Stream> other = stream(device);
+  std::vector<std::byte> memory;
+  Gate gate{*held};
+  std::vector<Ref<Storage>> going;
+};
+
+TEST(what_a_neighbour_has_under_way_is_known_while_it_goes) {
+  constexpr std::size_t rounds = 4000;
+  Blocks blocks(rounds);
+  std::vector<Ref<Storage>> kept;
+  for (std::size_t i = 0; i < rounds; ++i) kept.push_back(blocks.adopt(i, 32));
+  std::atomic<std::size_t> looked{0};
+  std::atomic<std::size_t> gone{0};
+  std::atomic<int> missed{0};
+  in_threads(2, [&](int thread) {
+    for (std::size_t i = 0; i < rounds; ++i) {
+      if (thread == 0) {
+        while (looked < i) std::this_thread::yield();
+        blocks.going[i].reset();
+        gone = i + 1;
+      } else {
+        do {
+          if (!blocks.is_known(*kept[i], 31)) ++missed;
+          looked = i;
+        } while (gone == i);
+      }
+    }
+  });
+  CHECK_EQUAL(missed.load(), 0);
+}
+
+TEST(what_memory_that_goes_has_under_way_is_known_to_who_comes) {
+  constexpr std::size_t rounds = 4000;
+  Blocks blocks(rounds);
+  std::atomic<std::size_t> begun{0};
+  std::atomic<int> missed{0};
+  in_threads(2, [&](int thread) {
+    for (std::size_t i = 0; i < rounds; ++i) {
+      for (++begun; begun < 2 * i + 2;) std::this_thread::yield();
+      if (thread == 0) {
+        blocks.going[i].reset();
+      } else if (const auto come = blocks.adopt(i, 32); !blocks.is_known(*come, 31)) {
+        ++missed;
+      }
+    }
+  });
+  CHECK_EQUAL(missed.load(), 0);
 }
 
 }  // namespace
