@@ -55,6 +55,12 @@ void Loan::note(Stream& stream, Storage& storage, ByteRange bytes, HazardMode mo
 }
 
 void Loan::note(Storage& storage, const Stream* except) {
+  if (!storage.several()) return;
+  note_lent(storage, except);
+  for (const Ref<Storage>& other : storage.neighbours()) note_lent(*other, except);
+}
+
+void Loan::note_lent(Storage& storage, const Stream* except) {
   for (const Lent& lent : storage.lent()) {
     if (lent.loan->stream_.get() != except) {
       note(*lent.loan->stream_, storage, lent.bytes, HazardMode::automatic, {});

@@ -53,6 +53,25 @@ TEST(an_open_loan_counts_anew_each_time_somebody_looks) {
   loan->close(HazardMode::automatic, {});
 }
 
+TEST(an_open_loan_counts_for_blocks_that_share_bytes_with_what_is_lent) {
+  Program program;
+  static std::byte memory[96];
+  const auto a = stream(device());
+  const auto b = stream(device());
+  const auto x = Storage::adopt(device(), memory, 64, false, nullptr, nullptr);
+  const auto y = Storage::adopt(device(), memory + 32, 64, false, nullptr, nullptr);
+  const Ref<Loan> loan = Loan::open(a);
+  Loan::lend(*a, *x, all);
+  for (int round = 0; round < 3; ++round) {
+    Loan::note(*y, b.get());
+    CHECK(program.access(*b, y, Access::write, {32, 64}).empty());
+    CHECK_EQUAL(program.access(*b, y, Access::write).size(), std::size_t{1});
+    Loan::note(*y, a.get());
+    CHECK(program.access(*b, y, Access::write).empty());
+  }
+  loan->close(HazardMode::automatic, {});
+}
+
 TEST(only_bytes_that_were_lent_count_to_the_stream_that_has_them) {
   Program program;
   const auto a = stream(device());

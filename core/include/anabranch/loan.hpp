@@ -18,7 +18,8 @@ class Loan final : public RefCounted {
 
   // Lends bytes for as long as each loan lasts that is open on the stream; costs a load where none is.
   static void lend(Stream& stream, Storage& storage, ByteRange bytes);
-  // Notes what may have been done with the storage by now, by others than `except` if that is not null.
+  // Notes what may have been done with the storage by now, by others than `except` if that is not null, and with its
+  // neighbours.
   static void note(Storage& storage, const Stream* except);
   // The storage is about to be given back: the same, and nobody refers to it any more.
   static void take_back(Storage& storage) noexcept;
@@ -26,6 +27,7 @@ class Loan final : public RefCounted {
  private:
   explicit Loan(Ref<Stream> stream) : stream_(std::move(stream)) {}
   static void note(Stream& stream, Storage& storage, ByteRange bytes, HazardMode mode, Site site);
+  static void note_lent(Storage& storage, const Stream* except);
 
   const Ref<Stream> stream_;
   std::unordered_set<Storage*> storages_;  // guarded by the list of open loans
