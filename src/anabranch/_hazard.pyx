@@ -23,6 +23,7 @@ cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
     const vector[Touch]& shadows_of(CCapture&, const Touch*, size_t) except +translate
     void add_order(CStream&, const HostTask&, const vector[Race]&) except +
     vector[Use] host_conflicts(const HostTask&, const Touch&) except +
+    vector[Use] return_conflicts(const HostTask&, const Touch&) except +
     void note_host(HostTask&, const Touch&, Site) except +
     Ref[HostAccess] begin_access(const Ref[HostTask]&, const Touch&, Site) except +
     cppclass KeptMemory:
@@ -158,7 +159,7 @@ cdef int order_return(Storage* storage) except -1:
     cdef Touch touch
     cdef Found each
     cdef size_t i
-    # Views keep the memory; what is ours is freed in order.
+    # Views keep the memory, and so do other handles; what is ours is freed in order.
     if not checks_begun() or storage == NULL or storage.kind() != MemoryKind.foreign or not storage.unique():
         return 0
     state = current_state()
@@ -170,7 +171,7 @@ cdef int order_return(Storage* storage) except -1:
     touch.layout = NULL
     touch.first = 0
     touch.access = Access.write
-    uses = host_conflicts(deref(state.task.core.get()), touch)
+    uses = return_conflicts(deref(state.task.core.get()), touch)
     found = [_found(uses[i], host, touch, current_site()) for i in range(uses.size())]
     for each in found:
         each.returned = True

@@ -129,6 +129,12 @@ inline std::vector<Use> host_conflicts(const HostTask& task, const Touch& touch)
   });
   return found;
 }
+// The same where a storage is about to go, but for bytes that others have, whose owner keeps the memory.
+inline std::vector<Use> return_conflicts(const HostTask& task, const Touch& touch) {
+  std::vector<Use> found = host_conflicts(task, touch);
+  std::erase_if(found, [&touch](const Use& use) { return touch.storage->kept_by_neighbours(use.where.bytes()); });
+  return found;
+}
 inline void note_host(HostTask& task, const Touch& touch, Site site) {
   touch.storage->note_host(task.lane.advance(), touch.access, touch.footprint(), site);
 }

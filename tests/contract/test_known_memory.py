@@ -10,7 +10,7 @@ import pytest
 
 import anabranch as ab
 
-from .accesses import ready, streams
+from .accesses import complete, ready, streams
 from .arrays import comes, held
 
 
@@ -182,6 +182,56 @@ def test_what_is_gone_is_also_known_to_handles_that_were_there(device):
         assert not b.query()
     ab.synchronize()
     np.testing.assert_array_equal(x, [2, 2, 2, 2, 1, 1, 1, 1])
+
+
+def test_a_race_with_a_handle_that_is_gone_is_found(device):
+    x = np.zeros(8, "float32")
+    inner, whole = ab.from_dlpack(x[2:6]), ab.from_dlpack(x)
+    a, b = streams(ab.Device("cpu:0"))
+    with ab.hazards("check"):
+        ab.fill(inner, 1, stream=a)
+        complete(a)
+        inner.close()
+        with pytest.raises(ab.RaceError):
+            ab.fill(whole, 2, stream=b)
+        b.wait_stream(a)
+        ab.fill(whole, 2, stream=b)
+
+
+@pytest.mark.parametrize("through", [False, True])
+@pytest.mark.parametrize("by_the_part", [False, True])
+def test_the_last_handle_of_memory_returns_it(device, by_the_part, through):
+    x = np.zeros(8, "float32")
+    part, whole = ab.from_dlpack(x[:6]), ab.from_dlpack(x)
+    stream = ab.Stream("cpu:0")
+    with ab.hazards("check"):
+        ab.fill(part if by_the_part else whole, 1, stream=stream)
+        if through:
+            complete(stream)
+        part.close()
+        with pytest.raises(ab.RaceError) as raised:
+            whole.close()
+        assert raised.value.kind == "FREE"
+        stream.synchronize()
+        whole.close()
+
+
+def test_handles_keep_what_they_have_of_memory_that_another_returns(device):
+    x = np.zeros(8, "float32")
+    low, high, whole = ab.from_dlpack(x[:4]), ab.from_dlpack(x[4:]), ab.from_dlpack(x)
+    stream = ab.Stream("cpu:0")
+    with ab.hazards("check"):
+        ab.fill(whole, 1, stream=stream)
+        whole.close()
+        stream.synchronize()
+        low.close()
+        whole = ab.from_dlpack(x[2:])
+        ab.fill(high, 1, stream=stream)
+        high.close()
+        ab.fill(whole[:2], 1, stream=stream)
+        with pytest.raises(ab.RaceError):
+            whole.close()
+    stream.synchronize()
 
 
 def test_memory_that_is_gone_goes_back_when_its_use_is_over(device):
