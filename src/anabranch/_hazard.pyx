@@ -257,6 +257,11 @@ class hazards:  # noqa: N801
         after and is not known to. ``"check"``: nothing is added; a missing order raises `RaceError` before the
         operation is enqueued. ``"off"``: neither; accesses are not kept track of, only order is.
 
+    Attributes
+    ----------
+    mode : str
+        The one that was chosen here, whatever has been since.
+
     Raises
     ------
     ValueError
