@@ -9,7 +9,7 @@ import anabranch as ab
 
 from .accesses import look, put, ready
 from .graphs import edges, joined
-from .test_known_memory import OURS, THEIRS, access, first_to_write, some
+from .test_known_memory import OURS, THEIRS, access, access_at_random, first_to_write, handles_at_random
 
 
 @pytest.fixture(params=[*OURS, *THEIRS])
@@ -26,31 +26,14 @@ def handles(request, device):
 @pytest.mark.parametrize("first", [0, 1])
 def test_of_random_views_by_random_handles_those_race_that_share_an_element(device, first):
     rng, size = random.Random(2 + first), 16
-    places = np.arange(size)
     sources = [ab.zeros(size, device="cpu:0") for _ in range(2)]
     ab.synchronize()
     for _ in range(100):
-        x, past = np.zeros(size, "float32"), []
-        parts = [some(rng, size) for _ in range(rng.randrange(2, 5))]
-        handles = [(ab.from_dlpack(x[part]), places[part]) for part in parts]
+        handles = handles_at_random(rng, size)
         stream = ab.Stream("cpu:0")
         with ab.capture(stream):
             ab.fill(handles[first][0], 0)
-            a, b = joined(stream.device, stream, 2)
-            for _ in range(8):
-                number, writes, (handle, elements) = rng.randrange(2), rng.random() < 0.5, rng.choice(handles)
-                view = some(rng, len(elements))
-                touched = set(elements[view].tolist())
-                with ab.collect_races() as races:
-                    if writes:
-                        ab.fill(handle[view], 1, stream=(a, b)[number])
-                    else:
-                        ab.copy(sources[number][: len(touched)], handle[view], stream=(a, b)[number])
-                expected = any(
-                    number != other and (writes or wrote) and touched & earlier for other, wrote, earlier in past
-                )
-                assert bool(races) == expected
-                past.append((number, writes, touched))
+            access_at_random(rng, handles, joined(stream.device, stream, 2), sources)
 
 
 def test_order_between_two_handles_is_an_edge(handles):

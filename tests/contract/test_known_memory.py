@@ -131,30 +131,37 @@ def some(rng, size):
     return slice(start, None if stop < 0 else stop, step)
 
 
+def handles_at_random(rng, size):
+    """Make handles of parts of one memory, each with the places of its elements."""
+    x, places = np.zeros(size, "float32"), np.arange(size)
+    parts = [some(rng, size) for _ in range(rng.randrange(2, 5))]
+    return [(ab.from_dlpack(x[part]), places[part]) for part in parts]
+
+
+def access_at_random(rng, handles, streams, sources):
+    """Access views of the handles in streams without order, and see that those race that share an element."""
+    past = []
+    for _ in range(8):
+        number, writes, (handle, elements) = rng.randrange(2), rng.random() < 0.5, rng.choice(handles)
+        view = some(rng, len(elements))
+        touched = set(elements[view].tolist())
+        with ab.collect_races() as races:
+            if writes:
+                ab.fill(handle[view], 1, stream=streams[number])
+            else:
+                ab.copy(sources[number][: len(touched)], handle[view], stream=streams[number])
+        expected = any(number != other and (writes or wrote) and touched & earlier for other, wrote, earlier in past)
+        assert bool(races) == expected
+        past.append((number, writes, touched))
+
+
 def test_of_random_views_by_random_handles_those_race_that_share_an_element(device):
     rng, size = random.Random(1), 16
-    places = np.arange(size)
-    a, b = streams(ab.Device("cpu:0"))
-    sources = [ab.zeros(size, stream=stream) for stream in (a, b)]
+    pair = streams(ab.Device("cpu:0"))
+    sources = [ab.zeros(size, stream=stream) for stream in pair]
     for _ in range(150):
         ab.synchronize()
-        x, past = np.zeros(size, "float32"), []
-        parts = [some(rng, size) for _ in range(rng.randrange(2, 5))]
-        handles = [(ab.from_dlpack(x[part]), places[part]) for part in parts]
-        for _ in range(8):
-            number, writes, (handle, elements) = rng.randrange(2), rng.random() < 0.5, rng.choice(handles)
-            view = some(rng, len(elements))
-            touched = set(elements[view].tolist())
-            with ab.collect_races() as races:
-                if writes:
-                    ab.fill(handle[view], 1, stream=(a, b)[number])
-                else:
-                    ab.copy(sources[number][: len(touched)], handle[view], stream=(a, b)[number])
-            expected = any(
-                number != other and (writes or wrote) and touched & earlier for other, wrote, earlier in past
-            )
-            assert bool(races) == expected
-            past.append((number, writes, touched))
+        access_at_random(rng, handles_at_random(rng, size), pair, sources)
 
 
 @pytest.mark.parametrize("part", [np.s_[:], np.s_[2:], np.s_[:6]], ids=str)
