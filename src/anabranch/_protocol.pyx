@@ -211,6 +211,12 @@ cdef class _Import:
             self.versioned.deleter(self.versioned)
 
 
+cdef object _in_bytes(object stride, object itemsize):
+    # CuPy up to 14.2 divides the bytes of a negative stride as a number without a sign (cupy/cupy#10172).
+    reach = stride * itemsize
+    return reach - 2**64 if 2**63 <= reach < 2**64 else reach
+
+
 def from_dlpack(obj):
     """Return an array over the memory of an object that speaks DLPack, without a copy.
 
@@ -271,7 +277,7 @@ def from_dlpack(obj):
         raise ValueError(f"no sizes are given for {tensor.ndim} dimensions")
     strides = None
     if tensor.strides != NULL:
-        strides = tuple([tensor.strides[d] * dtype.itemsize for d in range(tensor.ndim)])
+        strides = tuple([_in_bytes(tensor.strides[d], dtype.itemsize) for d in range(tensor.ndim)])
     cdef Layout layout = layout_of_others(
         tuple([tensor.shape[d] for d in range(tensor.ndim)]), strides, dtype.itemsize)
     return _adopt(device, reader, layout, dtype, <char*>tensor.data + tensor.byte_offset, read_only, owner)

@@ -21,9 +21,9 @@ class Tensor(ctypes.Structure):
     )  # fmt: skip
 
 
-def described(device, shape, strides=None, ndim=None):
+def described(device, shape, strides=None, ndim=None, start=0):
     """Memory of 64 float32 whose owner says this of it, by DLPack."""
-    array = ab.zeros(64, device=device)
+    array = ab.array(np.arange(64, dtype="float32"), device=device)
     capsule = array.__dlpack__()
     ctypes.pythonapi.PyCapsule_GetPointer.restype = ctypes.c_void_p
     ctypes.pythonapi.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
@@ -31,9 +31,16 @@ def described(device, shape, strides=None, ndim=None):
     tensor.ndim = len(shape or ()) if ndim is None else ndim
     kept = [None if sizes is None else (ctypes.c_int64 * len(sizes))(*sizes) for sizes in (shape, strides)]
     tensor.shape, tensor.strides = (ctypes.cast(sizes, ctypes.POINTER(ctypes.c_int64)) for sizes in kept)
+    tensor.data += 4 * start
     return SimpleNamespace(
         __dlpack__=lambda **_: capsule, __dlpack_device__=array.__dlpack_device__, kept=kept, ptr=array.ptr
     )
+
+
+def test_negative_strides_that_were_divided_without_their_sign_are_negative(device):
+    backwards = ab.from_dlpack(described(device, [2, 8], [8, (2**64 - 4) // 4], start=7))
+    assert backwards.strides == (32, -4)
+    assert backwards.numpy().tolist() == [list(range(7, -1, -1)), list(range(15, 7, -1))]
 
 
 @pytest.mark.parametrize("strides", [[2**62], [2**61], [-(2**62)], [LARGEST], [-(2**63)]], ids=str)
@@ -82,7 +89,7 @@ def test_dlpack_without_sizes_is_refused(device):
 @pytest.mark.parametrize("size", [0, 1])
 def test_a_stride_that_leads_nowhere_may_be_anything(device, size, stride):
     array = ab.from_dlpack(described(device, [size, 3], [stride, 1]))
-    assert array.numpy().tolist() == [[0.0] * 3] * size
+    assert array.numpy().tolist() == [[0.0, 1.0, 2.0]] * size
 
 
 @pytest.mark.parametrize("strides", [(2**62,), (-(2**62),), (2**63,), (2**70,)], ids=str)
