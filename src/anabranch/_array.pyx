@@ -274,6 +274,7 @@ cdef class Array:
         note(state, queue, (<Stream>stream).now(queue), &touch, 1, learned)
 
     def _interface(self, write):
+        self.check()
         self.storage.get().share()
         return {
             "version": 3,

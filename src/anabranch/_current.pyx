@@ -4,7 +4,7 @@ from anabranch cimport _core
 from anabranch._context cimport TaskState, current_state, stream_in
 from anabranch._core cimport CStream, Ref, StreamRole, forked, per_thread_is_default
 from anabranch._device cimport DeviceBase, as_device, device_at, device_of
-from anabranch._stream cimport Stream
+from anabranch._stream cimport Stream, stream_over
 from anabranch._uncounted cimport keep_forever
 
 # By device ordinal: the legacy, the per-thread and the default stream's objects.
@@ -15,14 +15,12 @@ cdef list _defaults = []
 
 cdef Stream _default_object(dict known, DeviceBase device, StreamRole role):
     cdef Stream stream = known.get(device.ordinal)
+    cdef Ref[CStream] record
     if stream is None:
-        stream = Stream.__new__(Stream)
-        stream.device = device
-        stream.record = device.backend.default_stream(role)
+        record = device.backend.default_stream(role)
+        stream = stream_over(device, record, record.get().handle())
         stream.per_thread = role == StreamRole.per_thread
         stream.is_default = True
-        stream._name = stream.record.get().name().decode()
-        stream.key = stream.record.get().handle()
         keep_forever(stream)
         stream = known.setdefault(device.ordinal, stream)
     return stream
@@ -151,12 +149,6 @@ class ScopedStream:
 
 
 cdef Stream stream_of_record(const Ref[CStream]& record):
-    cdef Stream stream
     if record.get() == NULL:
         return None
-    stream = Stream.__new__(Stream)
-    stream.record = record
-    stream.device = device_of(&record.get().backend().device())
-    stream.key = record.get().handle()
-    stream._name = record.get().name().decode() or None
-    return stream
+    return stream_over(device_of(&record.get().backend().device()), record, record.get().handle())

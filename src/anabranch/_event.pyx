@@ -75,9 +75,7 @@ cdef class Event:
     True
     """
 
-    def __init__(self, enable_timing=False, blocking=False, interprocess=False, *, device=None):
-        if self.core.get() != NULL:
-            raise RuntimeError("an Event is made once")
+    def __cinit__(self, enable_timing=False, blocking=False, interprocess=False, *, device=None):
         if enable_timing and interprocess:
             raise ValueError("an interprocess event cannot have timing")
         cdef EventOptions options

@@ -48,10 +48,8 @@ cdef class Gate:
     cdef Ref[Pending] pending
     cdef readonly Stream stream
 
-    def __init__(self, Stream stream not None):
+    def __cinit__(self, Stream stream not None):
         cdef CStream* target = stream.get()
-        if self.pending.get() != NULL:
-            raise RuntimeError("a Gate is made once")
         self.stream = stream
         self.pending = make_gate()
         cdef uint64_t learned = hand_on(deref(target), deref(current_task()))

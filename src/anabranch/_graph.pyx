@@ -37,6 +37,7 @@ cdef class Graph:
 
     def __cinit__(self):
         self.changing = threading.RLock()
+        self.state = "was never made"
 
     def __init__(self):
         raise TypeError("a Graph is made by anabranch.capture")
@@ -294,7 +295,7 @@ cdef class Graph:
 
     def __repr__(self):
         if self.state is not None:
-            return f"<Graph on {self._device.alias}, {self.state}>"
+            return f"<Graph on {self._device.alias if self._device is not None else 'no device'}, {self.state}>"
         cdef Recorded now = self.now()
         nodes = now.graph.get().nodes.size()
         replays = now.core.get().replays()

@@ -37,6 +37,7 @@ cdef class Node:
     def __init__(self):
         raise TypeError("a Node is made by a capture")
 
+    @cython.nonecheck(True)
     def __repr__(self):
         name = "" if self.name == self.kind else f" {self.name!r}"
         return f"<Node {self.index}: {self.kind}{name} on {self.device.alias}>"

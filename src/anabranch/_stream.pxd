@@ -35,3 +35,7 @@ cdef class Stream:
     # A point that covers everything put into the stream by now.
     cdef inline Point now(self, CStream* stream) except? 0:
         return stream.backend().record(deref(stream))
+
+
+# The object for a stream of the core.
+cdef Stream stream_over(DeviceBase device, const Ref[CStream]& record, uintptr_t key)

@@ -2,6 +2,7 @@
 
 cimport cython
 from cython.operator cimport dereference as deref
+from libc.stdint cimport uintptr_t
 from libcpp.vector cimport vector
 
 from anabranch import _await
@@ -19,6 +20,17 @@ from anabranch._hazard cimport Sight, look, observe, past_within, wait_for_strea
 from anabranch._host cimport notification, submit_call
 
 from anabranch._errors import ClosedError
+
+
+# In place of a device: the stream is one that there is already.
+cdef object _another = object()
+
+
+cdef Stream stream_over(DeviceBase device, const Ref[CStream]& record, uintptr_t key):
+    cdef Stream stream = Stream.__new__(Stream, _another)
+    stream.device, stream.record, stream.key = device, record, key
+    stream._name = record.get().name().decode() or None
+    return stream
 
 
 @cython.final
@@ -63,9 +75,9 @@ cdef class Stream:
     <Stream 'upload' on cpu:0>
     """
 
-    def __init__(self, device=None, *, priority=0, non_blocking=True, name=None):
-        if self.record.get() != NULL:
-            raise RuntimeError("a Stream is made once")
+    def __cinit__(self, device=None, *, priority=0, non_blocking=True, name=None):
+        if device is _another:
+            return
         if isinstance(priority, bool) or not isinstance(priority, int):
             raise TypeError(f"priority is an int, not {type(priority).__name__}")
         if name is not None and not isinstance(name, str):
@@ -103,30 +115,21 @@ cdef class Stream:
         -----
         The handle 0 of an object is the legacy default stream, as other libraries name it.
         """
-        cdef Stream stream
         cdef DeviceBase owner
         if isinstance(obj, Stream):
             owner = (<Stream>obj).device
             if device is not None and as_device(device) is not owner:
                 raise ValueError(f"{obj!r} is not a stream of {as_device(device).alias}")
             (<Stream>obj).get()
-            stream = Stream.__new__(Stream)
-            stream.record = (<Stream>obj).record
+            stream = stream_over(owner, (<Stream>obj).record, (<Stream>obj).key)
             stream.per_thread = (<Stream>obj).per_thread
-            stream._name = (<Stream>obj)._name
-            handle = (<Stream>obj).key
         else:
             handle = handle_of(obj)
             owner = as_device(device) if device is not None else owner_of_stream(obj, handle)
-            stream = Stream.__new__(Stream)
+            stream = stream_over(owner, owner.backend.find_stream(handle), handle)
             stream.per_thread = handle == 2
-            stream.record = owner.backend.find_stream(handle)
-            name = stream.record.get().name().decode()
-            stream._name = name or None
-        stream.device = owner
-        stream.key = handle
+            stream.external = True
         stream.keeper = obj
-        stream.external = not isinstance(obj, Stream)
         return stream
 
     cdef void _release(self) noexcept:

@@ -359,13 +359,3 @@ def test_an_array_stays_in_its_process(device):
     for send in pickle.dumps, copy.copy, copy.deepcopy:
         with pytest.raises(TypeError, match=r"lives in this process; send a copy of its elements, array\.numpy\(\)"):
             send(array)
-
-
-def test_an_array_that_was_never_made_is_closed():
-    array = ab.Array.__new__(ab.Array)
-    assert array.closed
-    assert repr(array) == "<Array of nothing, closed>"
-    array.close()
-    for use in (array.numpy, lambda: array[0], lambda: array.shape, lambda: ab.fill(array, 1), lambda: ab.array(array)):
-        with pytest.raises(ab.ClosedError):
-            use()
