@@ -115,6 +115,24 @@ TEST(a_loop_runs_as_long_as_its_flag_is_set) {
   CHECK_EQUAL(executable->builds(), 1U);
 }
 
+TEST(a_graph_that_is_dropped_while_its_loop_runs_goes_after_it) {
+  need_conditions();
+  const auto a = stream(device());
+  Numbers n(device(), *a, 1);
+  Numbers flag(device(), *a, 1);
+  const Ref<Kernel> kernel = add_kernel(device());
+  Recording body(device());
+  body.add(NodeKind::kernel, add_work(kernel, n.at(0), 2));
+  body.add(NodeKind::kernel, add_work(kernel, flag.at(0), -1));
+  for (int round = 0; round < 50; ++round) {
+    Recording graph(device());
+    graph.add(NodeKind::fill, fill_work(numbers(flag.at(0), 1), 10, 1));
+    graph.add(NodeKind::loop, make_ref<Work>(nested(body, flag.at(0))));
+    graph.make()->launch(*a, graph.works);
+  }
+  CHECK(n.read(*a) == (Ints{1000}));
+}
+
 TEST(a_branch_in_a_loop_in_a_graph) {
   need_conditions();
   const auto a = stream(device());

@@ -84,6 +84,24 @@ TEST(a_change_that_an_instantiated_graph_cannot_take_up_builds_it_anew) {
 int changes = 0;
 PFN_cuGraphExecKernelNodeSetParams_v12000 change_node = nullptr;
 
+TEST(what_was_built_before_goes_after_its_replays) {
+  const auto a = stream(device());
+  const auto b = stream(device());
+  Numbers n(device(), *a, 8);
+  Recording graph(device());
+  graph.add(NodeKind::fill, fill_work(numbers(n.at(0), 4), 7, 4));
+  graph.add(NodeKind::kernel, add_all_work(add_kernel(device(), true), n.at(4), 4, 1));
+  const auto executable = graph.make();
+  const Ref<Works> other = graph.with({{0, fill_work(numbers(n.at(0), 2, 2), 9, 2)}});
+  for (int round = 0; round < 50; ++round) {
+    Stream& turn = round < 25 ? *a : *b;
+    if (round == 25) device().wait(*b, *a, a->issued(), nullptr);
+    executable->launch(turn, round % 2 == 0 ? other : graph.works);
+  }
+  CHECK_EQUAL(executable->builds(), 51U);
+  CHECK(n.read(*b) == (Ints{7, 7, 7, 7, 50, 50, 50, 50}));
+}
+
 TEST(only_what_changed_is_set_anew) {
   const auto a = stream(device());
   Numbers n(device(), *a, 1);
