@@ -144,9 +144,11 @@ format: $(bin)/.lint
 demo: $(bin)/.package
 	$(bin)/anabranch demo
 
+# The package as a wheel has it, without the finder of the editable install, from what that has compiled.
 site: $(bin)/.package
 	rm -rf build/site
-	$(bin)/python -m pip install -q --no-build-isolation --no-deps --target build/site .
+	cp -r src build/site
+	cp "$$($(bin)/python -c 'import anabranch._core; print(anabranch._core.__file__.rpartition("/")[0])')"/* build/site/anabranch
 
 bench: site $(bin)/.bench
 	$(installed) $(bin)/python benchmarks/compare.py
