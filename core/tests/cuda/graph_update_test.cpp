@@ -81,9 +81,6 @@ TEST(a_change_that_an_instantiated_graph_cannot_take_up_builds_it_anew) {
   CHECK(n.read(*a) == (Ints{7, 7, 7, 7, 9, 4, 4, 4}));
 }
 
-int changes = 0;
-PFN_cuGraphExecKernelNodeSetParams_v12000 change_node = nullptr;
-
 TEST(what_was_built_before_goes_after_its_replays) {
   const auto a = stream(device());
   const auto b = stream(device());
@@ -101,6 +98,9 @@ TEST(what_was_built_before_goes_after_its_replays) {
   CHECK_EQUAL(executable->builds(), 51U);
   CHECK(n.read(*b) == (Ints{7, 7, 7, 7, 50, 50, 50, 50}));
 }
+
+int changes = 0;
+PFN_cuGraphExecKernelNodeSetParams_v12000 change_node = nullptr;
 
 TEST(only_what_changed_is_set_anew) {
   const auto a = stream(device());
