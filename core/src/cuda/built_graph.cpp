@@ -2,7 +2,6 @@
 
 #include <span>
 
-#include "anabranch/memory.hpp"
 #include "anabranch/runtime.hpp"
 #include "backend.hpp"
 #include "graph_builder.hpp"
@@ -70,16 +69,6 @@ BuiltGraph::BuiltGraph(CudaBackend& device, const Graph& graph, const Works& wor
   }
 }
 
-void BuiltGraph::Retire::operator()(BuiltGraph* graph) const noexcept {
-  if (!graph->stream_ || forked()) {
-    delete graph;
-    return;
-  }
-  after(
-      {{graph->stream_, graph->stream_->issued()}}, [](void* over) noexcept { delete static_cast<BuiltGraph*>(over); },
-      graph);
-}
-
 BuiltGraph::~BuiltGraph() {
   if (forked()) return;
   const ContextScope scope(device_.context());
@@ -89,12 +78,6 @@ BuiltGraph::~BuiltGraph() {
 void BuiltGraph::destroy() noexcept {
   if (executable_) driver->cuGraphExecDestroy(executable_);
   if (graph_) driver->cuGraphDestroy(graph_);
-}
-
-void BuiltGraph::launch(CudaStream& stream, CUstream native) {
-  stream.device().check(driver->cuGraphLaunch(executable_, native), "launching a graph");
-  if (stream_.get() != &stream) stream_ = Ref<Stream>::share(&stream);
-  if (last_) stream.note_kernel(*last_->kernel);
 }
 
 bool BuiltGraph::update(BuiltLevel& level, const Graph& graph, const Works& works) {

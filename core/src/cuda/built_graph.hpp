@@ -10,7 +10,6 @@
 namespace anabranch::cuda {
 
 class CudaBackend;
-class CudaStream;
 
 // A node of the driver's.
 struct BuiltNode {
@@ -42,18 +41,15 @@ class BuiltGraph {
   BuiltGraph(CudaBackend& device, const Graph& graph, const Works& works);
   BuiltGraph(const BuiltGraph&) = delete;
   BuiltGraph& operator=(const BuiltGraph&) = delete;
+  // What was launched goes on.
   ~BuiltGraph();
-  // Lets go of it when what was launched of it is over. The driver says that it would see to that by itself, but a loop
-  // whose graph was let go meanwhile has met an illegal address (CUDA 13.0, under initcheck).
-  struct Retire {
-    void operator()(BuiltGraph* graph) const noexcept;
-  };
 
   // From the next launch on it runs these works. False if it has to be built anew for that. Throws for a device that
   // failed, Error(device).
   bool update(const Graph& graph, const Works& works) { return update(level_, graph, works); }
-  // Throws DriverError. `native` is the stream's handle.
-  void launch(CudaStream& stream, CUstream native);
+  CUgraphExec executable() const noexcept { return executable_; }
+  // That of its last node that runs one, or null.
+  Kernel* last_kernel() const noexcept { return last_ ? last_->kernel.get() : nullptr; }
 
  private:
   friend class GraphBuilder;
@@ -67,7 +63,6 @@ class BuiltGraph {
   BuiltLevel level_;
   std::vector<BuiltNode> nodes_;
   const BuiltLevel::Node* last_ = nullptr;  // of a kernel
-  Ref<Stream> stream_;                      // that it was launched in last
 };
 
 }  // namespace anabranch::cuda

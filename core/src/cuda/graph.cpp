@@ -52,7 +52,7 @@ bool runs_whole(const Graph& graph, const Works& works) { return runs_whole(grap
 CudaExecutable::CudaExecutable(CudaBackend& device, Ref<Graph> graph, const Ref<Works>& works)
     : device_(device),
       graph_(std::move(graph)),
-      built_(new BuiltGraph(device, *graph_, *works)),
+      built_(std::make_unique<BuiltGraph>(device, *graph_, *works)),
       version_(works->version) {}
 
 Point CudaExecutable::launch(Stream& stream, const Ref<Works>& works) {
@@ -69,7 +69,8 @@ Point CudaExecutable::launch(Stream& stream, const Ref<Works>& works) {
 void CudaExecutable::submit(CudaStream& stream, CUstream native, const Works& works) {
   if (works.version != version_) [[unlikely]]
     take_up(works);
-  built_->launch(stream, native);
+  stream.device().check(driver->cuGraphLaunch(built_->executable(), native), "launching a graph");
+  if (Kernel* kernel = built_->last_kernel()) stream.note_kernel(*kernel);
 }
 
 void CudaExecutable::take_up(const Works& works) {
@@ -79,7 +80,7 @@ void CudaExecutable::take_up(const Works& works) {
     if (!runs_whole(*graph_, works)) {
       throw Error(ErrorKind::value, "the graph cannot be changed to one that " + device_.alias() + " cannot run");
     }
-    built_.reset(new BuiltGraph(device_, *graph_, works));
+    built_ = std::make_unique<BuiltGraph>(device_, *graph_, works);
     builds_.fetch_add(1, std::memory_order_relaxed);
   }
   version_ = works.version;

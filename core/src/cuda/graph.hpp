@@ -34,7 +34,7 @@ class CudaExecutable final : public Executable {
 
   CudaBackend& device_;
   const Ref<Graph> graph_;
-  std::unique_ptr<BuiltGraph, BuiltGraph::Retire> built_;
+  std::unique_ptr<BuiltGraph> built_;
   std::uint64_t version_ = 0;  // of the works that it has; 0: of several
   std::atomic<std::uint64_t> builds_{1};
 };

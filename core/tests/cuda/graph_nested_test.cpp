@@ -115,7 +115,7 @@ TEST(a_loop_runs_as_long_as_its_flag_is_set) {
   CHECK_EQUAL(executable->builds(), 1U);
 }
 
-TEST(a_graph_that_is_dropped_while_its_loop_runs_goes_after_it) {
+TEST(a_graph_may_be_dropped_while_its_loop_runs) {
   need_conditions();
   const auto a = stream(device());
   Numbers n(device(), *a, 1);

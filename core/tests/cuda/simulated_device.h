@@ -82,7 +82,7 @@ struct work {
 };
 
 static void run_plan(struct plan* plan);
-static void end_replay(struct plan* plan);
+static void let_go_plan(struct plan* plan);
 
 struct stream {
   struct stream* next;
@@ -174,7 +174,7 @@ static void run(struct work* work) {
       break;
     case run_graph:
       run_plan(work->plan);
-      end_replay(work->plan);
+      let_go_plan(work->plan);
       break;
     case free_memory:
       give_back(work->to);

@@ -192,10 +192,10 @@ FUNCTION(cuGraphKernelNodeSetAttribute, (struct node * node, int which, const vo
          if (node->kind != kernel_node || (which != 4 && which != 2)) return invalid_value)
 FUNCTION(cuGraphInstantiateWithFlags, (struct plan * *executable, const struct graph* graph, uint64_t flags),
          if (flags != 0 || !is_valid(graph, NULL)) return invalid_value;
-         *executable = new_executable(graph))
+         *executable = new_plan(graph))
 FUNCTION(cuGraphUpload, (struct plan * executable, void* stream), (void)executable; (void)stream_of(stream))
 FUNCTION(cuGraphLaunch, (const struct plan* executable, void* stream),
-         put(stream_of(stream), (struct work){.kind = run_graph, .plan = begin_replay(executable)}))
+         put(stream_of(stream), (struct work){.kind = run_graph, .plan = copy_plan(executable)}))
 FUNCTION(cuGraphExecKernelNodeSetParams,
          (struct plan * executable, const struct node* node, const struct kernel_parameters* parameters),
          struct node changed;
@@ -213,7 +213,7 @@ FUNCTION(cuGraphExecMemsetNodeSetParams,
          struct node changed;
          const int wrong = read_set(&changed, parameters, context);
          return wrong ? wrong : change_node(executable, node, &changed))
-FUNCTION(cuGraphExecDestroy, (struct plan * executable), let_go_executable(executable))
+FUNCTION(cuGraphExecDestroy, (struct plan * executable), let_go_plan(executable))
 
 #define ENTRY(name) {#name, (void*)name}
 static const struct {

@@ -2,8 +2,6 @@
  * allow, so that one that is missing is noticed. Included there, once. */
 #pragma once
 
-#include <stdio.h>
-
 #include "simulated_kernels.h"
 #include "simulated_memory.h"
 
@@ -174,7 +172,6 @@ struct step {
 
 struct plan {
   size_t count;
-  int* replays; /* of the whole graph: how many are under way */
   struct step steps[];
 };
 
@@ -210,32 +207,6 @@ static void let_go_plan(struct plan* plan) {
     free(plan->steps[i].after);
   }
   free(plan);
-}
-
-static struct plan* new_executable(const struct graph* graph) {
-  struct plan* plan = new_plan(graph);
-  plan->replays = calloc(1, sizeof *plan->replays);
-  return plan;
-}
-
-/* Stricter than the driver, which says that what was launched goes on. */
-static void let_go_executable(struct plan* plan) {
-  if (__atomic_load_n(plan->replays, __ATOMIC_ACQUIRE) != 0) {
-    fputs("a graph is let go while a replay of it is under way\n", stderr);
-    abort();
-  }
-  free(plan->replays);
-  let_go_plan(plan);
-}
-
-static struct plan* begin_replay(const struct plan* plan) {
-  __atomic_add_fetch(plan->replays, 1, __ATOMIC_RELAXED);
-  return copy_plan(plan);
-}
-
-static void end_replay(struct plan* plan) {
-  __atomic_sub_fetch(plan->replays, 1, __ATOMIC_RELEASE);
-  let_go_plan(plan);
 }
 
 static struct step* find_step(struct plan* plan, const struct node* node) {
