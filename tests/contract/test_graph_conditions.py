@@ -44,6 +44,9 @@ def captured(function, times=1):
 
 WAYS = {"eager": eagerly, "captured": captured}
 each_way = pytest.mark.parametrize("run", WAYS.values(), ids=WAYS)
+each_way_of_loops = pytest.mark.parametrize(
+    "run", [eagerly, pytest.param(captured, marks=pytest.mark.captured_loop)], ids=WAYS
+)
 
 
 @pytest.fixture(autouse=True)
@@ -106,14 +109,14 @@ def test_branches_nest(device, run):
     assert array.numpy().tolist() == [1] * 4 + [3] * 4
 
 
-@each_way
+@each_way_of_loops
 def test_a_loop_that_is_not_entered(device, run):
     array, again = ready(device), flag(device, 0)
     run(lambda: ab.run_while(again, lambda: ab.fill(array, 1)))
     assert_all(array, 0)
 
 
-@each_way
+@each_way_of_loops
 def test_a_loop_whose_body_clears_the_flag_passes_once(device, run):
     array, again = ready(device), flag(device, 1)
 
@@ -127,7 +130,7 @@ def test_a_loop_whose_body_clears_the_flag_passes_once(device, run):
 
 
 @pytest.mark.numba
-@each_way
+@each_way_of_loops
 @pytest.mark.parametrize("count", [0, 1, 7])
 def test_a_loop_passes_until_the_flag_is_0(device, run, count):
     left, passes = flag(device, count), flag(device, 0)
@@ -136,7 +139,7 @@ def test_a_loop_passes_until_the_flag_is_0(device, run, count):
 
 
 @pytest.mark.numba
-@each_way
+@each_way_of_loops
 def test_each_replay_loops_anew(device, run):
     left, passes = flag(device, 0), flag(device, 0)
 
@@ -149,7 +152,7 @@ def test_each_replay_loops_anew(device, run):
 
 
 @pytest.mark.numba
-@each_way
+@each_way_of_loops
 def test_a_loop_in_a_loop(device, run):
     outer, inner, passes, rounds = (flag(device, value) for value in (3, 0, 0, 0))
 
@@ -163,7 +166,7 @@ def test_a_loop_in_a_loop(device, run):
 
 
 @pytest.mark.numba
-@each_way
+@each_way_of_loops
 def test_a_branch_in_a_loop(device, run):
     left, passes, array = flag(device, 3), flag(device, 0), ready(device)
 

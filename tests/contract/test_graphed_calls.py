@@ -222,6 +222,7 @@ def test_a_flag_may_be_a_part_of_an_array(device):
     assert branching.calls == 1
 
 
+@pytest.mark.captured_loop
 @pytest.mark.unseen_order
 def test_loops_by_arrays_of_the_call(device):
     def work(flag, nothing, x, y):
