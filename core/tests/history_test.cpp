@@ -225,6 +225,27 @@ TEST(a_view_of_the_same_steps_beside_another_is_not_in_it) {
   CHECK(odd.overlaps({4, 8}));
 }
 
+TEST(a_view_of_other_steps_from_the_same_element_on_is_not_in_it) {
+  const std::int64_t shape = 4;
+  const auto stepped = [&](std::int64_t step) {
+    Layout layout = row_major(1, &shape, 1);
+    layout.strides[0] = step;
+    return Footprint(0, layout);
+  };
+  const Footprint wide = stepped(4);
+  CHECK(wide.contains(stepped(4)));
+  CHECK(!wide.contains(stepped(2)));
+  CHECK(!wide.contains(stepped(3)));
+
+  Lane earlier, later;
+  History history;
+  const Moment first = earlier.advance();
+  note(history, first, Access::write, stepped(2));
+  later.follow(earlier.past());
+  note(history, later.advance(), Access::write, wide);
+  CHECK_EQUAL(conflicting(history, Lane(), Access::read, {2, 3}).size(), 1U);  // which only the earlier one wrote
+}
+
 TEST(an_event_keeps_what_its_record_found) {
   Lane a;
   Lane b;
