@@ -237,10 +237,10 @@ TEST(a_view_of_other_steps_from_the_same_element_on_is_not_in_it) {
   CHECK(!wide.contains(stepped(2)));
   CHECK(!wide.contains(stepped(3)));
 
-  Lane earlier, later;
+  Lane earlier;
+  Lane later;
   History history;
-  const Moment first = earlier.advance();
-  note(history, first, Access::write, stepped(2));
+  note(history, earlier.advance(), Access::write, stepped(2));
   later.follow(earlier.past());
   note(history, later.advance(), Access::write, wide);
   CHECK_EQUAL(conflicting(history, Lane(), Access::read, {2, 3}).size(), 1U);  // which only the earlier one wrote
