@@ -12,7 +12,8 @@ from libcpp.vector cimport vector
 from anabranch._array cimport Array
 from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport (
-    CKernel, CStream, LaunchShape, OperationKind, Point, Ref, Slots, Touch, make_kernel, max_dimensions, tracing)
+    CKernel, CStream, KernelPlace, LaunchShape, OperationKind, Point, Ref, Site, Slots, Touch, launch_site_slots,
+    make_kernel, max_dimensions, tracing)
 from anabranch._core_graph cimport tell_origin
 from anabranch._device cimport DeviceBase
 from anabranch._dtype cimport dtype_code
@@ -21,6 +22,7 @@ from anabranch._grid cimport architecture_of, check_again, check_array, load_ker
 from anabranch._hazard cimport access_of, note, order
 from anabranch._launch_config cimport most_indices, read_dimensions
 from anabranch._scalar cimport Scalar, marks_of
+from anabranch._site cimport current_site
 from anabranch._stream cimport Stream
 from anabranch._traced cimport show
 
@@ -53,10 +55,18 @@ cdef extern from *:
     void set_block(LaunchShape&, int) nogil
     int64_t in_elements(int64_t, int64_t) nogil
 
+cdef extern from "anabranch/fault.hpp" nogil:
+    void anabranch_fault(int64_t, int64_t, int64_t, int64_t, int64_t, const char*, int64_t) noexcept
+
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object value, int* overflow) except? -1
 
 cdef object _numpy_scalar = None
+
+
+def fault_function():
+    """Return the address of what compiled kernels call on a CPU when an index fails (``anabranch_fault``)."""
+    return <size_t>&anabranch_fault
 
 
 cdef class KernelBase:
@@ -225,6 +235,28 @@ cdef int _look_again(Packed* packed, Py_ssize_t position) except -1:
     return 0 if packed.given == NULL else check_again(packed.given, position)
 
 
+cdef int _put_site(Packed* packed) except -1:
+    # Kept for good, since the code object that it names is.
+    cdef Site site = current_site()
+    cdef uint64_t* slots = _room(packed, launch_site_slots)
+    slots[0] = site.code
+    slots[1] = site.instruction
+    return 0
+
+
+cdef vector[KernelPlace] _places_of(object places):
+    cdef vector[KernelPlace] found
+    cdef KernelPlace place
+    for each in places:
+        place.where = each.where.encode(errors="backslashreplace")
+        place.what = each.what.encode(errors="backslashreplace")
+        place.array = each.array.encode(errors="backslashreplace")
+        place.slot = each.slot
+        place.ndim = each.ndim
+        found.push_back(place)
+    return found
+
+
 cdef inline int _read_shape(object dim, LaunchShape* shape) except -1:
     cdef int overflow = 0
     cdef long long one
@@ -256,7 +288,7 @@ cdef Ref[CKernel] _compile(KernelBase kernel, Packed* packed, DeviceBase device)
         compiled = load_kernel(device, code.image, code.symbol, kernel.name, code.slots)
     else:
         code = kernel.compile_cpu(signature)
-        compiled = make_kernel(<void*><size_t>code.address, kernel.name.encode(), code)
+        compiled = make_kernel(<void*><size_t>code.address, kernel.name.encode(), _places_of(code.places), code)
     kernel.plans.add(packed.key, packed.key_length, compiled)
     return compiled
 
@@ -318,6 +350,8 @@ cdef int launch_indices(KernelBase kernel, object dim, const Given* given) excep
         check_again(given, count)
     if shape.size() == 0:
         return 0
+    if compiled.may_fail():
+        _put_site(&packed)
     cdef uint64_t learned = order(state, queue, touches, touched)
     cdef Point point = queue.backend().launch(
         deref(queue), deref(compiled), shape, Slots(packed.slots, packed.slot_count))

@@ -72,6 +72,14 @@ cdef tuple place_of(const Site& site):
     return code.co_filename, code.co_firstlineno
 
 
+def place(code, instruction):
+    """Return the file and the line of a site given as numbers; None and None if it is not known."""
+    cdef Site site
+    site.code = code
+    site.instruction = instruction
+    return place_of(site)
+
+
 cdef Site _site_if_known() noexcept:
     cdef Site nowhere
     try:

@@ -154,7 +154,8 @@ inline Ref<Failure> make_failure(const std::string& message, PyObject* payload) 
 // A compiled kernel that keeps alive what owns its code.
 class PythonKernel final : public Kernel {
  public:
-  PythonKernel(void* code, std::string name, PyObject* keep) : Kernel(code, std::move(name)), keep_(keep) {
+  PythonKernel(void* code, std::string name, std::vector<KernelPlace> places, PyObject* keep)
+      : Kernel(code, std::move(name), std::move(places)), keep_(keep) {
     Py_INCREF(keep);
   }
   ~PythonKernel() override { discard(keep_); }
@@ -163,8 +164,9 @@ class PythonKernel final : public Kernel {
   PyObject* keep_;
 };
 
-inline Ref<Kernel> make_kernel(void* code, const std::string& name, PyObject* keep) {
-  return make_ref<PythonKernel>(code, name, keep);
+inline Ref<Kernel> make_kernel(void* code, const std::string& name, const std::vector<KernelPlace>& places,
+                               PyObject* keep) {
+  return make_ref<PythonKernel>(code, name, places, keep);
 }
 
 inline Ref<Pending> make_gate() { return make_ref<Pending>(); }

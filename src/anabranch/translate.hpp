@@ -30,6 +30,21 @@ inline void set_driver_error(int code, const std::string& name, const char* mess
   Py_DECREF(error);
 }
 
+// What the message of a kernel's failure still lacks is known to Python alone: the line of the launch, and the exception.
+inline void set_kernel_error(const Failure& failure) {
+  if (failure.site().code == 0 && failure.raised().empty()) return set_error("KernelError", failure.message().c_str());
+  PyObject* module = PyImport_ImportModule("anabranch.kernels._failure");
+  if (!module) return;
+  PyObject* message = PyObject_CallMethod(
+      module, "message_of", "sniN", failure.message().c_str(), static_cast<Py_ssize_t>(failure.site().code),
+      static_cast<int>(failure.site().instruction),
+      PyBytes_FromStringAndSize(failure.raised().data(), static_cast<Py_ssize_t>(failure.raised().size())));
+  Py_DECREF(module);
+  if (!message) return;
+  if (const char* text = PyUnicode_AsUTF8(message)) set_error("KernelError", text);
+  Py_DECREF(message);
+}
+
 // Raises an exception like `cause`. Everyone who observes a failure gets one of his own: a shared one would collect the
 // tracebacks, and so keep alive the frames, of all.
 inline void raise_copy(PyObject* cause) {
@@ -58,7 +73,7 @@ inline void translate() noexcept {
     } else if (error.failure()->code() != 0) {
       set_driver_error(error.failure()->code(), error.failure()->name(), error.what());
     } else {
-      set_error("KernelError", error.what());
+      set_kernel_error(*error.failure());
     }
   } catch (const DriverError& error) {
     set_driver_error(error.code(), error.name(), error.what());

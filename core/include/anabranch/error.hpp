@@ -4,6 +4,7 @@
 #include <string>
 
 #include "anabranch/ref.hpp"
+#include "anabranch/site.hpp"
 
 namespace anabranch {
 
@@ -49,6 +50,10 @@ class Failure final : public RefCounted {
     if (release_payload_) release_payload_(payload_);
   }
 
+  // One of a kernel, which a launch at `site` enqueued. `raised`: an exception that the layer above can read, or empty.
+  Failure(std::string message, Site site, std::string raised)
+      : message_(std::move(message)), site_(site), raised_(std::move(raised)) {}
+
   // One that the driver told of; `code` is then not 0.
   explicit Failure(const DriverError& error) : message_(error.what()), code_(error.code()), name_(error.name()) {}
 
@@ -56,6 +61,8 @@ class Failure final : public RefCounted {
   int code() const noexcept { return code_; }
   const std::string& name() const noexcept { return name_; }
   void* payload() const noexcept { return payload_; }
+  const Site& site() const noexcept { return site_; }
+  const std::string& raised() const noexcept { return raised_; }
 
  private:
   std::string message_;
@@ -63,6 +70,8 @@ class Failure final : public RefCounted {
   Release release_payload_ = nullptr;
   int code_ = 0;
   std::string name_;
+  Site site_;
+  std::string raised_;
 };
 
 // Thrown on the host by a call that observes a failed stream.

@@ -8,6 +8,7 @@
 #include "anabranch/lane.hpp"
 #include "anabranch/layout.hpp"
 #include "anabranch/ref.hpp"
+#include "anabranch/site.hpp"
 #include "anabranch/stream.hpp"
 
 namespace anabranch {
@@ -26,12 +27,6 @@ struct ByteRange {
     return (other.low >= low && other.high <= high) || other.low == other.high;
   }
   bool operator==(const ByteRange&) const = default;
-};
-
-// Where in a program something was called, as the layer above tells it: a function's code and an instruction of it.
-struct Site {
-  std::uintptr_t code = 0;  // 0: not known
-  std::int32_t instruction = 0;
 };
 
 // The bytes of a block that an access touches.

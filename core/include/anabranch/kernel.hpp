@@ -40,15 +40,31 @@ struct KernelAttributes {
   int binary_version = 0;             // 90 for sm_90
 };
 
+// A place in a kernel's source at which it may fail, for messages.
+struct KernelPlace {
+  std::string where;  // the source line, as tracebacks show it
+  std::string what;   // what goes wrong there; empty if an index is out of bounds
+  std::string array;  // which array is indexed; empty if that has no name
+  int slot = -1;      // of a parameter: where a launch packs it, the pointer first and then its shape
+  int ndim = 0;
+};
+
+// A launch of a kernel that may fail has the site that enqueued it in its last slots: `Site::code`, `Site::instruction`.
+inline constexpr std::size_t launch_site_slots = 2;
+
 // A compiled kernel. `code` is the entry for its device; on the CPU
-//   void (int64_t begin, int64_t end, const int64_t* dims, const void* arguments)
-// runs the indices [begin, end) of the flattened, row-major index space. On CUDA it is a CUfunction. Lives until its
-// last launch has run.
+//   int64_t (int64_t begin, int64_t end, const int64_t* dims, const void* arguments)
+// runs the indices [begin, end) of the flattened, row-major index space, and returns `end`, or the first index that
+// failed, after which it has run none; `anabranch_fault` (fault.hpp) was then called. On CUDA it is a CUfunction. Lives
+// until its last launch has run.
 class Kernel : public RefCounted {
  public:
-  Kernel(void* code, std::string name) : code(code), name(std::move(name)) {}
+  Kernel(void* code, std::string name, std::vector<KernelPlace> places = {})
+      : code(code), name(std::move(name)), places(std::move(places)) {}
   void* const code;
   const std::string name;
+  const std::vector<KernelPlace> places;
+  bool may_fail() const noexcept { return !places.empty(); }
 
   virtual KernelAttributes attributes() { return {}; }
   // In order; empty where the device cannot tell (drivers before CUDA 12.4).

@@ -43,8 +43,10 @@ void PlanNode::run() noexcept {
   if (turn.over) replay.over();
 }
 
-void PlanNode::range_over() noexcept {
+void PlanNode::range_over(Ref<Failure> failure) noexcept {
   Replay& replay = plan_->replay_;
+  if (failure) [[unlikely]]
+    replay.fail(failure);
   Turn turn{*pool_};
   work(over(turn), turn);
   if (turn.over) replay.over();
@@ -80,7 +82,7 @@ PlanNode* PlanNode::step(Turn& turn) noexcept {
   switch (kind_) {
     case NodeKind::kernel: {
       const auto& kernel = what<KernelWork>();
-      return begin(kernel_range(*kernel.kernel, std::get<LaunchShape>(kernel.grid), kernel.arguments.data()), turn);
+      return begin(kernel_range(*kernel.kernel, std::get<LaunchShape>(kernel.grid), kernel.arguments), turn);
     }
     case NodeKind::copy:
       return begin(copy_range(*what<Boxed<CopyWork>>()), turn);
@@ -100,7 +102,11 @@ PlanNode* PlanNode::step(Turn& turn) noexcept {
 }
 
 PlanNode* PlanNode::begin(const Range& range, Turn& turn) noexcept {
-  return run_range(range, turn.pool, plan_->replay_.urgent(), *this) == Step::done ? over(turn) : nullptr;
+  Ref<Failure> failure;
+  if (run_range(range, turn.pool, plan_->replay_.urgent(), *this, failure) == Step::parked) return nullptr;
+  if (failure) [[unlikely]]
+    plan_->replay_.fail(failure);
+  return over(turn);
 }
 
 PlanNode* PlanNode::begin(HostWork& host, Turn& turn) noexcept {

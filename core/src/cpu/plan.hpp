@@ -71,7 +71,7 @@ class PlanNode final : public Job, private RangeOwner {
  private:
   friend class Plan;
   void run() noexcept override;
-  void range_over() noexcept override;
+  void range_over(Ref<Failure> failure) noexcept override;
   static void resume(void* node) noexcept;
 
   // The node's part of a replay.

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
+#include <mutex>
+#include <utility>
 
 namespace anabranch::cpu {
 namespace {
@@ -16,6 +19,7 @@ constexpr std::int64_t shortest_chunk_ns = 10'000;
 constexpr std::int64_t longest_chunk_ns = 200'000;
 // Chunks end on multiples of this, where they are longer, to keep vector loops and cache lines whole.
 constexpr std::int64_t chunk_multiple = 64;
+constexpr std::int64_t none_failed = std::numeric_limits<std::int64_t>::max();
 
 // The chunks of a range that are still to be taken. Outlives the range, since a helper may come late.
 struct Shared final : RefCounted {
@@ -28,7 +32,30 @@ struct Shared final : RefCounted {
   const std::int64_t chunk;
   std::atomic<std::int64_t> next;
   std::atomic<std::int64_t> left;
+  std::atomic<std::int64_t> failed_at{none_failed};
+  std::mutex mutex;
+  Fault fault;  // at `failed_at`; guarded by the mutex
+
+  // Called by each worker whose chunk failed, before it counts the chunk as run.
+  void fail(std::int64_t position) noexcept {
+    Fault found = take_fault();
+    const std::lock_guard lock(mutex);
+    if (position >= failed_at.load(std::memory_order_relaxed)) return;
+    failed_at.store(position, std::memory_order_relaxed);
+    fault = std::move(found);
+  }
 };
+
+Ref<Failure> failure_at(const Range& range, std::int64_t position, const Fault& fault) noexcept {
+  return kernel_failure(*range.kernel, *range.shape, {static_cast<const std::uint64_t*>(range.arguments), range.slots},
+                        position, fault);
+}
+
+// When all chunks were run, and before anything of the range goes.
+Ref<Failure> failure_of(Shared& shared) noexcept {
+  const std::int64_t position = shared.failed_at.load(std::memory_order_relaxed);
+  return position == none_failed ? nullptr : failure_at(shared.range, position, shared.fault);
+}
 
 enum class Outcome {
   finished,   // this ran the last of them
@@ -44,7 +71,12 @@ Outcome take_chunks(Shared& shared, bool urgent) noexcept {
     const std::int64_t begin = shared.next.fetch_add(shared.chunk, std::memory_order_relaxed);
     if (begin >= range.size) return Outcome::exhausted;
     const std::int64_t end = std::min(begin + shared.chunk, range.size);
-    range.function(begin, end, range.dims, range.arguments);
+    // What comes after an index that failed need not run; what comes before it might fail at a lower one.
+    if (begin < shared.failed_at.load(std::memory_order_relaxed)) {
+      const std::int64_t stopped = range.function(begin, end, range.dims, range.arguments);
+      if (stopped != end) [[unlikely]]
+        shared.fail(stopped);
+    }
     if (shared.left.fetch_sub(end - begin, std::memory_order_acq_rel) == end - begin) return Outcome::finished;
   }
 }
@@ -58,8 +90,9 @@ class Helper final : public Job {
     const Outcome outcome = take_chunks(*shared_, urgent());
     if (outcome == Outcome::displaced) return shared_->pool.ready(*this);
     RangeOwner& owner = shared_->owner;
+    Ref<Failure> failure = outcome == Outcome::finished ? failure_of(*shared_) : nullptr;
     delete this;
-    if (outcome == Outcome::finished) owner.range_over();
+    if (outcome == Outcome::finished) owner.range_over(std::move(failure));
   }
 
  private:
@@ -79,7 +112,7 @@ Range block_range(RangeFunction function, const T& work) noexcept {
   return {function, nullptr, (work.count + block - 1) / block, &work};
 }
 
-void run_copy(std::int64_t begin, std::int64_t end, const std::int64_t*, const void* arguments) {
+std::int64_t run_copy(std::int64_t begin, std::int64_t end, const std::int64_t*, const void* arguments) {
   const auto& copy = *static_cast<const CopyWork*>(arguments);
   const std::int64_t block = per_block(copy.dst);
   Elements dst = copy.dst;
@@ -88,27 +121,38 @@ void run_copy(std::int64_t begin, std::int64_t end, const std::int64_t*, const v
   dst.offset += first;
   src.offset += first;
   copy_elements(dst, src, std::min(end * block, copy.count) - first);
+  return end;
 }
 
-void run_fill(std::int64_t begin, std::int64_t end, const std::int64_t*, const void* arguments) {
+std::int64_t run_fill(std::int64_t begin, std::int64_t end, const std::int64_t*, const void* arguments) {
   const auto& fill = *static_cast<const FillWork*>(arguments);
   const std::int64_t block = per_block(fill.dst);
   Elements dst = fill.dst;
   const std::int64_t first = begin * block;
   dst.offset += first;
   fill_elements(dst, fill.value, std::min(end * block, fill.count) - first);
+  return end;
+}
+
+// Whether no index failed.
+bool run_alone(const Range& range, std::int64_t begin, std::int64_t end, Ref<Failure>& failure) noexcept {
+  const std::int64_t stopped = range.function(begin, end, range.dims, range.arguments);
+  if (stopped == end) [[likely]]
+    return true;
+  failure = failure_at(range, stopped, take_fault());
+  return false;
 }
 
 }  // namespace
 
-Step run_range(const Range& range, Pool& pool, bool urgent, RangeOwner& owner) noexcept {
+Step run_range(const Range& range, Pool& pool, bool urgent, RangeOwner& owner, Ref<Failure>& failure) noexcept {
   std::int64_t begin = 0;
   std::int64_t elapsed = 0;
   if (range.size > 1) {
     const std::int64_t started = now_nanoseconds();
     for (std::int64_t step = 1; begin < range.size && elapsed < probe_ns; step *= 8) {
       const std::int64_t end = std::min(begin + step, range.size);
-      range.function(begin, end, range.dims, range.arguments);
+      if (!run_alone(range, begin, end, failure)) return Step::done;
       begin = end;
       elapsed = now_nanoseconds() - started;
     }
@@ -117,7 +161,7 @@ Step run_range(const Range& range, Pool& pool, bool urgent, RangeOwner& owner) n
       static_cast<double>(std::max<std::int64_t>(elapsed, 1)) / static_cast<double>(std::max<std::int64_t>(begin, 1));
   const double remaining = per_index * static_cast<double>(range.size - begin);
   if (range.size <= 1 || begin == range.size || remaining < worth_sharing_ns) {
-    if (begin < range.size) range.function(begin, range.size, range.dims, range.arguments);
+    if (begin < range.size) run_alone(range, begin, range.size, failure);
     return Step::done;
   }
 
@@ -131,6 +175,7 @@ Step run_range(const Range& range, Pool& pool, bool urgent, RangeOwner& owner) n
   for (std::int64_t i = 0; i < helpers; ++i) pool.ready(*new Helper(shared, urgent));
   switch (take_chunks(*shared, urgent)) {
     case Outcome::finished:
+      failure = failure_of(*shared);
       return Step::done;
     case Outcome::displaced:
       pool.ready(*new Helper(shared, urgent));

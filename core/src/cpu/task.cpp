@@ -56,16 +56,16 @@ namespace {
 // What a task runs over a range of indices.
 class RangeTask : public Task, private RangeOwner {
  public:
-  Step start(CpuStream& stream, Ref<Failure>&) noexcept final {
+  Step start(CpuStream& stream, Ref<Failure>& failure) noexcept final {
     stream_ = &stream;
-    return run_range(range(), stream.pool(), stream.priority() < 0, *this);
+    return run_range(range(), stream.pool(), stream.priority() < 0, *this, failure);
   }
 
  private:
   virtual Range range() const noexcept = 0;
-  void range_over() noexcept final {
+  void range_over(Ref<Failure> failure) noexcept final {
     note_end();
-    stream_->resume(nullptr);
+    stream_->resume(std::move(failure));
   }
 
   CpuStream* stream_ = nullptr;
@@ -74,7 +74,7 @@ class RangeTask : public Task, private RangeOwner {
 class KernelTask final : public RangeTask {
  public:
   KernelTask(Kernel& kernel, const LaunchShape& shape, std::span<const std::uint64_t> arguments)
-      : kernel_(kernel), shape_(shape) {
+      : kernel_(kernel), shape_(shape), slots_(arguments.size()) {
     std::copy(arguments.begin(), arguments.end(), slots());  // of none too, whose address may be null
   }
   static void* operator new(std::size_t size, std::size_t slots) {
@@ -85,10 +85,13 @@ class KernelTask final : public RangeTask {
 
  private:
   std::uint64_t* slots() noexcept { return reinterpret_cast<std::uint64_t*>(this + 1); }
-  Range range() const noexcept override { return kernel_range(kernel_, shape_, this + 1); }
+  Range range() const noexcept override {
+    return kernel_range(kernel_, shape_, {reinterpret_cast<const std::uint64_t*>(this + 1), slots_});
+  }
 
   const Kernel& kernel_;  // the stream's to keep
   LaunchShape shape_;
+  const std::size_t slots_;
 };
 
 class CopyTask final : public RangeTask {

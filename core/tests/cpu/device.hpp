@@ -26,8 +26,9 @@ KernelWork kernel(std::int64_t size, void (*function)(std::int64_t begin, std::i
   const auto entry = [](std::int64_t begin, std::int64_t end, const std::int64_t*, const void* arguments) {
     const auto& both = *static_cast<const Arguments*>(arguments);
     both.function(begin, end, *both.argument);
+    return end;
   };
-  void (*const code)(std::int64_t, std::int64_t, const std::int64_t*, const void*) = entry;
+  std::int64_t (*const code)(std::int64_t, std::int64_t, const std::int64_t*, const void*) = entry;
   return {make_ref<Kernel>(reinterpret_cast<void*>(code), "kernel"),
           LaunchShape{1, {size, 1, 1, 1}},
           {reinterpret_cast<std::uint64_t>(function), reinterpret_cast<std::uint64_t>(&argument)}};

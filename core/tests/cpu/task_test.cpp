@@ -175,8 +175,9 @@ TEST(a_kernel_gets_its_dimensions_and_a_copy_of_its_arguments) {
     auto& seen = *reinterpret_cast<Seen*>(slots[0]);
     if (begin == 0) std::copy(dims, dims + 4, seen.dims);
     if (end == 24) seen.slot = slots[1];
+    return end;
   };
-  void (*const code)(std::int64_t, std::int64_t, const std::int64_t*, const void*) = entry;
+  std::int64_t (*const code)(std::int64_t, std::int64_t, const std::int64_t*, const void*) = entry;
   auto kernel = make_ref<Kernel>(reinterpret_cast<void*>(code), "kernel");
   {
     const Gate gate(*a);
@@ -201,8 +202,8 @@ TEST(a_kernel_gets_its_dimensions_and_a_copy_of_its_arguments) {
 TEST(kernels_without_arguments_or_indices_run) {
   CpuBackend& device = make_device(2);
   const auto a = stream(device);
-  void (*const code)(std::int64_t, std::int64_t, const std::int64_t*,
-                     const void*) = [](std::int64_t, std::int64_t, const std::int64_t*, const void*) {};
+  std::int64_t (*const code)(std::int64_t, std::int64_t, const std::int64_t*, const void*) =
+      [](std::int64_t, std::int64_t end, const std::int64_t*, const void*) { return end; };
   const auto kernel = make_ref<Kernel>(reinterpret_cast<void*>(code), "kernel");
   for (const std::int64_t size : {0, 1, 100'000}) device.launch(*a, *kernel, {1, {size, 1, 1, 1}}, {});
   finish(*a);

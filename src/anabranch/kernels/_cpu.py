@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import threading
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from types import FunctionType
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from anabranch.kernels import _cache
 from anabranch.kernels._compile_error import NO_MEMORY, compile_error, definition, find_place, from_compiler
+from anabranch.kernels._failure import Spot, pack, places_of, unpack
 from anabranch.kernels._fingerprint import UncacheableError, fingerprint
 from anabranch.kernels._parameter import Parameter
 from anabranch.kernels._reference import constants
@@ -53,27 +55,34 @@ def compile_kernel(function: FunctionType, parameters: tuple[Parameter, ...], si
 
     symbol = "anabranch_" + re.sub(r"[^A-Za-z0-9_]", "_", function.__qualname__)
     key = _key(function, parameters, signature, symbol)
-    code = _cache.read("cpu", key) if key else None
-    if code is not None:
+    stored = _cache.read("cpu", key) if key else None
+    if stored is not None:
         try:
-            return _cpu_object.load(code, symbol)
-        except _cpu_object.MissingSymbolError:
-            pass  # an optional library that it used is gone
-    code, has_addresses = _compile(function, parameters, signature, symbol)
+            spots, code = unpack(stored)
+            return _load(code, spots, function, signature, symbol)
+        except (ValueError, _cpu_object.MissingSymbolError):
+            pass  # no entry of ours, or an optional library that it used is gone
+    code, spots, has_addresses = _compile(function, parameters, signature, symbol)
     try:
-        compiled = _cpu_object.load(code, symbol)
+        compiled = _load(code, spots, function, signature, symbol)
     except _cpu_object.MissingSymbolError as error:
         raise _missing_symbols(function, parameters, signature, error.names) from None
     if has_addresses:
         return compiled._replace(keepalive=(compiled.keepalive, constants(function)))
     if key:
-        _cache.write("cpu", key, code)
+        _cache.write("cpu", key, pack(spots, code))
     return compiled
+
+
+def _load(code: bytes, spots: Sequence[Spot], function: FunctionType, signature: Signature, symbol: str) -> Compiled:
+    from anabranch.kernels import _cpu_object
+
+    return _cpu_object.load(code, symbol)._replace(places=places_of(spots, function, signature))
 
 
 def _compile(
     function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature, symbol: str
-) -> tuple[bytes, bool]:
+) -> tuple[bytes, list[Spot], bool]:
     global compilations
     check_restrictions(function)
     from anabranch.kernels import _cpu_numba
@@ -82,7 +91,7 @@ def _compile(
     with _counting:
         compilations += 1
     try:
-        code, has_addresses = _cpu_numba.build(function, parameters, signature, symbol)
+        code, spots, has_addresses = _cpu_numba.build(function, parameters, signature, symbol)
     except _cpu_numba.ReturnsValueError as error:
         reason = f"a kernel returns nothing; this one returns {error.kind}"
         arguments = describe(parameters, signature)
@@ -94,7 +103,7 @@ def _compile(
     unwanted = [name for name in undefined_symbols(code) if _ALLOCATION.match(name) or _PYTHON.match(name)]
     if unwanted:
         raise _missing_symbols(function, parameters, signature, unwanted)
-    return code, has_addresses
+    return code, spots, has_addresses
 
 
 def _missing_symbols(

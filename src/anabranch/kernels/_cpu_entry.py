@@ -2,10 +2,11 @@
 
 ::
 
-    void entry(int64_t begin, int64_t end, const int64_t* dims, const void* args);
+    int64_t entry(int64_t begin, int64_t end, const int64_t* dims, const void* args);
 
 It unpacks the 8-byte slots of `args` once and calls the kernel, which LLVM inlines, for each
-index ``begin <= i < end`` of the row-major index space `dims`. What decides the speed of the loop:
+index ``begin <= i < end`` of the row-major index space `dims`. It returns `end`, or the first index
+at which the kernel failed, after which it has run none. What decides the speed of the loop:
 
 * the arrays' pointers, shapes and strides are values of the function, loaded before the loop;
 * an index is known to be at least 0, so the wraparound of ``x[i]`` for negative ones folds away;
@@ -44,7 +45,7 @@ def add_entry(context: Any, library: Any, kernel: Any, symbol: str, launch_ndim:
         Numba type that the slots of each argument hold: an array, or a scalar before its cast.
     """
     module = library.create_ir_module("anabranch.entry")
-    signature = ir.FunctionType(ir.VoidType(), [_I64, _I64, _I64.as_pointer(), _I64.as_pointer()])
+    signature = ir.FunctionType(_I64, [_I64, _I64, _I64.as_pointer(), _I64.as_pointer()])
     entry = ir.Function(module, signature, symbol)
     begin, end, dims, slots = entry.args
     builder = ir.IRBuilder(entry.append_basic_block("entry"))
@@ -52,19 +53,21 @@ def add_entry(context: Any, library: Any, kernel: Any, symbol: str, launch_ndim:
     reader = _Slots(context, builder, slots)
     arguments = [reader.read(source, target) for source, target in zip(sources, kernel.argtypes[1:], strict=True)]
 
-    def call(index: Sequence[Any]) -> None:
+    def call(index: Sequence[Any], position: Any) -> None:
         first = index[0] if launch_ndim == 1 else context.make_tuple(builder, kernel.argtypes[0], index)
-        # Nothing looks at the status. A kernel contains no raise (see _restriction); where Numba itself raises,
-        # as for a range with a step of 0, this one call ends there.
-        context.call_conv.call_function(builder, callee, kernel.restype, kernel.argtypes, [first, *arguments])
+        status, _ = context.call_conv.call_function(
+            builder, callee, kernel.restype, kernel.argtypes, [first, *arguments]
+        )
+        with builder.if_then(status.is_error, likely=False):
+            builder.ret(position)
 
     begin = _at_least_zero(builder, begin)
     if launch_ndim == 1:
-        _loop(builder, begin, end, lambda i: call([i]))
+        _loop(builder, begin, end, lambda i: call([i], i))
     else:
         with builder.if_then(builder.icmp_signed("<", begin, end)):
             _loop_rows(builder, begin, end, dims, launch_ndim, call)
-    builder.ret_void()
+    builder.ret(end)
     library.add_entry_module(module)
 
 
@@ -153,7 +156,8 @@ def _loop_rows(builder: Any, begin: Any, end: Any, dims: Any, ndim: int, call: A
     to_range_end = builder.add(start, builder.sub(end, position))
     in_row = builder.icmp_signed("<", to_range_end, sizes[-1])
     stop = builder.select(in_row, to_range_end, sizes[-1])
-    _loop(builder, start, stop, lambda last: call([*outer, last]))
+    first = builder.sub(position, start)
+    _loop(builder, start, stop, lambda last: call([*outer, last], builder.add(first, last)))
     _next_row(builder, sizes, coordinates)
     following = builder.add(position, builder.sub(stop, start), flags=_NO_WRAP)
     position.add_incoming(following, builder.block)

@@ -1,35 +1,117 @@
-"""Makes plain Python functions callable from kernels."""
+"""Makes the Python functions that a kernel calls part of its compilation.
+
+Numba's own way, a dispatcher per function, would keep what it compiled once: with globals as they were then, with the
+error model of whoever called first, and without the kernel's checks.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import FunctionType
-from typing import Any, Final
-from weakref import WeakSet
+from typing import Any
 
-from numba import extending
-from numba.core.registry import cpu_target
+from numba.core import errors, types, utils
+from numba.core.registry import CPUDispatcher, cpu_target
+from numba.core.typing.templates import fold_arguments
+from numba.extending import models, register_model
 
-from anabranch.kernels._reference import helpers
+from anabranch.kernels._reference import python_function
 
-_registered: Final[WeakSet[FunctionType]] = WeakSet()
-
-
-def register_helpers(function: FunctionType) -> None:
-    """Tell Numba to compile every plain Python function that `function` calls, directly or not.
-
-    Functions that Numba knows (its own, and those another package overloads) are left alone.
-    Called under Numba's compiler lock.
-    """
-    for helper in helpers(function):
-        if helper not in _registered and not _is_known(helper):
-            extending.register_jitable(helper)
-            _registered.add(helper)
+Compile = Callable[[FunctionType, tuple[Any, ...], dict[str, Any]], Any]
 
 
-def _is_known(helper: Any) -> bool:
-    context: Any = cpu_target.typing_context
-    context.refresh()
+class Helper(types.Callable, types.Opaque):  # type: ignore[misc]  # Numba has no types
+    """Numba type of a function that is compiled as part of a kernel."""
+
+    def __init__(self, function: FunctionType, options: dict[str, Any], compile_part: Compile, target: Any) -> None:
+        self._function = function
+        self._options = options
+        self._compile = compile_part
+        self._target = target
+        self._signature = utils.pysignature(function)
+        self._results: dict[tuple[Any, ...], Any] = {}
+        self._compiling = False
+        super().__init__(f"anabranch.helper({function.__qualname__}, {id(function):#x})")
+
+    def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
+        plain = tuple(map(types.unliteral, args)), {name: types.unliteral(kind) for name, kind in kws.items()}
+        try:
+            return self._call_type(*plain)
+        except errors.NumbaError:
+            if plain == (tuple(args), dict(kws)):
+                raise
+        return self._call_type(tuple(args), dict(kws))
+
+    def _call_type(self, args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
+        folded = fold_arguments(
+            self._signature,
+            args,
+            kws,
+            lambda _, __, value: value,
+            lambda _, __, default: types.Omitted(default),
+            lambda _, __, values: types.StarArgTuple(values),
+        )
+        if folded not in self._results:
+            if self._compiling:
+                raise errors.TypingError("compiler re-entrant: a function that calls itself")
+            self._compiling = True
+            try:
+                result = self._compile(self._function, folded, self._options)
+            finally:
+                self._compiling = False
+            self._target.insert_user_function(self._key(folded), result.fndesc, [result.library])
+            self._results[folded] = result.signature.replace(pysig=self._signature)
+        return self._results[folded]
+
+    def _key(self, args: tuple[Any, ...]) -> object:
+        return self, args
+
+    def get_impl_key(self, sig: Any) -> object:
+        return self._key(tuple(sig.args))
+
+    def get_call_signatures(self) -> tuple[list[Any], bool]:
+        return list(self._results.values()), True
+
+
+register_model(Helper)(models.OpaqueModel)
+
+
+class Helpers:
+    """The helper types of one compilation."""
+
+    def __init__(self, compile_part: Compile, target: Any) -> None:
+        self._compile = compile_part
+        self._target = target
+        self._found: dict[int, Helper | None] = {}
+        self._kept: list[Any] = []
+
+    def type_of(self, value: Any) -> Helper | None:
+        """Return the type of a function; None if it is no plain function, or Numba has a meaning for it.
+
+        One that `numba.extending.overload` has given a meaning keeps that; one that Numba's decorators have
+        compiled counts as the plain function behind it, with its ``fastmath``.
+        """
+        function = python_function(value)
+        if function is None:
+            return None
+        if id(value) not in self._found:
+            self._kept.append(value)
+            self._found[id(value)] = self._make(value, function)
+        return self._found[id(value)]
+
+    def _make(self, value: Any, function: FunctionType) -> Helper | None:
+        options: dict[str, Any] = {}
+        if value is not function:
+            if type(value) is not CPUDispatcher or not value._can_compile:
+                return None
+            options = {name: value.targetoptions[name] for name in ("fastmath",) if name in value.targetoptions}
+        elif _is_known(function):
+            return None
+        return Helper(function, options, self._compile, self._target)
+
+
+def _is_known(function: FunctionType) -> bool:
     try:
-        return context.resolve_value_type(helper) is not None
+        return cpu_target.typing_context.resolve_value_type(function) is not None
     except Exception:  # Numba's and NumPy's: it has no type
         return False

@@ -15,10 +15,14 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
 from anabranch.kernels import _cpu_atomic  # noqa: F401  gives Numba the meaning of the atomics
+from anabranch.kernels._cpu_division import ufunc_division
 from anabranch.kernels._cpu_entry import add_entry, index_type
 from anabranch.kernels._cpu_half import half
-from anabranch.kernels._cpu_helper import register_helpers
+from anabranch.kernels._cpu_helper import Helpers
+from anabranch.kernels._cpu_target import FAULT_FUNCTION, Build, Pipeline
+from anabranch.kernels._failure import Spot
 from anabranch.kernels._parameter import Parameter
+from anabranch.kernels._reference import helpers
 from anabranch.kernels._signature import Code, Signature, is_readonly
 
 # Division follows NumPy; an index that is out of bounds is the user's to avoid, as on a GPU.
@@ -111,30 +115,38 @@ def _flags(**more: bool) -> Any:
 
 def _compile(
     function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature, flags: Any
-) -> tuple[Any, Any, list[Any]]:
+) -> tuple[Build, Any, list[Any]]:
     launch_ndim, codes = signature
     sources = [_source_type(*pair) for pair in zip(parameters, codes, strict=True)]
     targets = [
         scalar_type(parameter.scalar) if parameter.scalar else source
         for parameter, source in zip(parameters, sources, strict=True)
     ]
-    jit: Any = cpu_target.target_context
-    context = jit.subtarget(_internal_codegen=_ObjectCodegen("anabranch"))
-    types_in = (index_type(launch_ndim), *targets)
-    result = compiler.compile_extra(cpu_target.typing_context, context, function, types_in, None, flags, {})
-    return context, result, sources
+    names = [parameter.name for parameter in parameters]
+    build = Build((function, *helpers(function)), names, _ObjectCodegen("anabranch"))
+
+    def compile_part(part: FunctionType, kinds: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        own = _flags(**options) if options else flags
+        return compiler.compile_extra(build.typing, build.target, part, kinds, None, own, {}, pipeline_class=Pipeline)
+
+    build.typing.helper_type = Helpers(compile_part, build.target).type_of
+    with ufunc_division():
+        result = compile_part(function, (index_type(launch_ndim), *targets), {})
+    return build, result, sources
 
 
 @global_compiler_lock  # type: ignore[untyped-decorator]
 def build(
     function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature, symbol: str
-) -> tuple[bytes, bool]:
+) -> tuple[bytes, list[Spot], bool]:
     """Compile `function` for `signature` into an object file that defines `symbol`.
 
     Returns
     -------
     code : bytes
         The object file.
+    spots : list of Spot
+        Where the code may fail, by the numbers that it tells.
     has_addresses : bool
         Whether it holds addresses of this process: those of large arrays that are globals.
 
@@ -145,14 +157,14 @@ def build(
     numba.core.errors.NumbaError, and what Numba lets through from NumPy and LLVM
         The function cannot be compiled.
     """
-    register_helpers(function)
-    context, result, sources = _compile(function, parameters, signature, _flags())
+    build, result, sources = _compile(function, parameters, signature, _flags())
     if result.signature.return_type != types.none:
         raise ReturnsValueError(str(result.signature.return_type))
-    with context.push_code_library(result.library):  # where casts put the code they need
-        add_entry(context, result.library, result.fndesc, symbol, signature[0], sources)
+    with build.target.push_code_library(result.library):  # where casts put the code they need
+        add_entry(build.target, result.library, result.fndesc, symbol, signature[0], sources)
     code = result.library.emit_object(symbol)
-    return code, result.library.has_dynamic_globals
+    spots = build.spots if FAULT_FUNCTION.encode() in code else []
+    return code, spots, result.library.has_dynamic_globals
 
 
 @global_compiler_lock  # type: ignore[untyped-decorator]

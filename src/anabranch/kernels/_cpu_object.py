@@ -7,6 +7,9 @@ from typing import Any, Final, NamedTuple
 
 from llvmlite import binding as llvm
 
+from anabranch._indices import fault_function
+from anabranch.kernels._failure import Place
+
 _SYMBOL_TABLE: Final = 2
 _SYMBOL_BYTES: Final = 24
 _SECTION_BYTES: Final = 64
@@ -30,10 +33,13 @@ class Compiled(NamedTuple):
     keepalive : object
         The code lives as long as this object: hold it for as long as work that uses the address
         may run.
+    places : tuple of Place
+        Where it may fail; empty if it cannot.
     """
 
     address: int
     keepalive: Any
+    places: tuple[Place, ...] = ()
 
 
 def load(code: bytes, symbol: str) -> Compiled:
@@ -49,6 +55,7 @@ def load(code: bytes, symbol: str) -> Compiled:
     """
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    llvm.add_symbol("anabranch_fault", fault_function())
     missing = _missing(code)
     if missing:
         _define_numba_symbols()

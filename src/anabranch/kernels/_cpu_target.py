@@ -1,0 +1,232 @@
+"""What a kernel is compiled for on a CPU: Numba's target, with division as NumPy's and errors that are told.
+
+No exception leaves a kernel. Where Numba's code would raise one, in the kernel, in a helper or in a function of
+Numba's that either calls, the place is told by `anabranch_fault` (see ``anabranch/fault.hpp``) and an error status
+returned from call to call, up to the loop over the indices, which ends there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import FunctionType
+from typing import Any, Final
+
+from llvmlite import ir
+from numba.core import callconv, cgutils, compiler, compiler_machinery, cpu, lowering, typed_passes, types, typing
+from numba.core import ir as numba_ir
+from numba.core.registry import cpu_target
+
+from anabranch.kernels._cpu_division import Definitions
+from anabranch.kernels._failure import Spot
+
+_I64: Final = ir.IntType(64)
+_BYTES: Final = ir.IntType(8).as_pointer()
+# What tells of a failure, see ``anabranch/fault.hpp``; code that names it may fail.
+FAULT_FUNCTION: Final = "anabranch_fault"
+
+
+class Build:
+    """One compilation: the user's functions that take part, and where these may fail.
+
+    Attributes
+    ----------
+    typing, target
+        Numba's contexts for everything that is compiled in it.
+    spots : list of Spot
+        Filled as code is generated.
+    """
+
+    def __init__(self, parts: Sequence[FunctionType], parameters: Sequence[str], codegen: Any) -> None:
+        self.spots: list[Spot] = []
+        self._numbers: dict[Spot, int] = {}
+        self._parts = {part: number for number, part in enumerate(parts)}
+        self._parameters = {name: number for number, name in enumerate(parameters)}
+        self._lowering: dict[str, tuple[Any, int]] = {}
+        cpu_target.typing_context.refresh()
+        cpu_target.target_context.refresh()
+        self.typing = _Typing.over(cpu_target.typing_context)
+        target: Any = cpu_target.target_context
+        self.target = target.subtarget(_internal_codegen=codegen, typing_context=self.typing)
+        self.target.__class__ = _Target
+        self.target.build = self
+        self.target._defns = Definitions(target._defns)
+
+    def number(self, spot: Spot) -> int:
+        """Return the number under which a spot is told."""
+        if spot not in self._numbers:
+            self._numbers[spot] = len(self.spots)
+            self.spots.append(spot)
+        return self._numbers[spot]
+
+    def enter(self, lower: Any) -> None:
+        """The code of a function of the user's is about to be generated."""
+        part = self._parts.get(lower.func_ir.func_id.func)
+        if part is not None:
+            self._lowering[lower.function.name] = lower, part
+
+    def here(self, builder: Any, what: str = "") -> Spot | None:
+        """Return where the code is generated now; None in a function that is none of the user's."""
+        lower, part = self._lowering.get(builder.function.name, (None, 0))
+        if lower is None:
+            return None
+        line = lower.loc.line - lower.func_ir.func_id.func.__code__.co_firstlineno
+        array = _indexed(lower)
+        parameter = self._parameters.get(array, -1) if part == 0 else -1
+        return Spot(part, line, what, array, parameter)
+
+
+def _indexed(lower: Any) -> str:
+    """Return the name of the array that the current instruction indexes, or an empty one."""
+    inst = lower.current
+    if isinstance(inst, numba_ir.SetItem | numba_ir.StaticSetItem):
+        variable = inst.target
+    else:
+        variable = _operand(getattr(inst, "value", None))
+    while variable is not None and variable.is_temp:
+        variable = _operand(lower.func_ir.get_definition(variable))
+    return str(variable.unversioned_name) if variable is not None else ""
+
+
+def _operand(expression: Any) -> Any:
+    """Return the variable that an expression indexes or, without one, is about."""
+    if isinstance(expression, numba_ir.Expr):
+        return expression._kws.get("value")
+    return expression if isinstance(expression, numba_ir.Var) else None
+
+
+class _Typing(typing.Context):  # type: ignore[misc]  # Numba has no types
+    """Numba's typing context, with which it shares everything, and the helpers of a build."""
+
+    __slots__ = ("helper_type",)
+
+    @classmethod
+    def over(cls, base: Any) -> _Typing:
+        context = cls.__new__(cls)
+        context.__dict__ = base.__dict__
+        context.helper_type = lambda _: None
+        return context
+
+    def resolve_value_type(self, val: Any) -> Any:
+        return self.helper_type(val) or super().resolve_value_type(val)
+
+    def resolve_getattr(self, typ: Any, attr: str) -> Any:
+        if isinstance(typ, types.Module):
+            kind = self.helper_type(getattr(typ.pymod, attr, None))
+            if kind is not None:
+                return kind
+        return super().resolve_getattr(typ, attr)
+
+
+class _Target(cpu.CPUContext):  # type: ignore[misc]  # Numba has no types
+    build: Build
+
+    @property
+    def call_conv(self) -> _CallConv:
+        return _CallConv(self)
+
+
+class _CallConv(callconv.CPUCallConv):  # type: ignore[misc]  # Numba has no types
+    """Numba's calling convention, in which errors are told when they are returned."""
+
+    def return_user_exc(
+        self, builder: Any, exc: Any, exc_args: Any = None, loc: Any = None, func_name: Any = None
+    ) -> None:
+        what = f"{exc.__name__}: {', '.join(map(str, exc_args))}" if exc_args else exc.__name__
+        build = self.context.build
+        spot = build.here(builder, what) or Spot(-1, 0, what, "", -1)
+        number = build.number(spot)
+        self._tell(builder, number if spot.part >= 0 else -1, number)
+        slot = self._get_excinfo_argument(builder.function)
+        builder.store(cgutils.get_null_value(slot.type.pointee), slot)
+        self._leave(builder, callconv.RETCODE_USEREXC)
+
+    def return_out_of_bounds(self, builder: Any, axis: Any, index: Any, size: Any) -> None:
+        """Return the error that an index, negative ones counted from the end, is not below the size of an axis."""
+        build = self.context.build
+        spot = build.here(builder) or Spot(-1, 0, "", "", -1)
+        number = build.number(spot)
+        self._tell(builder, number, number, axis, index, size)
+        slot = self._get_excinfo_argument(builder.function)
+        builder.store(cgutils.get_null_value(slot.type.pointee), slot)
+        self._leave(builder, callconv.RETCODE_USEREXC)
+
+    def _leave(self, builder: Any, code: Any) -> None:
+        self.check_try_status(builder)
+        handler = getattr(builder, "_in_try_block", None)
+        if handler:
+            builder.branch(handler["target"])
+        else:
+            self._return_errcode_raw(builder, code)
+
+    def return_status_propagate(self, builder: Any, status: Any) -> None:
+        spot = self.context.build.here(builder)
+        if spot is not None:
+            where = self.context.build.number(spot)
+            # An error of code that Numba has compiled on its own is known by its information alone.
+            none = cgutils.is_null(builder, status.excinfoptr)
+            with builder.if_else(builder.or_(builder.not_(status.is_user_exc), none)) as (told, pickled):
+                with told:
+                    self._tell(builder, where, -1)
+                with pickled:
+                    info = builder.load(status.excinfoptr)
+                    length = builder.sext(builder.extract_value(info, callconv.PICKLE_BUFSZ_IDX), _I64)
+                    text = builder.extract_value(info, callconv.PICKLE_BUF_IDX)
+                    self._tell(builder, where, -1, raised=text, length=length)
+        super().return_status_propagate(builder, status)
+
+    def _tell(
+        self,
+        builder: Any,
+        where: int,
+        what: int,
+        axis: Any = _I64(-1),
+        index: Any = _I64(0),
+        size: Any = _I64(0),
+        raised: Any = None,
+        length: Any = _I64(0),
+    ) -> None:
+        kind = ir.FunctionType(ir.VoidType(), [_I64] * 5 + [_BYTES, _I64])
+        function = cgutils.get_or_insert_function(builder.module, kind, FAULT_FUNCTION)
+        for attribute in ("cold", "nounwind"):
+            function.attributes.add(attribute)
+        axis, index, size = (value if value.type == _I64 else builder.sext(value, _I64) for value in (axis, index, size))
+        null = cgutils.get_null_value(_BYTES)
+        builder.call(function, [_I64(where), _I64(what), axis, index, size, raised or null, length])
+
+
+class _Lower(lowering.Lower):  # type: ignore[misc]  # Numba has no types
+    current: Any = None
+
+    def setup_function(self, fndesc: Any) -> None:
+        super().setup_function(fndesc)
+        self.context.build.enter(self)
+
+    def lower_inst(self, inst: Any) -> None:
+        self.current = inst
+        super().lower_inst(inst)
+
+
+@compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
+class _Lowering(typed_passes.NativeLowering):  # type: ignore[misc]  # Numba has no types
+    _name = "anabranch_lowering"
+
+    @property
+    def lowering_class(self) -> type[_Lower]:
+        return _Lower
+
+
+class Pipeline(compiler.CompilerBase):  # type: ignore[misc]  # Numba has no types
+    """Numba's passes, of which the one that generates code notes where it is."""
+
+    def define_pipelines(self) -> list[Any]:
+        builder = compiler.DefaultPassBuilder
+        passes = compiler_machinery.PassManager("anabranch")
+        for part in (
+            builder.define_untyped_pipeline(self.state),
+            builder.define_typed_pipeline(self.state),
+            builder.define_nopython_lowering_pipeline(self.state),
+        ):
+            for step, description in part.passes:
+                passes.add_pass(_Lowering if step is typed_passes.NativeLowering else step, description)
+        passes.finalize()
+        return [passes]

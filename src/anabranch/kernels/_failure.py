@@ -1,0 +1,135 @@
+"""Where a kernel may fail, from the compiler's notes to the text of a `KernelError`.
+
+A compiler notes *spots*, which name a line by the function it is in and count from that function's first
+line: they are stored with the code, and stay right where the file changes above the function. A loaded kernel
+has *places*, which are text.
+"""
+
+from __future__ import annotations
+
+import json
+import linecache
+import pickle
+from collections.abc import Sequence
+from types import FunctionType
+from typing import NamedTuple
+
+from anabranch._site import place as place_of_site
+from anabranch.kernels._reference import helpers
+from anabranch.kernels._signature import Signature
+
+
+class Spot(NamedTuple):
+    """A place in a kernel, as a compiler notes it.
+
+    Attributes
+    ----------
+    part : int
+        0 for the kernel's function, then its helpers in the order of `helpers`; -1: no line of the user's.
+    line : int
+        Lines after the first one of that function.
+    what : str
+        What goes wrong there; empty for an index that is out of bounds, or for no more than the line.
+    array : str
+        Name of the array that is indexed, or empty.
+    parameter : int
+        Position of that array among the kernel's parameters after the index, or -1.
+    """
+
+    part: int
+    line: int
+    what: str
+    array: str
+    parameter: int
+
+
+class Place(NamedTuple):
+    """A place in a loaded kernel, see ``KernelPlace`` in ``anabranch/kernel.hpp``."""
+
+    where: str
+    what: str
+    array: str
+    slot: int
+    ndim: int
+
+
+def pack(spots: Sequence[Spot], code: bytes) -> bytes:
+    """Return code together with its spots, to be stored."""
+    return json.dumps(spots).encode() + b"\n" + code
+
+
+def unpack(stored: bytes) -> tuple[list[Spot], bytes]:
+    """Return what `pack` was given.
+
+    Raises
+    ------
+    ValueError
+        Something else is stored.
+    """
+    head, _, code = stored.partition(b"\n")
+    try:
+        return [Spot(int(part), int(line), str(what), str(array), int(parameter))
+                for part, line, what, array, parameter in json.loads(head)], code  # fmt: skip
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+
+
+def places_of(spots: Sequence[Spot], function: FunctionType, signature: Signature) -> tuple[Place, ...]:
+    """Return the places of a kernel that is loaded for a signature."""
+    parts = (function, *helpers(function)) if spots else ()
+    slots = _slots_of(signature)
+    found = []
+    for spot in spots:
+        where = _line_of(parts[spot.part], spot.line) if spot.part >= 0 else ""
+        slot, ndim = slots[spot.parameter] if spot.parameter >= 0 else (-1, 0)
+        found.append(Place(where, spot.what, spot.array, slot, ndim))
+    return tuple(found)
+
+
+def _slots_of(signature: Signature) -> list[tuple[int, int]]:
+    found = []
+    slot = 0
+    for code in signature[1]:
+        ndim = code[2] if code[0] == "array" else 0
+        found.append((slot, ndim))
+        if code[0] == "array":
+            slot += 1 + 2 * ndim
+        else:
+            slot += 2 if code[1].startswith("complex") else 1
+    return found
+
+
+def _line_of(part: FunctionType, offset: int) -> str:
+    code = part.__code__
+    line = code.co_firstlineno + offset
+    text = f'  File "{code.co_filename}", line {line}, in {part.__name__}'
+    source = linecache.getline(code.co_filename, line).strip()
+    return f"{text}\n    {source}" if source else text
+
+
+def message_of(message: str, code: int, instruction: int, raised: bytes) -> str:
+    """Complete the message of a failed kernel.
+
+    Parameters
+    ----------
+    message : str
+        What the core knows: the kernel, the index, the line of the kernel.
+    code, instruction : int
+        The site that enqueued the launch; 0: not known.
+    raised : bytes
+        The exception, as Numba pickles it, or nothing.
+    """
+    head, _, where = message.partition("\n")
+    if raised:
+        head += f": {_exception_text(raised)}"
+    file, line = place_of_site(code, instruction)
+    launched = f'\n  launched at File "{file}", line {line}' if file is not None else ""
+    return head + (f"\n{where}" if where else "") + launched
+
+
+def _exception_text(raised: bytes) -> str:
+    try:
+        kind, args, *_ = pickle.loads(raised)
+        return f"{kind.__name__}: {', '.join(map(str, args or ()))}"
+    except Exception:  # another version of Numba's pickles
+        return "an error in a function of Numba's"
