@@ -19,6 +19,7 @@ cdef class TaskState:
     cdef uint64_t thread
     cdef Task task
     cdef int mode               # a HazardMode
+    cdef bint bounds            # whether kernels check every index whatever the mode
     cdef object races           # the list that collects them instead of an error, or None
     cdef Ref[CCapture] capture  # the graph capture that the task is in, maybe over; or none
     cdef int device
@@ -51,9 +52,11 @@ cdef int leave_scope(object owner) except -1
 # Makes a stream current with no scope.
 cdef int use_stream(int device, object stream) except -1
 # What becomes of missing order, with no scope. The mode that new threads begin with.
-cdef int use_mode(int mode, object races) except -1
+cdef int use_mode(int mode, bint bounds, object races) except -1
 cdef int first_mode() except -1
 cdef int set_first_mode(int mode) except -1
+# Whether their kernels check every index.
+cdef int first_bounds() except -1
 # The capture that the task is in, with no scope. Null: none.
 cdef int use_capture(Ref[CCapture] capture) except -1
 # The one that the task is in and that has not ended, or null.

@@ -93,6 +93,7 @@ cdef class Task:
 
 # Of threads that have set none; -1: not known yet.
 cdef int _first_mode = -1
+cdef int _first_bounds = -1
 
 
 cdef int set_first_mode(int mode) except -1:
@@ -114,6 +115,16 @@ cdef int _mode_of_environment() except -1:
     if name not in modes:
         raise ValueError(f"ANABRANCH_HAZARDS is {name!r}; it is one of {', '.join(modes)}")
     return set_first_mode(modes[name])
+
+
+cdef int first_bounds() except -1:
+    global _first_bounds
+    if _first_bounds < 0:
+        name = os.environ.get("ANABRANCH_BOUNDS") or "0"
+        if name not in ("0", "1"):
+            raise ValueError(f"ANABRANCH_BOUNDS is {name!r}; it is 0 or 1")
+        _first_bounds = name == "1"
+    return _first_bounds
 
 
 cdef TaskState current_state():
@@ -188,6 +199,7 @@ cdef TaskState _new_state(TaskState like, int device, int ordinal, object stream
     state.thread = like.thread
     state.task = like.task
     state.mode = like.mode
+    state.bounds = like.bounds
     state.races = like.races
     state.capture = like.capture
     state.device = device
@@ -211,6 +223,7 @@ cdef TaskState _first_state():
     state.thread = PyThreadState_Get().id
     state.task = _new_task()
     state.mode = first_mode()
+    state.bounds = first_bounds()
     state.device = first_device()
     state.ordinal = -1
     PyContextVar_Set(_variable, state)
@@ -369,7 +382,7 @@ cdef int use_stream(int device, object stream) except -1:
     return 0
 
 
-cdef int use_mode(int mode, object races) except -1:
+cdef int use_mode(int mode, bint bounds, object races) except -1:
     # Under "auto" a thread that knows less than it could costs waits for what is over, which are none.
     if mode == <int>HazardMode.check:
         begin_checks()
@@ -378,6 +391,7 @@ cdef int use_mode(int mode, object races) except -1:
     cdef TaskState state = _new_state(before, before.device, before.ordinal, before.stream, before.rest)
     state.scope = _scope_of(before)
     state.mode = mode
+    state.bounds = bounds
     state.races = races
     PyContextVar_Set(_variable, state)
     return 0

@@ -288,13 +288,6 @@ cdef extern from "anabranch/backend.hpp" namespace "anabranch" nogil:
         int highest_priority
         int workers
         cbool host_memory
-    const size_t launch_site_slots
-    cdef cppclass KernelPlace:
-        string where
-        string what
-        string array
-        int slot
-        int ndim
     cdef cppclass CKernel "anabranch::Kernel":
         CKernel(void* code, string name)
         cbool may_fail() const
@@ -387,7 +380,6 @@ cdef extern from "errand.hpp" namespace "anabranch::python" nogil:
     Ref[RefCounted] as_context(object)
     object context_of(const ReplayedCall&)
     void discard_reference "anabranch::python::discard"(void*) noexcept
-    Ref[CKernel] make_kernel(void* code, const string& name, const vector[KernelPlace]&, object keep) except +translate
     Ref[Pending] make_gate() except +translate
     Ref[Failure] make_failure(const string&, object) except +translate
     Ref[Pending] as_pending(HostCall*)

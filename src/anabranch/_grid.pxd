@@ -1,4 +1,5 @@
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libcpp cimport bool as cbool
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
@@ -27,8 +28,18 @@ cdef extern from "anabranch/kernel.hpp" namespace "anabranch" nogil:
         size_t constant_memory
         size_t max_shared_memory
         int binary_version
+    cdef cppclass KernelPlace:
+        string where
+        string what
+        string array
+        int slot
+        int ndim
+    cdef cppclass KernelForm:
+        vector[uint32_t] slots
+        vector[KernelPlace] places
+        cbool wide
     cdef cppclass Library:
-        Ref[CKernel] find(const string& symbol, string name, vector[uint32_t] slots) except +translate
+        Ref[CKernel] find(const string& symbol, string name, KernelForm form) except +translate
 
 
 cdef class LoadedCode:
@@ -58,8 +69,9 @@ cdef class GridKernel:
     cdef object __weakref__
 
 
-# The kernel of a symbol in code for one device; `slots` as Library.find.
-cdef Ref[CKernel] load_kernel(DeviceBase device, bytes image, str symbol, str name, tuple slots) except *
+# The kernel of a symbol in code for one device.
+cdef Ref[CKernel] load_kernel(
+    DeviceBase device, bytes image, str symbol, str name, const KernelForm& form) except *
 # A parameter as messages name it, of either sort of kernel.
 cdef object parameter_of(object kernel, Py_ssize_t position)
 # An integer as messages name it.

@@ -88,16 +88,16 @@ def architecture(DeviceBase device not None):
     return architecture_of(deref(device.backend))
 
 
-cdef Ref[CKernel] load_kernel(DeviceBase device, bytes image, str symbol, str name, tuple slots) except *:
+cdef Ref[CKernel] load_kernel(
+        DeviceBase device, bytes image, str symbol, str name, const KernelForm& form) except *:
     cdef LoadedCode code = LoadedCode(device, image)
-    cdef vector[uint32_t] positions = slots
-    return code.library.get().find(symbol.encode(), name.encode(), positions)
+    return code.library.get().find(symbol.encode(), name.encode(), form)
 
 
 cdef class GridKernel:
     def _sizes_of(self, LoadedCode code not None, str symbol not None):
         """Return the sizes of the parameters, as the driver tells them; None where it cannot."""
-        cdef vector[uint32_t] nothing
+        cdef KernelForm nothing
         cdef Ref[CKernel] found = code.library.get().find(symbol.encode(), self.name.encode(), nothing)
         cdef vector[ParameterPlace] places = places_of(deref(found))
         cdef size_t i
@@ -130,14 +130,14 @@ cdef class GridKernel:
 
     def _load(self, LoadedCode code not None, str symbol not None):
         """Find the kernel in code for one device."""
-        cdef vector[uint32_t] slots
+        cdef KernelForm form
         cdef size_t i
         cdef DeviceBase device = code.device
         if self.loaded[device.ordinal].get() != NULL:
             return  # another thread was first, and launches it
         for i in range(self.rules.size()):
-            slots.push_back(self.rules[i].slot)
-        cdef Ref[CKernel] found = code.library.get().find(symbol.encode(), self.name.encode(), slots)
+            form.slots.push_back(self.rules[i].slot)
+        cdef Ref[CKernel] found = code.library.get().find(symbol.encode(), self.name.encode(), form)
         cdef KernelAttributes attributes = attributes_of(deref(found))
         self.most_threads[device.ordinal] = attributes.max_threads
         self.most_shared_memory[device.ordinal] = attributes.max_shared_memory - attributes.shared_memory

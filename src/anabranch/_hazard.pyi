@@ -7,7 +7,8 @@ HazardMode: TypeAlias = Literal["auto", "check", "off"]
 
 class hazards:  # noqa: N801
     mode: HazardMode
-    def __init__(self, mode: HazardMode) -> None: ...
+    bounds: bool | None
+    def __init__(self, mode: HazardMode, bounds: bool | None = None) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None

@@ -232,14 +232,14 @@ class default_mode:  # noqa: N801
 
     def __enter__(self):
         cdef TaskState state = current_state()
-        self._before = first_mode(), state.mode, state.races
+        self._before = first_mode(), state.mode, state.bounds, state.races
         set_first_mode(self._mode)
-        use_mode(self._mode, None)
+        use_mode(self._mode, state.bounds, None)
 
     def __exit__(self, kind, value, traceback):
-        first, mode, races = self._before
+        first, mode, bounds, races = self._before
         set_first_mode(first)
-        use_mode(mode, races)
+        use_mode(mode, bounds, races)
 
 
 class hazards:  # noqa: N801
@@ -256,11 +256,18 @@ class hazards:  # noqa: N801
         ``"auto"``: what an operation touches is waited for, with one event wait for each stream that it has to come
         after and is not known to. ``"check"``: nothing is added; a missing order raises `RaceError` before the
         operation is enqueued. ``"off"``: neither; accesses are not kept track of, only order is.
+    bounds : bool, optional
+        Whether Python kernels check every index, as they always do under ``"check"``: one that is out of bounds is a
+        `KernelError` that names the kernel, the line, the array, the index and the line of the launch; nothing outside
+        the array is touched, and the stream's later work does not run. ``None``: as it is, which first is what the
+        environment variable ``ANABRANCH_BOUNDS`` says, ``0`` or ``1``. Kernels of a `Module` cannot be checked.
 
     Attributes
     ----------
     mode : str
         The one that was chosen here, whatever has been since.
+    bounds : bool or None
+        Likewise.
 
     Raises
     ------
@@ -276,33 +283,36 @@ class hazards:  # noqa: N801
     ...     ab.fill(a, 1, stream=s)
     """
 
-    __slots__ = ("_before", "_left", "mode")
+    __slots__ = ("_before", "_left", "bounds", "mode")
 
-    def __init__(self, mode):
+    def __init__(self, mode, bounds=None):
         if mode not in modes:
             raise ValueError(f"mode is one of {', '.join(map(repr, modes))}, not {mode!r}")
+        if bounds is not None and type(bounds) is not bool:
+            raise TypeError(f"bounds is True, False or None, not {bounds!r}")
         cdef TaskState state = current_state()
         self.mode = mode
-        self._before = state.mode, state.races
+        self.bounds = bounds
+        self._before = state.mode, state.bounds, state.races
         self._left = False
-        use_mode(modes[mode], None)
+        use_mode(modes[mode], state.bounds if bounds is None else bounds, None)
 
     def __enter__(self):
         cdef TaskState state
         if self._left:
             state = current_state()
-            self._before = state.mode, state.races
+            self._before = state.mode, state.bounds, state.races
             self._left = False
-            use_mode(modes[self.mode], None)
+            use_mode(modes[self.mode], state.bounds if self.bounds is None else self.bounds, None)
         return self
 
     def __exit__(self, kind, value, traceback):
-        mode, races = self._before
+        mode, bounds, races = self._before
         self._left = True
-        use_mode(mode, races)
+        use_mode(mode, bounds, races)
 
     def __repr__(self):
-        return f"hazards({self.mode!r})"
+        return f"hazards({self.mode!r})" if self.bounds is None else f"hazards({self.mode!r}, bounds={self.bounds})"
 
 
 class collect_races:  # noqa: N801
@@ -329,14 +339,14 @@ class collect_races:  # noqa: N801
 
     def __enter__(self):
         cdef TaskState state = current_state()
-        self._before = state.mode, state.races
+        self._before = state.mode, state.bounds, state.races
         races = []
-        use_mode(<int>HazardMode.check, races)
+        use_mode(<int>HazardMode.check, state.bounds, races)
         return races
 
     def __exit__(self, kind, value, traceback):
-        mode, races = self._before
-        use_mode(mode, races)
+        mode, bounds, races = self._before
+        use_mode(mode, bounds, races)
 
     def __repr__(self):
         return "collect_races()"

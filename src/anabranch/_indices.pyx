@@ -12,14 +12,14 @@ from libcpp.vector cimport vector
 from anabranch._array cimport Array
 from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport (
-    CKernel, CStream, KernelPlace, LaunchShape, OperationKind, Point, Ref, Site, Slots, Touch, launch_site_slots,
-    make_kernel, max_dimensions, tracing)
+    CKernel, CStream, HazardMode, LaunchShape, OperationKind, Point, Ref, Site, Slots, Touch, max_dimensions, tracing)
 from anabranch._core_graph cimport tell_origin
 from anabranch._device cimport DeviceBase
 from anabranch._dtype cimport dtype_code
 from anabranch._given cimport Given, args_of, named_device, stream_of
-from anabranch._grid cimport architecture_of, check_again, check_array, load_kernel, parameter_of, shown
+from anabranch._grid cimport KernelForm, architecture_of, check_again, check_array, load_kernel, parameter_of, shown
 from anabranch._hazard cimport access_of, note, order
+from anabranch._kernel_failure cimport launch_site_slots, make_kernel, places_of
 from anabranch._launch_config cimport most_indices, read_dimensions
 from anabranch._scalar cimport Scalar, marks_of
 from anabranch._site cimport current_site
@@ -27,6 +27,7 @@ from anabranch._stream cimport Stream
 from anabranch._traced cimport show
 
 from anabranch._dtype import names as dtype_names
+from anabranch.kernels._signature import Target
 
 cdef enum:
     most_arguments = 128
@@ -35,6 +36,9 @@ cdef enum:
     few_touches = 16
     scalar_tag = 0x80   # in a key: what follows is a scalar's kind, not an array's dtype
     head = 3            # bytes of a key before the arguments
+    # Beside the number of dimensions in a key: indices are checked; the launch or an array is too large for 32 bits.
+    checked_bit = 0x10
+    wide_bit = 0x20
     # Positions in dtype_names.
     bool_code = 0
     int64_code = 4
@@ -50,23 +54,20 @@ cdef extern from *:
     static void set_block(anabranch::LaunchShape& shape, int threads) { shape.block = threads; }
     // Sizes of elements are powers of two.
     static int64_t in_elements(int64_t stride, int64_t itemsize) { return stride >> __builtin_ctzll(itemsize); }
+    // Not 0 where 32 bits with a sign do not hold it.
+    static uint64_t beyond_32_bits(int64_t value) { return (static_cast<uint64_t>(value) + 0x80000000u) >> 32; }
+    static bool fits_grid(const anabranch::LaunchShape& shape) { return shape.fits_grid(); }
     """
+    uint64_t beyond_32_bits(int64_t) nogil
+    bint fits_grid(const LaunchShape&) nogil
     void set_device(uint8_t*, int) nogil
     void set_block(LaunchShape&, int) nogil
     int64_t in_elements(int64_t, int64_t) nogil
-
-cdef extern from "anabranch/fault.hpp" nogil:
-    void anabranch_fault(int64_t, int64_t, int64_t, int64_t, int64_t, const char*, int64_t) noexcept
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object value, int* overflow) except? -1
 
 cdef object _numpy_scalar = None
-
-
-def fault_function():
-    """Return the address of what compiled kernels call on a CPU when an index fails (``anabranch_fault``)."""
-    return <size_t>&anabranch_fault
 
 
 cdef class KernelBase:
@@ -85,6 +86,7 @@ cdef struct Packed:
     size_t key_length
     size_t slot_count
     size_t capacity
+    uint64_t wide           # not 0 where a size or a stride, in elements, is too large for 32 bits
     const Given* given      # NULL: a number alone
 
 
@@ -131,6 +133,7 @@ cdef int _count_in_elements(Packed* packed, Array array) except -1:
                 f"{array!r} has strides that are no multiple of its elements' size, which kernels on "
                 f"{array._device.alias} need")
         strides[d] = <uint64_t>in_elements(<int64_t>strides[d], itemsize)
+        packed.wide |= beyond_32_bits(<int64_t>strides[d]) | beyond_32_bits(array.layout.shape[d])
     return 0
 
 
@@ -244,19 +247,6 @@ cdef int _put_site(Packed* packed) except -1:
     return 0
 
 
-cdef vector[KernelPlace] _places_of(object places):
-    cdef vector[KernelPlace] found
-    cdef KernelPlace place
-    for each in places:
-        place.where = each.where.encode(errors="backslashreplace")
-        place.what = each.what.encode(errors="backslashreplace")
-        place.array = each.array.encode(errors="backslashreplace")
-        place.slot = each.slot
-        place.ndim = each.ndim
-        found.push_back(place)
-    return found
-
-
 cdef inline int _read_shape(object dim, LaunchShape* shape) except -1:
     cdef int overflow = 0
     cdef long long one
@@ -282,13 +272,18 @@ cdef Ref[CKernel] _compile(KernelBase kernel, Packed* packed, DeviceBase device)
         else:
             codes.append(("array", dtype_names[first], second & 0x1F, bool(second & 0x40), bool(second & 0x20)))
         position += 2
-    signature = packed.key[0], tuple(codes)
+    signature = packed.key[0] & 0xF, tuple(codes)
+    checked = bool(packed.key[0] & checked_bit)
+    cdef KernelForm form
     if architecture != 0:
-        code = kernel.compile_cuda(signature, divmod(architecture, 10))
-        compiled = load_kernel(device, code.image, code.symbol, kernel.name, code.slots)
+        form.wide = packed.key[0] & wide_bit
+        code = kernel.compile_cuda(signature, Target(divmod(architecture, 10), checked, form.wide))
+        form.slots = code.slots
+        form.places = places_of(code.places)
+        compiled = load_kernel(device, code.image, code.symbol, kernel.name, form)
     else:
-        code = kernel.compile_cpu(signature)
-        compiled = make_kernel(<void*><size_t>code.address, kernel.name.encode(), _places_of(code.places), code)
+        code = kernel.compile_cpu(signature, checked)
+        compiled = make_kernel(<void*><size_t>code.address, kernel.name.encode(), places_of(code.places), code)
     kernel.plans.add(packed.key, packed.key_length, compiled)
     return compiled
 
@@ -314,6 +309,7 @@ cdef int launch_indices(KernelBase kernel, object dim, const Given* given) excep
     packed.key[0] = shape.ndim
     packed.key_length = head
     packed.slot_count = 0
+    packed.wide = 0
     packed.given = given
     packed.slots = few
     packed.capacity = few_slots
@@ -339,6 +335,10 @@ cdef int launch_indices(KernelBase kernel, object dim, const Given* given) excep
     cdef TaskState state = current_state()
     cdef PyObject* target = stream_of(given, state, where)
     set_device(packed.key, (<Stream>target).device.ordinal)
+    if state.bounds or state.mode == <int>HazardMode.check:
+        packed.key[0] |= checked_bit
+    if architecture_of(deref((<Stream>target).device.backend)) != 0 and (packed.wide != 0 or not fits_grid(shape)):
+        packed.key[0] |= wide_bit
     cdef CStream* queue = (<Stream>target).get()
     cdef Ref[CKernel] fresh
     cdef CKernel* compiled = kernel.plans.find(packed.key, packed.key_length)

@@ -12,6 +12,7 @@
 // Where a device loads no images (the CPU, whose kernels are functions of this process) `load_library` and
 // `launch_grid` throw Error(device).
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -76,24 +77,52 @@ class Kernel : public RefCounted {
   }
 };
 
+// How a symbol takes what a launch has for it.
+struct KernelForm {
+  // At which 8-byte slot of a launch's arguments each parameter starts, one entry per parameter of the symbol (those for
+  // the index space of `launch` left out); a parameter's value lies there as it is in parameter space, so that
+  // &arguments[slots[i]] is the pointer that the driver wants. `record_slot`, last: the address of the launch's record.
+  std::vector<std::uint32_t> slots;
+  std::vector<KernelPlace> places = {};
+  bool wide = false;  // a launch over an index space has a grid of one dimension, see `LaunchShape`
+
+  static constexpr std::uint32_t record_slot = 0xFFFFFFFF;
+};
+
 // Code loaded for one device.
 class Library : public RefCounted {
  public:
-  // The kernel of that symbol. `name` is the one for messages. `slots` says at which 8-byte slot of a launch's
-  // arguments each parameter starts, one entry per parameter of the symbol (those for the index space of `launch` left
-  // out); a parameter's value lies there as it is in parameter space, so that &arguments[slots[i]] is the pointer that
-  // the driver wants. Throws Error(value) if there is no such symbol.
-  virtual Ref<Kernel> find(const std::string& symbol, std::string name, std::vector<std::uint32_t> slots) = 0;
+  // The kernel of that symbol. `name` is the one for messages. Throws Error(value) if there is no such symbol.
+  virtual Ref<Kernel> find(const std::string& symbol, std::string name, KernelForm form) = 0;
 };
 
 // A launch over an index space: each index once, row-major. On a device of blocks the kernel's first `ndim` parameters
-// are the sizes, as int64 (&dims[0] and so on), its other parameters as `Library::find` was told; the grid is
-// one-dimensional, the kernel strides over what the grid leaves: blocks = min(ceil(size / block), 2^31 - 1).
+// are the sizes, as int64 (&dims[0] and so on), its other parameters as `Library::find` was told. A thread runs one
+// index; the grid is that of `grid`, or, for a wide kernel, of one dimension, in which the indices are counted.
 struct LaunchShape {
   int ndim = 1;
   std::int64_t dims[4] = {0, 1, 1, 1};
   int block = 0;  // threads per block; 0: the device's choice (256, less where the kernel's registers allow less)
   std::int64_t size() const noexcept { return dims[0] * dims[1] * dims[2] * dims[3]; }
+  // The indices along x, y and z: the last axis, the one before it, and the first, or the first two of four counted
+  // together.
+  std::array<std::int64_t, 3> extents() const noexcept {
+    switch (ndim) {
+      case 1:
+        return {dims[0], 1, 1};
+      case 2:
+        return {dims[1], dims[0], 1};
+      case 3:
+        return {dims[2], dims[1], dims[0]};
+      default:
+        return {dims[3], dims[2], dims[0] * dims[1]};
+    }
+  }
+  // Blocks of at most so many threads that cover it, and the sizes of both: rows of a warp's width where the last axis
+  // has as many, so that neighbours in memory are neighbours in a warp.
+  std::array<std::int64_t, 6> grid(int threads) const noexcept;
+  // Whether such a grid of 256 threads, or `block`, is one that devices have, and 32 bits count along each axis.
+  bool fits_grid() const noexcept;
 };
 
 // A launch of exactly these blocks, for kernels that compute their own index. Dynamic shared memory above 48 KiB is

@@ -30,6 +30,9 @@ bool runs_whole(const Graph& graph, const Works& works, const CudaBackend* only)
     if (node.device != last) device = gpu_of(node.device);
     last = node.device;
     if (!device || node.kind == NodeKind::host) return false;
+    // What comes after a kernel that fails does not run, so somebody has to look first.
+    const auto* launch = work ? std::get_if<KernelWork>(&work->what) : nullptr;
+    if (launch && launch->kernel->may_fail()) return false;
     if (only && (device != only || (work && crosses(*work, *only)))) return false;
     const auto* nested = work ? std::get_if<NestedWork>(&work->what) : nullptr;
     const bool conditional = node.kind == NodeKind::branch || node.kind == NodeKind::loop;

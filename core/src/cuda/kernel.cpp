@@ -1,11 +1,11 @@
 #include "kernel.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 
 #include "anabranch/memory.hpp"
 #include "backend.hpp"
+#include "checked.hpp"
 
 namespace anabranch::cuda {
 namespace {
@@ -59,17 +59,24 @@ CudaLibrary::~CudaLibrary() {
       new Module{device_, module_});
 }
 
-Ref<Kernel> CudaLibrary::find(const std::string& symbol, std::string name, std::vector<std::uint32_t> slots) {
+Ref<Kernel> CudaLibrary::find(const std::string& symbol, std::string name, KernelForm form) {
   const ContextScope scope(device_.context());
   CUfunction function = nullptr;
   const CUresult status = driver->cuModuleGetFunction(&function, module_, symbol.c_str());
   if (status == CUDA_ERROR_NOT_FOUND) throw Error(ErrorKind::value, "the code has no kernel \"" + symbol + "\"");
   device_.check(status, "looking for a kernel");
-  return make_ref<CudaKernel>(*this, function, std::move(name), std::move(slots));
+  return make_ref<CudaKernel>(*this, function, std::move(name), std::move(form));
 }
 
-CudaKernel::CudaKernel(CudaLibrary& library, CUfunction function, std::string name, std::vector<std::uint32_t> slots)
-    : Kernel(function, std::move(name)), library_(Ref<CudaLibrary>::share(&library)), slots_(std::move(slots)) {
+CudaKernel::CudaKernel(CudaLibrary& library, CUfunction function, std::string name, KernelForm form)
+    : Kernel(function, std::move(name), std::move(form.places)),
+      library_(Ref<CudaLibrary>::share(&library)),
+      slots_(std::move(form.slots)),
+      wide_(form.wide) {
+  if (!slots_.empty() && slots_.back() == KernelForm::record_slot) {
+    takes_record_ = true;
+    slots_.pop_back();
+  }
   block_ = std::min(block_, std::max(1, attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)));
 }
 
@@ -124,14 +131,32 @@ void CudaKernel::allow_shared_memory(std::uint32_t bytes) {
 }
 
 template <class Submit>
-void CudaKernel::prepare(const LaunchShape& shape, std::span<const std::uint64_t> arguments, Submit&& submit) {
+void CudaKernel::prepare(const LaunchShape& shape, std::span<const std::uint64_t> arguments, CUdeviceptr record,
+                         Submit&& submit) {
   const int block = shape.block != 0 ? std::min(shape.block, 1024) : block_;
-  const std::int64_t blocks = (shape.size() + block - 1) / block;
-  const auto grid = static_cast<unsigned>(std::min<std::int64_t>(blocks, std::numeric_limits<std::int32_t>::max()));
-  Pointers pointers(static_cast<std::size_t>(shape.ndim) + slots_.size());
+  Pointers pointers(static_cast<std::size_t>(shape.ndim) + slots_.size() + 1);
   for (int d = 0; d < shape.ndim; ++d) pointers.add(&shape.dims[d]);
   for (const std::uint32_t slot : slots_) pointers.add(&arguments[slot]);
-  submit({function(), grid, 1, 1, static_cast<unsigned>(block), 1, 1, 0, pointers.data(), nullptr, nullptr, nullptr});
+  if (takes_record_) [[unlikely]]
+    pointers.add(&record);
+  CUDA_KERNEL_NODE_PARAMS node{};
+  node.func = function();
+  node.kernelParams = pointers.data();
+  if (shape.ndim == 1 || wide_) {
+    node.gridDimX = static_cast<unsigned>((shape.size() + block - 1) / block);
+    node.gridDimY = node.gridDimZ = 1;
+    node.blockDimX = static_cast<unsigned>(block);
+    node.blockDimY = node.blockDimZ = 1;
+  } else {
+    const auto grid = shape.grid(block);
+    node.gridDimX = static_cast<unsigned>(grid[0]);
+    node.gridDimY = static_cast<unsigned>(grid[1]);
+    node.gridDimZ = static_cast<unsigned>(grid[2]);
+    node.blockDimX = static_cast<unsigned>(grid[3]);
+    node.blockDimY = static_cast<unsigned>(grid[4]);
+    node.blockDimZ = static_cast<unsigned>(grid[5]);
+  }
+  submit(node);
 }
 
 template <class Submit>
@@ -148,9 +173,11 @@ void CudaKernel::check_launch(CUresult status) {
     device().check(status, ("launching kernel '" + name + "'").c_str());
 }
 
-void CudaKernel::launch(CUstream stream, const LaunchShape& shape, std::span<const std::uint64_t> arguments) {
-  prepare(shape, arguments, [&](const CUDA_KERNEL_NODE_PARAMS& kernel) {
-    check_launch(driver->cuLaunchKernel(kernel.func, kernel.gridDimX, 1, 1, kernel.blockDimX, 1, 1, 0, stream,
+void CudaKernel::launch(CUstream stream, const LaunchShape& shape, std::span<const std::uint64_t> arguments,
+                        CUdeviceptr record) {
+  prepare(shape, arguments, record, [&](const CUDA_KERNEL_NODE_PARAMS& kernel) {
+    check_launch(driver->cuLaunchKernel(kernel.func, kernel.gridDimX, kernel.gridDimY, kernel.gridDimZ,
+                                        kernel.blockDimX, kernel.blockDimY, kernel.blockDimZ, 0, stream,
                                         kernel.kernelParams, nullptr));
   });
 }
@@ -182,7 +209,7 @@ void CudaKernel::launch(CUstream stream, const LaunchGrid& grid, std::span<const
 
 void CudaKernel::launch(Primitives& nodes, const LaunchShape& shape, std::span<const std::uint64_t> arguments) {
   if (shape.size() == 0) return;
-  prepare(shape, arguments, [&](const CUDA_KERNEL_NODE_PARAMS& kernel) { nodes.launch(kernel, {}); });
+  prepare(shape, arguments, 0, [&](const CUDA_KERNEL_NODE_PARAMS& kernel) { nodes.launch(kernel, {}); });
 }
 
 void CudaKernel::launch(Primitives& nodes, const LaunchGrid& grid, std::span<const std::uint64_t> arguments) {
@@ -224,6 +251,8 @@ Point launch_on(CudaStream& stream, CudaBackend& device, Kernel& kernel, const G
 
 Point CudaBackend::launch(Stream& stream, Kernel& kernel, const LaunchShape& shape,
                           std::span<const std::uint64_t> arguments) {
+  if (kernel.may_fail()) [[unlikely]]
+    return launch_checked(static_cast<CudaStream&>(stream), kernel_of(*this, kernel), shape, arguments);
   return launch_on(static_cast<CudaStream&>(stream), *this, kernel, shape, arguments);
 }
 

@@ -21,7 +21,7 @@ class CudaLibrary final : public Library {
   ~CudaLibrary() override;
 
   CudaBackend& device() const noexcept { return device_; }
-  Ref<Kernel> find(const std::string& symbol, std::string name, std::vector<std::uint32_t> slots) override;
+  Ref<Kernel> find(const std::string& symbol, std::string name, KernelForm form) override;
 
  private:
   CudaBackend& device_;
@@ -30,14 +30,16 @@ class CudaLibrary final : public Library {
 
 class CudaKernel final : public Kernel {
  public:
-  CudaKernel(CudaLibrary& library, CUfunction function, std::string name, std::vector<std::uint32_t> slots);
+  CudaKernel(CudaLibrary& library, CUfunction function, std::string name, KernelForm form);
 
   KernelAttributes attributes() override;
   std::vector<ParameterPlace> parameters() override;
   int resident_blocks(int threads, std::size_t shared_memory) override;
 
   CudaBackend& device() const noexcept { return library_->device(); }
-  void launch(CUstream stream, const LaunchShape& shape, std::span<const std::uint64_t> arguments);
+  // `record`: of a kernel that may fail, where it tells of that (see `FaultRecord`).
+  void launch(CUstream stream, const LaunchShape& shape, std::span<const std::uint64_t> arguments,
+              CUdeviceptr record = 0);
   void launch(CUstream stream, const LaunchGrid& grid, std::span<const std::uint64_t> arguments);
   // The same as a node of a graph; none for an index space that is empty.
   void launch(Primitives& nodes, const LaunchShape& shape, std::span<const std::uint64_t> arguments);
@@ -46,7 +48,7 @@ class CudaKernel final : public Kernel {
  private:
   // Hands `submit` what the driver wants to know of the launch.
   template <class Submit>
-  void prepare(const LaunchShape& shape, std::span<const std::uint64_t> arguments, Submit&& submit);
+  void prepare(const LaunchShape& shape, std::span<const std::uint64_t> arguments, CUdeviceptr record, Submit&& submit);
   template <class Submit>
   void prepare(const LaunchGrid& grid, std::span<const std::uint64_t> arguments, Submit&& submit);
   void check_launch(CUresult status);
@@ -55,7 +57,9 @@ class CudaKernel final : public Kernel {
   void allow_shared_memory(std::uint32_t bytes);
 
   Ref<CudaLibrary> library_;
-  const std::vector<std::uint32_t> slots_;
+  std::vector<std::uint32_t> slots_;
+  const bool wide_;
+  bool takes_record_ = false;  // as its last parameter
   int block_ = 256;
   std::mutex mutex_;
   std::atomic<std::uint32_t> allowed_shared_memory_{48 * 1024};

@@ -82,7 +82,7 @@ inline Ref<Kernel> add_kernel(CudaBackend& device, bool all = false) {
 )";
   const Ref<Library> library = device.load_library(std::as_bytes(std::span(ptx)));
   const std::string name = all ? "add_all" : "add";
-  return library->find(name, name, {0, 1});
+  return library->find(name, name, {{0, 1}});
 }
 
 inline std::uint64_t slot(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }

@@ -37,8 +37,10 @@ _ALLOCATION: Final = re.compile(r"NRT_\w*(?:[Aa]lloc|new|varsize)|numba_(?:list|
 _PYTHON: Final = re.compile(r"_?Py|numba_(?:gil|unpickle|do_raise)")
 
 
-def compile_kernel(function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature) -> Compiled:
-    """Return native code of `function` for a checked `signature`.
+def compile_kernel(
+    function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature, checked: bool
+) -> Compiled:
+    """Return native code of `function` for a checked `signature`; with `checked`, its indices are, too.
 
     Raises
     ------
@@ -54,7 +56,7 @@ def compile_kernel(function: FunctionType, parameters: tuple[Parameter, ...], si
     from anabranch.kernels import _cpu_object
 
     symbol = "anabranch_" + re.sub(r"[^A-Za-z0-9_]", "_", function.__qualname__)
-    key = _key(function, parameters, signature, symbol)
+    key = _key(function, parameters, signature, symbol, checked)
     stored = _cache.read("cpu", key) if key else None
     if stored is not None:
         try:
@@ -62,7 +64,7 @@ def compile_kernel(function: FunctionType, parameters: tuple[Parameter, ...], si
             return _load(code, spots, function, signature, symbol)
         except (ValueError, _cpu_object.MissingSymbolError):
             pass  # no entry of ours, or an optional library that it used is gone
-    code, spots, has_addresses = _compile(function, parameters, signature, symbol)
+    code, spots, has_addresses = _compile(function, parameters, signature, symbol, checked)
     try:
         compiled = _load(code, spots, function, signature, symbol)
     except _cpu_object.MissingSymbolError as error:
@@ -81,7 +83,7 @@ def _load(code: bytes, spots: Sequence[Spot], function: FunctionType, signature:
 
 
 def _compile(
-    function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature, symbol: str
+    function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature, symbol: str, checked: bool
 ) -> tuple[bytes, list[Spot], bool]:
     global compilations
     check_restrictions(function)
@@ -91,7 +93,7 @@ def _compile(
     with _counting:
         compilations += 1
     try:
-        code, spots, has_addresses = _cpu_numba.build(function, parameters, signature, symbol)
+        code, spots, has_addresses = _cpu_numba.build(function, parameters, signature, symbol, checked)
     except _cpu_numba.ReturnsValueError as error:
         reason = f"a kernel returns nothing; this one returns {error.kind}"
         arguments = describe(parameters, signature)
@@ -124,14 +126,16 @@ def _missing_symbols(
     return compile_error(function, reason, place, describe(parameters, signature))
 
 
-def _key(function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature, symbol: str) -> str | None:
+def _key(
+    function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature, symbol: str, checked: bool
+) -> str | None:
     try:
         content = fingerprint(function)
     except UncacheableError:
         return None
     kinds = tuple((parameter.access_code, parameter.scalar) for parameter in parameters)
     settings = sorted(item for item in os.environ.items() if item[0].startswith("NUMBA_"))
-    text = repr((_platform(), settings, symbol, kinds, signature))
+    text = repr((_platform(), settings, symbol, kinds, signature, checked))
     return hashlib.sha256(text.encode() + content).hexdigest()
 
 

@@ -19,7 +19,7 @@ from anabranch.kernels._cpu_division import ufunc_division
 from anabranch.kernels._cpu_entry import add_entry, index_type
 from anabranch.kernels._cpu_half import half
 from anabranch.kernels._cpu_helper import Helpers
-from anabranch.kernels._cpu_target import FAULT_FUNCTION, Build, Pipeline
+from anabranch.kernels._cpu_target import FAULT_FUNCTION, Build, Pipeline, bounds_told
 from anabranch.kernels._failure import Spot
 from anabranch.kernels._parameter import Parameter
 from anabranch.kernels._reference import helpers
@@ -126,20 +126,20 @@ def _compile(
     build = Build((function, *helpers(function)), names, _ObjectCodegen("anabranch"))
 
     def compile_part(part: FunctionType, kinds: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        own = _flags(**options) if options else flags
+        own = _flags(boundscheck=flags.boundscheck, **options) if options else flags
         return compiler.compile_extra(build.typing, build.target, part, kinds, None, own, {}, pipeline_class=Pipeline)
 
     build.typing.helper_type = Helpers(compile_part, build.target).type_of
-    with ufunc_division():
+    with ufunc_division(), bounds_told():
         result = compile_part(function, (index_type(launch_ndim), *targets), {})
     return build, result, sources
 
 
 @global_compiler_lock  # type: ignore[untyped-decorator]
 def build(
-    function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature, symbol: str
+    function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature, symbol: str, checked: bool
 ) -> tuple[bytes, list[Spot], bool]:
-    """Compile `function` for `signature` into an object file that defines `symbol`.
+    """Compile `function` for `signature` into an object file that defines `symbol`; with `checked`, indices are checked.
 
     Returns
     -------
@@ -157,7 +157,7 @@ def build(
     numba.core.errors.NumbaError, and what Numba lets through from NumPy and LLVM
         The function cannot be compiled.
     """
-    build, result, sources = _compile(function, parameters, signature, _flags())
+    build, result, sources = _compile(function, parameters, signature, _flags(boundscheck=checked))
     if result.signature.return_type != types.none:
         raise ReturnsValueError(str(result.signature.return_type))
     with build.target.push_code_library(result.library):  # where casts put the code they need

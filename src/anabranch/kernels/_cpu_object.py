@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from llvmlite import binding as llvm
 
-from anabranch._indices import fault_function
+from anabranch._kernel_failure import fault_function
 from anabranch.kernels._failure import Place
 
 _SYMBOL_TABLE: Final = 2

@@ -7,7 +7,8 @@ returned from call to call, up to the loop over the indices, which ends there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import FunctionType
 from typing import Any, Final
 
@@ -192,6 +193,24 @@ class _CallConv(callconv.CPUCallConv):  # type: ignore[misc]  # Numba has no typ
         axis, index, size = (value if value.type == _I64 else builder.sext(value, _I64) for value in (axis, index, size))
         null = cgutils.get_null_value(_BYTES)
         builder.call(function, [_I64(where), _I64(what), axis, index, size, raised or null, length])
+
+
+@contextmanager
+def bounds_told() -> Iterator[None]:
+    """Have comparisons of indices that are compiled meanwhile tell what they find. For holders of Numba's lock."""
+    before = cgutils.do_boundscheck
+    cgutils.do_boundscheck = _check_index
+    try:
+        yield
+    finally:
+        cgutils.do_boundscheck = before
+
+
+def _check_index(context: Any, builder: Any, ind: Any, dimlen: Any, axis: Any = None) -> None:
+    # One comparison without signs: an index that is negative still is very large.
+    with builder.if_then(builder.icmp_unsigned(">=", ind, dimlen), likely=False):
+        number = axis if isinstance(axis, ir.Value) else ind.type(axis or 0)
+        context.call_conv.return_out_of_bounds(builder, number, ind, dimlen)
 
 
 class _Lower(lowering.Lower):  # type: ignore[misc]  # Numba has no types

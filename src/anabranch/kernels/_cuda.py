@@ -17,11 +17,12 @@ from typing import Final, NamedTuple
 
 from anabranch.kernels import _cache
 from anabranch.kernels._compile_error import NO_MEMORY, compile_error, definition, from_compiler
+from anabranch.kernels._failure import Place, Spot, pack, places_of, unpack
 from anabranch.kernels._fingerprint import UncacheableError, fingerprint
 from anabranch.kernels._parameter import Parameter
 from anabranch.kernels._ptx import externals
 from anabranch.kernels._restriction import check_restrictions
-from anabranch.kernels._signature import Signature, describe
+from anabranch.kernels._signature import Signature, Target, describe
 
 # Whatever of these is installed takes part in compiling. Each CUDA version has its own names.
 _TOOLS: Final = tuple(
@@ -44,21 +45,25 @@ class CompiledPTX(NamedTuple):
     slots : tuple of int
         Which 8-byte slot of a launch's arguments each parameter starts at, the sizes of the index
         space, which come first, left out. A launch packs, for an array, its address, its sizes and
-        its strides in elements, and, for a scalar, what it packs on the CPU.
+        its strides in elements, and, for a scalar, what it packs on the CPU. Slot 2^32 - 1 is the
+        address of the launch's record of errors.
+    places : tuple of Place
+        Where it may fail; empty if it cannot.
     """
 
     image: bytes
     symbol: str
     slots: tuple[int, ...]
+    places: tuple[Place, ...] = ()
 
 
 def compile_kernel(
     function: FunctionType,
     parameters: tuple[Parameter, ...],
     signature: Signature,
-    capability: tuple[int, int],
+    target: Target,
 ) -> CompiledPTX:
-    """Return code of `function` for a checked `signature` and a compute capability, such as ``(9, 0)``.
+    """Return code of `function` for a checked `signature`.
 
     Needs no device.
 
@@ -76,14 +81,14 @@ def compile_kernel(
             name="numba_cuda_mlir",
         )
     symbol = "anabranch_" + re.sub(r"[^A-Za-z0-9_]", "_", function.__qualname__)
-    key = _key(function, parameters, signature, symbol, capability)
+    key = _key(function, parameters, signature, symbol, target)
     stored = _cache.read("cuda", key) if key else None
     if stored is not None:
-        return _unpack(stored, symbol)
-    compiled = _compile(function, parameters, signature, symbol, capability)
+        return _unpack(stored, symbol, function, signature)
+    compiled, spots = _compile(function, parameters, signature, symbol, target)
     if key:
-        _cache.write("cuda", key, _pack(compiled))
-    return compiled
+        _cache.write("cuda", key, _pack(compiled, spots))
+    return compiled._replace(places=places_of(spots, function, signature))
 
 
 def _compile(
@@ -91,8 +96,8 @@ def _compile(
     parameters: tuple[Parameter, ...],
     signature: Signature,
     symbol: str,
-    capability: tuple[int, int],
-) -> CompiledPTX:
+    target: Target,
+) -> tuple[CompiledPTX, list[Spot]]:
     check_restrictions(function)
     with warnings.catch_warnings():
         # The compiler's import uses what NumPy deprecates; who makes warnings errors means those of their own program.
@@ -103,7 +108,7 @@ def _compile(
 
     arguments = describe(parameters, signature)
     try:
-        ptx = _cuda_mlir.build(function, parameters, signature, symbol, capability)
+        ptx = _cuda_mlir.build(function, parameters, signature, symbol, target)
     except ReturnsValueError as error:
         reason = f"a kernel returns nothing; this one returns {error.kind}"
         raise compile_error(function, reason, definition(function), arguments) from None
@@ -117,9 +122,8 @@ def _compile(
     unwanted = externals(ptx.text)
     if unwanted:
         raise compile_error(function, _unwanted(unwanted), definition(function), arguments)
-    return CompiledPTX(
-        _cuda_link.link(ptx.text, 10 * capability[0] + capability[1], function.__qualname__), symbol, ptx.slots
-    )
+    architecture = 10 * target.capability[0] + target.capability[1]
+    return CompiledPTX(_cuda_link.link(ptx.text, architecture, function.__qualname__), symbol, ptx.slots), ptx.spots
 
 
 def _unwanted(names: list[str]) -> str:
@@ -130,13 +134,14 @@ def _unwanted(names: list[str]) -> str:
     return f"CUDA has no function {', '.join(names)}"
 
 
-def _pack(compiled: CompiledPTX) -> bytes:
-    return json.dumps(compiled.slots).encode() + b"\n" + compiled.image
+def _pack(compiled: CompiledPTX, spots: list[Spot]) -> bytes:
+    return json.dumps(compiled.slots).encode() + b"\n" + pack(spots, compiled.image)
 
 
-def _unpack(stored: bytes, symbol: str) -> CompiledPTX:
-    head, _, image = stored.partition(b"\n")
-    return CompiledPTX(image, symbol, tuple(json.loads(head)))
+def _unpack(stored: bytes, symbol: str, function: FunctionType, signature: Signature) -> CompiledPTX:
+    head, _, rest = stored.partition(b"\n")
+    spots, image = unpack(rest)
+    return CompiledPTX(image, symbol, tuple(json.loads(head)), places_of(spots, function, signature))
 
 
 def _key(
@@ -144,7 +149,7 @@ def _key(
     parameters: tuple[Parameter, ...],
     signature: Signature,
     symbol: str,
-    capability: tuple[int, int],
+    target: Target,
 ) -> str | None:
     try:
         content = fingerprint(function)
@@ -152,7 +157,7 @@ def _key(
         return None
     kinds = tuple((parameter.access_code, parameter.scalar) for parameter in parameters)
     settings = sorted(item for item in os.environ.items() if item[0].startswith("NUMBA_"))
-    text = repr((_tools(), settings, symbol, kinds, signature, capability))
+    text = repr((_tools(), settings, symbol, kinds, signature, target))
     return hashlib.sha256(text.encode() + content).hexdigest()
 
 

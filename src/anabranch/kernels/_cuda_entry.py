@@ -2,8 +2,14 @@
 
 The wrapper is Python source that is compiled with the function. Its parameters are the sizes of the
 index space, then, per argument, what `numba_cuda_mlir` makes of an array (a memref: two pointers, an
-offset, sizes, strides in elements) or one or two 8-byte scalars. A thread starts at its number in the
-grid and strides by the size of the grid, all in 64 bits, so any grid covers any index space.
+offset, sizes, strides in elements) or one or two 8-byte scalars. A thread runs one index, and the grid
+covers the index space (``CudaKernel::prepare``, which chooses it):
+
+* The last axis is the grid's x, the one before its y, the first of three its z; of four, z counts the
+  indices of the first two. So no thread divides, but for the last case, and neighbours in a row are
+  neighbours in a warp.
+* A *wide* kernel is for index spaces that do not fit such a grid, or arrays of 2^31 elements or more
+  along or between their axes: its grid is one-dimensional, and a thread divides its number by the sizes.
 """
 
 from __future__ import annotations
@@ -25,13 +31,18 @@ class Layout(NamedTuple):
         For every parameter after the index space's: the 8-byte slot where its value lies.
     known : dict of int to int
         Values, by position among all parameters, that are the same in every launch.
+    counts : list of int
+        Positions among all parameters of those that count elements: sizes and strides.
     """
 
     slots: list[int]
     known: dict[int, int]
+    counts: list[int]
 
 
-def source_of(parameters: Sequence[Parameter], signature: Signature, call: str = "function({})") -> str:
+def source_of(
+    parameters: Sequence[Parameter], signature: Signature, wide: bool, call: str = "function({})"
+) -> str:
     """Return the wrapper as Python source; it names dtypes as ``float32`` and so on, and calls as `call` says."""
     launch_ndim, codes = signature
     names = [f"n{axis}" for axis in range(launch_ndim)]
@@ -44,7 +55,8 @@ def source_of(parameters: Sequence[Parameter], signature: Signature, call: str =
             continue
         names += [f"{name}_real", f"{name}_imag"] if code[1].startswith("complex") else [f"{name}_word"]
         lines.append(f"    {name} = {_scalar(name, parameter, code)}")
-    lines += _loop(launch_ndim, arguments, call)
+    index = _wide_index(launch_ndim) if wide else _index(launch_ndim)
+    lines += [*index.lines, f"    if {index.inside}:", "        " + call.format(", ".join([index.value, *arguments]))]
     return "\n".join([f"def entry({', '.join(names)}):", *lines, ""])
 
 
@@ -65,23 +77,41 @@ def _register(dtype: str) -> str:
     return "float32" if dtype == "float16" else dtype
 
 
-def _loop(launch_ndim: int, arguments: Sequence[str], call: str) -> list[str]:
-    total = " * ".join(f"n{axis}" for axis in range(launch_ndim))
+class _Index(NamedTuple):
+    """Lines that find a thread's index, the condition that it has one, and the index itself."""
+
+    lines: list[str]
+    inside: str
+    value: str
+
+
+def _index(launch_ndim: int) -> _Index:
+    # Unsigned: the compiler then sees that no index is negative, and that 32 bits hold it.
     lines = [
-        "    position = int64(cuda.blockIdx.x) * int64(cuda.blockDim.x) + int64(cuda.threadIdx.x)",
-        "    step = int64(cuda.gridDim.x) * int64(cuda.blockDim.x)",
-        f"    total = {total}",
-        "    while position < total:",
+        f"    {axis} = int64(uint32(cuda.blockIdx.{axis} * cuda.blockDim.{axis} + cuda.threadIdx.{axis}))"
+        for axis in "xyz"[: min(launch_ndim, 3)]
     ]
-    index = "position"
-    if launch_ndim > 1:
-        # Unsigned division needs no care for signs.
-        lines.append("        rest = uint64(position)")
-        for axis in reversed(range(1, launch_ndim)):
-            lines += [f"        i{axis} = int64(rest % uint64(n{axis}))", f"        rest = rest // uint64(n{axis})"]
-        index = "(int64(rest), " + ", ".join(f"i{axis}" for axis in range(1, launch_ndim)) + ")"
-    lines += ["        " + call.format(", ".join([index, *arguments])), "        position += step"]
-    return lines
+    if launch_ndim == 1:
+        return _Index(lines, "x < n0", "x")
+    if launch_ndim == 2:
+        return _Index(lines, "x < n1 and y < n0", "(y, x)")
+    if launch_ndim == 3:
+        return _Index(lines, "x < n2 and y < n1 and z < n0", "(z, y, x)")
+    lines += ["    w = int64(uint32(z) // uint32(n1))", "    z = int64(uint32(z) % uint32(n1))"]
+    return _Index(lines, "x < n3 and y < n2 and w < n0", "(w, z, y, x)")
+
+
+def _wide_index(launch_ndim: int) -> _Index:
+    total = " * ".join(f"n{axis}" for axis in range(launch_ndim))
+    lines = ["    position = int64(cuda.blockIdx.x) * int64(cuda.blockDim.x) + int64(cuda.threadIdx.x)"]
+    if launch_ndim == 1:
+        return _Index(lines, "position < n0", "position")
+    # Unsigned division needs no care for signs.
+    lines.append("    rest = uint64(position)")
+    for axis in reversed(range(1, launch_ndim)):
+        lines += [f"    i{axis} = int64(rest % uint64(n{axis}))", f"    rest = rest // uint64(n{axis})"]
+    index = "(int64(rest), " + ", ".join(f"i{axis}" for axis in range(1, launch_ndim)) + ")"
+    return _Index(lines, f"position < {total}", index)
 
 
 def make_entry(source: str, function: Any, scope: dict[str, Any]) -> FunctionType:
@@ -97,6 +127,7 @@ def layout_of(signature: Signature) -> Layout:
     launch_ndim, codes = signature
     slots: list[int] = []
     known: dict[int, int] = {}
+    counts = list(range(launch_ndim))
     slot = 0
     for code in codes:
         if code[0] == "scalar":
@@ -107,7 +138,8 @@ def layout_of(signature: Signature) -> Layout:
         ndim, contiguous = code[2], code[3]
         known[launch_ndim + len(slots) + 2] = 0  # the offset: a pointer is to the first element
         slots += [slot, slot, slot, *range(slot + 1, slot + 1 + 2 * ndim)]
+        counts += range(launch_ndim + len(slots) - 2 * ndim, launch_ndim + len(slots))
         if contiguous and ndim:
             known[launch_ndim + len(slots) - 1] = 1
         slot += 1 + 2 * ndim
-    return Layout(slots, known)
+    return Layout(slots, known, counts)

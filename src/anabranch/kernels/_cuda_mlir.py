@@ -18,12 +18,22 @@ from numba_cuda_mlir.numba_cuda.core.compiler_lock import global_compiler_lock
 from anabranch.kernels import _cuda_atomic  # noqa: F401  gives the compiler the meaning of the atomics
 from anabranch.kernels._cuda_division import numpy_division
 from anabranch.kernels._cuda_entry import layout_of, make_entry, source_of
+from anabranch.kernels._cuda_failure import Failures, telling
 from anabranch.kernels._cuda_result import ignore, may_return, nothing_returned
 from anabranch.kernels._dtype import KINDS
 from anabranch.kernels._parameter import Parameter
-from anabranch.kernels._ptx import entries, fold_parameters
+from anabranch.kernels._failure import Spot
+from anabranch.kernels._ptx import (
+    LAUNCH_WORDS,
+    RECORD_SLOT,
+    add_record,
+    entries,
+    fold_parameters,
+    narrow_parameters,
+    without_functions,
+)
 from anabranch.kernels._reference import helpers, python_function, references
-from anabranch.kernels._signature import Code, Signature, is_readonly
+from anabranch.kernels._signature import Code, Signature, Target, is_readonly
 
 _SCOPE: Final = {
     **{name: numpy.bool_ if name == "bool" else getattr(numpy, name) for name in KINDS},
@@ -34,10 +44,11 @@ _registered: Final[set[int]] = set()
 
 
 class Ptx(NamedTuple):
-    """A kernel as PTX: the text, and the slot of each parameter after those of the index space."""
+    """A kernel as PTX: the text, the slot of each parameter after those of the index space, and where it may fail."""
 
     text: str
     slots: tuple[int, ...]
+    spots: list[Spot]
 
 
 def scalar_type(dtype: str) -> Any:
@@ -98,7 +109,7 @@ def build(
     parameters: tuple[Parameter, ...],
     signature: Signature,
     symbol: str,
-    capability: tuple[int, int],
+    target: Target,
 ) -> Ptx:
     """Compile `function` for `signature` into PTX that defines the kernel `symbol`.
 
@@ -115,25 +126,34 @@ def build(
     for parameter, code in zip(parameters, codes, strict=True):
         kinds += _parameter_types(parameter, code)
 
+    names = [parameter.name for parameter in parameters]
+    failures = Failures((function, *helpers(function)), names, target.checked)
+
     def compile_as(call: str) -> str:
         device = cuda.jit(device=True)(function)
-        entry = make_entry(source_of(parameters, signature, call), device, _SCOPE)
+        entry = make_entry(source_of(parameters, signature, target.wide, call), device, _SCOPE)
         kind = types.void(*kinds)
-        text: str = cuda.compile(entry, kind, device=False, abi="numba", output="ptx", cc=capability)[0]
+        text: str = cuda.compile(entry, kind, device=False, abi="numba", output="ptx", cc=target.capability)[0]
         return text
 
-    with _target(capability), numpy_division():
+    with _target(target.capability), numpy_division(), telling(failures):
         if may_return(function):
             with nothing_returned():
                 compile_as("ignore(function({}))")
         text = compile_as("function({})")
-    return _finish(text, symbol, signature)
+    return _finish(text, symbol, signature, target, failures.spots)
 
 
-def _finish(text: str, symbol: str, signature: Signature) -> Ptx:
+def _finish(text: str, symbol: str, signature: Signature, target: Target, spots: list[Spot]) -> Ptx:
     text = text.rstrip("\0")
     (mangled,) = entries(text)
     text = re.sub(rf"(?<![\w$.]){re.escape(mangled)}(?=(?:_param_\d+)?(?![\w$.]))", symbol, text)
     layout = layout_of(signature)
+    text = without_functions(text)
+    if not target.wide:
+        text = narrow_parameters(text, symbol, layout.counts)
     text, kept = fold_parameters(text, symbol, layout.known, signature[0])
-    return Ptx(text, tuple(layout.slots[position - signature[0]] for position in kept[signature[0] :]))
+    slots = tuple(layout.slots[position - signature[0]] for position in kept[signature[0] :])
+    if f"{LAUNCH_WORDS[0]};" not in text:
+        return Ptx(text, slots, [])
+    return Ptx(add_record(text, symbol, signature[0]), (*slots, RECORD_SLOT), spots)

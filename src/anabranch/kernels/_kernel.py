@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from anabranch._indices import KernelBase
 from anabranch.kernels._parameter import Parameter, read_parameters
-from anabranch.kernels._signature import Signature, check_signature
+from anabranch.kernels._signature import Signature, Target, check_signature
 
 if TYPE_CHECKING:
     from anabranch.kernels._cpu_object import Compiled
@@ -30,15 +30,16 @@ class Kernel(KernelBase):
     parameters : tuple of Parameter
         The parameters after the index.
     compiled_cpu : dict
-        Native code for the CPU per signature, filled by `compile_cpu`. A reader needs no lock.
+        Native code for the CPU per signature and whether indices are checked, filled by `compile_cpu`.
+        A reader needs no lock.
     compiled_cuda : dict
-        Code for CUDA per signature and compute capability, filled by `compile_cuda`.
+        Code for CUDA per signature and target, filled by `compile_cuda`.
     """
 
     name: str
     parameters: tuple[Parameter, ...]
-    compiled_cpu: dict[Signature, Compiled]
-    compiled_cuda: dict[tuple[Signature, tuple[int, int]], CompiledPTX]
+    compiled_cpu: dict[tuple[Signature, bool], Compiled]
+    compiled_cuda: dict[tuple[Signature, Target], CompiledPTX]
 
     def __init__(self, function: FunctionType, scope: dict[str, Any]) -> None:
         self.parameters = read_parameters(function, scope)
@@ -50,7 +51,7 @@ class Kernel(KernelBase):
         self.compiled_cuda = {}
         self._compiling = threading.Lock()
 
-    def compile_cpu(self, signature: Signature) -> Compiled:
+    def compile_cpu(self, signature: Signature, checked: bool = False) -> Compiled:
         """Return native code for arguments of these kinds, compiled at most once.
 
         Parameters
@@ -58,12 +59,14 @@ class Kernel(KernelBase):
         signature : tuple
             ``(launch_ndim, (code, ...))`` with a code ``("array", dtype, ndim, contiguous,
             readonly)`` or ``("scalar", dtype)`` per parameter after the index.
+        checked : bool, optional
+            Whether every index is checked.
 
         Returns
         -------
         Compiled
-            Its `address` is that of ``void(int64_t begin, int64_t end, const int64_t* dims,
-            const void* args)``, callable from any thread without the interpreter. It reads one
+            Its `address` is that of ``int64_t(int64_t begin, int64_t end, const int64_t* dims,
+            const void* args)``, see ``anabranch/kernel.hpp``, callable from any thread without the interpreter. It reads one
             8-byte slot per scalar (two per complex number) as the dtype in the signature widened:
             integers and booleans to 64 bits, floats to float64.
 
@@ -76,28 +79,28 @@ class Kernel(KernelBase):
         ModuleNotFoundError
             Numba is not installed.
         """
-        compiled = self.compiled_cpu.get(signature)
+        compiled = self.compiled_cpu.get((signature, checked))
         if compiled is not None:
             return compiled
         check_signature(self.name, self.parameters, signature)
         with self._compiling:
-            compiled = self.compiled_cpu.get(signature)
+            compiled = self.compiled_cpu.get((signature, checked))
             if compiled is None:
                 from anabranch.kernels._cpu import compile_kernel
 
-                compiled = compile_kernel(self._function, self.parameters, signature)
-                self.compiled_cpu[signature] = compiled
+                compiled = compile_kernel(self._function, self.parameters, signature, checked)
+                self.compiled_cpu[signature, checked] = compiled
         return compiled
 
-    def compile_cuda(self, signature: Signature, capability: tuple[int, int]) -> CompiledPTX:
-        """Return code for CUDA devices of a compute capability, compiled at most once. Needs no device.
+    def compile_cuda(self, signature: Signature, target: Target) -> CompiledPTX:
+        """Return code for CUDA devices, compiled at most once. Needs no device.
 
         Parameters
         ----------
         signature : tuple
             As for `compile_cpu`.
-        capability : tuple of int
-            Such as ``(9, 0)``.
+        target : Target
+            Compute capability and kind of code.
 
         Raises
         ------
@@ -108,17 +111,17 @@ class Kernel(KernelBase):
         ModuleNotFoundError
             numba-cuda-mlir is not installed.
         """
-        compiled = self.compiled_cuda.get((signature, capability))
+        compiled = self.compiled_cuda.get((signature, target))
         if compiled is not None:
             return compiled
         check_signature(self.name, self.parameters, signature)
         with self._compiling:
-            compiled = self.compiled_cuda.get((signature, capability))
+            compiled = self.compiled_cuda.get((signature, target))
             if compiled is None:
                 from anabranch.kernels._cuda import compile_kernel
 
-                compiled = compile_kernel(self._function, self.parameters, signature, capability)
-                self.compiled_cuda[signature, capability] = compiled
+                compiled = compile_kernel(self._function, self.parameters, signature, target)
+                self.compiled_cuda[signature, target] = compiled
         return compiled
 
     def __call__(self, *args: object, **kwargs: object) -> NoReturn:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 _ENTRY: Final = re.compile(r"\.entry\s+(?P<name>[\w$.]+)\s*(?:\((?P<parameters>[^)]*)\))?")
@@ -11,6 +11,17 @@ _PARAMETER: Final = re.compile(
     r"\.param\s+(?:\.align\s+\d+\s+)?\.(?P<kind>[bsuf])(?P<bits>\d+)"
     r"(?P<pointer>\s+\.ptr(?:\s+\.(?:const|global|local|shared))?(?:\s+\.align\s+\d+)?)?"
     r"\s+(?P<name>[\w$.]+)\s*(?:\[(?P<count>\d+)\])?"
+)
+# In shared memory: where a launch's record of errors lies, then the sizes of the last two axes of its index space.
+LAUNCH_VARIABLE: Final = "anabranch_launch"
+# What stands for its words in inline assembly: the compiler assembles what it puts out, where no variable can be declared.
+LAUNCH_WORDS: Final = (7516192768, 7516192776, 7516192784)
+# The slot of the parameter that is the record's address.
+RECORD_SLOT: Final = 2**32 - 1
+# A function with a body; a declaration ends with a semicolon.
+_FUNCTION: Final = re.compile(
+    r"^[ \t]*(?://[ \t]*\.globl[^\n]*\n)?\.(?:visible|weak)?[ \t]*\.?func[ \t]*(?:\([^)]*\)\s*)?(?P<name>[\w$.]+)\s*\([^)]*\)\s*(?=\{)",
+    re.MULTILINE,
 )
 _EXTERNAL: Final = re.compile(r"\.extern\s+\.func\s+(?:\([^)]*\)\s*)?([\w$.]+)")
 
@@ -82,7 +93,7 @@ def fold_parameters(ptx: str, symbol: str, known: Mapping[int, int], keep: int) 
     """
     names = [parameter.name for parameter in entries(ptx)[symbol]]
     for position, value in known.items():
-        load = re.compile(rf"ld\.param\.[bsu]64(\s+%\w+,)\s*\[{re.escape(names[position])}\];")
+        load = re.compile(rf"ld\.param\.[bsu](?:64|32)(\s+%\w+,)\s*\[{re.escape(names[position])}\];")
         ptx = load.sub(rf"mov.b64\1 {value};", ptx)
     kept = list(range(keep))
     for position, name in enumerate(names[keep:], keep):
@@ -90,6 +101,65 @@ def fold_parameters(ptx: str, symbol: str, known: Mapping[int, int], keep: int) 
         if len(uses) > 1:
             kept.append(position)
     return _declare_only(ptx, symbol, {names[position] for position in kept}), kept
+
+
+def without_functions(ptx: str) -> str:
+    """Drop the functions that no other code calls: what was inlined everywhere need not be assembled."""
+    while True:
+        for match in _FUNCTION.finditer(ptx):
+            end = _end_of_block(ptx, match.end())
+            name = re.compile(rf"(?<![\w$.]){re.escape(match['name'])}(?![\w$.])")
+            if not name.search(ptx[: match.start()]) and not name.search(ptx[end:]):
+                ptx = ptx[: match.start()] + ptx[end:]
+                break
+        else:
+            return ptx
+
+
+def _end_of_block(ptx: str, start: int) -> int:
+    """Return where the block of braces that begins at `start` is over."""
+    depth = 0
+    for match in re.compile(r"[{}]").finditer(ptx, start):
+        depth += 1 if match[0] == "{" else -1
+        if not depth:
+            return match.end()
+    return len(ptx)
+
+
+def narrow_parameters(ptx: str, symbol: str, positions: Sequence[int]) -> str:
+    """Read 64-bit parameters of a kernel whose values fit 32 bits as such, so that the assembler multiplies in 32 bits."""
+    names = [parameter.name for parameter in entries(ptx)[symbol]]
+    for position in positions:
+        load = re.compile(rf"ld\.param\.[bsu]64(\s+%\w+,\s*\[{re.escape(names[position])}\];)")
+        ptx = load.sub(r"ld.param.s32\1", ptx)
+    return ptx
+
+
+def add_record(ptx: str, symbol: str, launch_ndim: int) -> str:
+    """Give a kernel that may fail one more parameter, the address of a launch's record of errors.
+
+    Each thread puts it, and the sizes of the last two axes, where the code that tells of an error finds them, which may be
+    in another function.
+    """
+    names = [parameter.name for parameter in entries(ptx)[symbol]]
+    record = f"{symbol}_record"
+    start = re.search(rf"\.entry\s+{re.escape(symbol)}\s*\(", ptx)
+    assert start is not None
+    end = ptx.index(")", start.end())
+    body = ptx.index("{", end) + 1
+    while (line := ptx[body : ptx.index("\n", body) + 1]).strip().startswith(".reg") or not line.strip():
+        body += len(line)
+    values = [record, names[max(launch_ndim - 2, 0)], names[launch_ndim - 1]]
+    stores = "".join(
+        f"\tld.param.u64 %anabranch, [{name}];\n\tst.shared.u64 [{LAUNCH_VARIABLE}+{8 * at}], %anabranch;\n"
+        for at, name in enumerate(values)
+    )
+    ptx = ptx[:body] + "\t{\n\t.reg .b64 %anabranch;\n" + stores + "\t}\n" + ptx[body:]
+    ptx = ptx[:end].rstrip() + f",\n\t.param .u64 {record}\n" + ptx[end:]
+    for offset, word in zip((0, 8, 16), LAUNCH_WORDS, strict=True):
+        ptx = re.sub(rf"mov\.u64 (\w+), {word};", rf"ld.shared.u64 \1, [{LAUNCH_VARIABLE}+{offset}];", ptx)
+    at = ptx.index("\n", ptx.index(".address_size")) + 1
+    return f"{ptx[:at]}\n.shared .align 8 .b8 {LAUNCH_VARIABLE}[24];\n{ptx[at:]}"
 
 
 def _declare_only(ptx: str, symbol: str, names: set[str]) -> str:

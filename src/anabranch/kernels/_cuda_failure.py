@@ -1,0 +1,218 @@
+"""Errors in kernels on CUDA: a thread that meets one tells of it and ends.
+
+What an error is on a GPU is the compiler's to say at few places, all of them here replaced while a kernel is
+compiled: where it would set its own error code, and where it turns an index into an address. The code put in
+there keeps, of all threads of a launch, the error at the lowest index, in the launch's *record* in the device's
+memory, and ends the thread; nothing traps, so the context lives on. See ``FaultRecord`` in
+``core/src/cuda/checked.hpp`` for the record, `add_record` in `_ptx` for how its address arrives.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FunctionType
+from typing import Any, Final
+
+from numba_cuda_mlir import lowering_utilities, mlir_lowering
+from numba_cuda_mlir.lowering import numpy as lowering_numpy
+from numba_cuda_mlir.lowering.cuda import T, arith, index_of, llvm, memref
+from numba_cuda_mlir.lowering_utilities import linalg_lowering
+from numba_cuda_mlir.numba_cuda.core import ir as numba_ir
+
+from anabranch.kernels._failure import Spot
+from anabranch.kernels._ptx import LAUNCH_WORDS
+
+_active: Final = threading.local()
+_EXCEPTIONS: Final = {code: kind.__name__ for kind, code in mlir_lowering.KERNEL_ERROR_CODES.items()}
+
+# $0: the place, $1: the axis or -1, $2: the index, $3: the size of the axis. The braces are a scope. Whoever has the
+# lock gives it back within the same round, so that the threads of a warp cannot wait for each other.
+_TELL: Final = f"""{{
+.reg .pred taken, lower, more;
+.reg .b32 old, block, blocks, thread, over;
+.reg .b64 record, position, y, z, known;
+mov.u64 record, {LAUNCH_WORDS[0]};
+mov.u32 block, %ctaid.z;
+mov.u32 blocks, %ntid.z;
+mov.u32 thread, %tid.z;
+mad.lo.u32 block, block, blocks, thread;
+cvt.u64.u32 z, block;
+mov.u32 block, %ctaid.y;
+mov.u32 blocks, %ntid.y;
+mov.u32 thread, %tid.y;
+mad.lo.u32 block, block, blocks, thread;
+cvt.u64.u32 y, block;
+mov.u64 known, {LAUNCH_WORDS[1]};
+mad.lo.s64 y, z, known, y;
+mov.u32 block, %ctaid.x;
+mov.u32 blocks, %ntid.x;
+mov.u32 thread, %tid.x;
+mul.wide.u32 position, block, blocks;
+cvt.u64.u32 z, thread;
+add.s64 position, position, z;
+mov.u64 known, {LAUNCH_WORDS[2]};
+mad.lo.s64 position, y, known, position;
+mov.u32 over, 0;
+again:
+atom.global.cas.b32 old, [record+56], 0, 1;
+setp.ne.b32 taken, old, 0;
+@taken bra next;
+not.b64 position, position;
+ld.volatile.global.b64 known, [record];
+setp.gt.u64 lower, position, known;
+@!lower bra unlock;
+st.volatile.global.b64 [record], position;
+st.volatile.global.b64 [record+8], $0;
+st.volatile.global.b64 [record+16], $1;
+st.volatile.global.b64 [record+24], $2;
+st.volatile.global.b64 [record+32], $3;
+unlock:
+membar.gl;
+atom.global.exch.b32 old, [record+56], 0;
+mov.u32 over, 1;
+next:
+setp.eq.b32 more, over, 0;
+@more bra again;
+exit;
+}}"""
+
+
+class Failures:
+    """Where the code that is compiled may fail.
+
+    Attributes
+    ----------
+    spots : list of Spot
+        By the numbers that the code tells; filled as it is generated.
+    checked : bool
+        Whether every index is compared with the size of its axis.
+    """
+
+    def __init__(self, parts: Sequence[FunctionType], parameters: Sequence[str], checked: bool) -> None:
+        self.spots: list[Spot] = []
+        self.checked = checked
+        self._parts = {part: number for number, part in enumerate(parts)}
+        self._parameters = {name: number for number, name in enumerate(parameters)}
+        self._at: list[tuple[Any, Any]] = []
+
+    @contextmanager
+    def at(self, lower: Any, inst: Any) -> Iterator[None]:
+        self._at.append((lower, inst))
+        try:
+            yield
+        finally:
+            self._at.pop()
+
+    def tell(self, what: str, axis: int = -1, index: Any = None, size: Any = None) -> None:
+        """Generate the code that tells of an error and ends the thread."""
+        spot = self._here(what)
+        if spot not in self.spots:
+            self.spots.append(spot)
+        values = [_constant(self.spots.index(spot)), _constant(axis)]
+        values += [_constant(0) if value is None else arith.index_cast(T.i64(), value) for value in (index, size)]
+        llvm.inline_asm(None, values, _TELL, "l,l,l,l,~{memory}", has_side_effects=True)
+
+    def _here(self, what: str) -> Spot:
+        for lower, inst in reversed(self._at):
+            function = lower.func_ir.func_id.func
+            part = self._parts.get(function)
+            if part is None:
+                continue
+            array = "" if what else _indexed(lower, inst)
+            parameter = self._parameters.get(array, -1) if part == 0 else -1
+            return Spot(part, inst.loc.line - function.__code__.co_firstlineno, what, array, parameter)
+        return Spot(-1, 0, what, "", -1)
+
+
+def _constant(value: int) -> Any:
+    return arith.constant(T.i64(), value=value)
+
+
+def _indexed(lower: Any, inst: Any) -> str:
+    """Return the name of the array that an instruction indexes, or an empty one."""
+    variable = inst.target if isinstance(inst, numba_ir.SetItem | numba_ir.StaticSetItem) else _operand(inst.value)
+    while variable is not None and variable.name.startswith("$"):
+        variable = _operand(lower.func_ir.get_definition(variable))
+    return str(variable.unversioned_name) if variable is not None else ""
+
+
+def _operand(expression: Any) -> Any:
+    if isinstance(expression, numba_ir.Expr):
+        if expression.op == "call":  # an atomic: the array comes first
+            return expression.args[0] if expression.args else None
+        return expression._kws.get("value")
+    return expression if isinstance(expression, numba_ir.Var) else None
+
+
+@contextmanager
+def telling(failures: Failures) -> Iterator[None]:
+    """Have what is compiled meanwhile tell of errors. For holders of the compiler's lock."""
+    _active.failures = failures
+    changes = [
+        *[(module, "set_error_code_if_zero", _set_error_code_if_zero) for module in _USERS],
+        (mlir_lowering.MLIRLower, "set_error_code", _set_error_code),
+        (mlir_lowering.MLIRLower, "lower_inst", _lower_inst),
+    ]
+    if failures.checked:
+        changes.append((lowering_numpy, "_normalize_negative_index", _checked_index))
+    before = [(owner, name, getattr(owner, name)) for owner, name, _ in changes]
+    for owner, name, replacement in changes:
+        setattr(owner, name, replacement)
+    try:
+        yield
+    finally:
+        _active.failures = None
+        for owner, name, original in before:
+            setattr(owner, name, original)
+
+
+_USERS: Final = (lowering_utilities, lowering_numpy, linalg_lowering)
+_lower_any_inst: Final = mlir_lowering.MLIRLower.lower_inst
+_wrapped_index: Final = lowering_numpy._normalize_negative_index
+
+
+def tell(what: str) -> None:
+    """Generate, in a kernel that is being compiled, the code that tells of an error and ends the thread."""
+    _active.failures.tell(what)
+
+
+def check_index(index: Any, size: Any, axis: int) -> None:
+    """Generate the comparison of an index, of MLIR's index type, with the size of its axis, if indices are checked."""
+    failures: Failures | None = getattr(_active, "failures", None)
+    if failures is None or not failures.checked:
+        return
+    # One comparison without signs: an index that is still negative is very large.
+    outside = arith.cmpi(arith.CmpIPredicate.uge, index, size)
+    with if_(outside):
+        failures.tell("", axis, index, size)
+
+
+@contextmanager
+def if_(condition: Any) -> Iterator[None]:
+    """Generate code that runs where `condition` holds."""
+    from numba_cuda_mlir.lowering_utilities import scf
+
+    with scf.if_ctx_manager(condition):
+        yield
+        scf.yield_([])
+
+
+def _checked_index(array: Any, index: Any, dim: int, index_numba_type: Any = None) -> Any:
+    wrapped = _wrapped_index(array, index, dim, index_numba_type)
+    check_index(wrapped, memref.dim(array, index_of(dim)), dim)
+    return wrapped
+
+
+def _set_error_code_if_zero(_: Any, error_code: int) -> None:
+    tell(_EXCEPTIONS.get(error_code, "RuntimeError"))
+
+
+def _set_error_code(_: Any, error_code: Any) -> None:
+    tell(_EXCEPTIONS.get(error_code, "RuntimeError"))
+
+
+def _lower_inst(self: Any, inst: Any) -> None:
+    with _active.failures.at(self, inst):
+        _lower_any_inst(self, inst)
