@@ -34,7 +34,7 @@ std::string bounds_text(const Fault& fault, const KernelPlace* place, std::span<
   std::string text = "index " + std::to_string(fault.index) + " is out of bounds for axis " +
                      std::to_string(fault.axis) + ", of size " + std::to_string(fault.size);
   if (!place || place->array.empty()) return text;
-  text += ", of '" + place->array + "'";
+  text += ", of " + place->array;
   const auto slot = static_cast<std::size_t>(place->slot);
   const auto ndim = static_cast<std::size_t>(place->ndim);
   if (place->slot >= 0 && slot + 1 + ndim <= arguments.size())

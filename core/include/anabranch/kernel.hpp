@@ -45,7 +45,7 @@ struct KernelAttributes {
 struct KernelPlace {
   std::string where;  // the source line, as tracebacks show it
   std::string what;   // what goes wrong there; empty if an index is out of bounds
-  std::string array;  // which array is indexed; empty if that has no name
+  std::string array;  // which array is indexed, as messages name it; empty if that is not known
   int slot = -1;      // of a parameter: where a launch packs it, the pointer first and then its shape
   int ndim = 0;
 };

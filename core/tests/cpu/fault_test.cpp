@@ -33,7 +33,7 @@ std::int64_t write_doubled(std::int64_t begin, std::int64_t end, const std::int6
 
 Ref<Kernel> doubling() {
   return make_ref<Kernel>(reinterpret_cast<void*>(&write_doubled), "doubling",
-                          std::vector<KernelPlace>{{"  File \"a.py\", line 3", "", "x", 0, 1}, {"", "never said", "", -1, 0}});
+                          std::vector<KernelPlace>{{"  File \"a.py\", line 3", "", "'x'", 0, 1}, {"", "never said", "", -1, 0}});
 }
 
 std::string failure_of(Stream& stream) {

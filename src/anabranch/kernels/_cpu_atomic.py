@@ -46,7 +46,10 @@ def _lower(operations: Any, context: Any, builder: Any, sig: Any, args: tuple[An
         indices = cgutils.unpack_tuple(builder, args[1], count=len(index_kind))
     else:
         indices = [args[1]]
-    pointer = cgutils.get_item_pointer(context, builder, kind, array, indices, wraparound=True)
+    checked = context.enable_boundscheck
+    pointer = cgutils.get_item_pointer(
+        context, builder, kind, array, indices, wraparound=True, boundscheck=checked
+    )
     signed, unsigned, floating = operations
     if isinstance(kind.dtype, types.Float):
         operation = floating

@@ -18,7 +18,7 @@ from numba.core import ir as numba_ir
 from numba.core.registry import cpu_target
 
 from anabranch.kernels._cpu_division import Definitions
-from anabranch.kernels._failure import Spot
+from anabranch.kernels._failure import Spot, array_text, indexed_array
 
 _I64: Final = ir.IntType(64)
 _BYTES: Final = ir.IntType(8).as_pointer()
@@ -71,28 +71,12 @@ class Build:
         if lower is None:
             return None
         line = lower.loc.line - lower.func_ir.func_id.func.__code__.co_firstlineno
-        array = _indexed(lower)
-        parameter = self._parameters.get(array, -1) if part == 0 else -1
-        return Spot(part, line, what, array, parameter)
-
-
-def _indexed(lower: Any) -> str:
-    """Return the name of the array that the current instruction indexes, or an empty one."""
-    inst = lower.current
-    if isinstance(inst, numba_ir.SetItem | numba_ir.StaticSetItem):
-        variable = inst.target
-    else:
-        variable = _operand(getattr(inst, "value", None))
-    while variable is not None and variable.is_temp:
-        variable = _operand(lower.func_ir.get_definition(variable))
-    return str(variable.unversioned_name) if variable is not None else ""
-
-
-def _operand(expression: Any) -> Any:
-    """Return the variable that an expression indexes or, without one, is about."""
-    if isinstance(expression, numba_ir.Expr):
-        return expression._kws.get("value")
-    return expression if isinstance(expression, numba_ir.Var) else None
+        if what:
+            return Spot(part, line, what, "", -1)
+        name, root = indexed_array(lower.current, lower.func_ir, numba_ir)
+        # Of a view the shape is not known.
+        parameter = self._parameters.get(root, -1) if part == 0 and name == root else -1
+        return Spot(part, line, what, array_text(name, root) if name else "", parameter)
 
 
 class _Typing(typing.Context):  # type: ignore[misc]  # Numba has no types

@@ -16,18 +16,19 @@ from numba_cuda_mlir.numba_cuda.typing.templates import AbstractTemplate, signat
 
 from anabranch.kernels._atomic import atomic_add, atomic_max, atomic_min
 from anabranch.kernels._atomic_rule import atomic_signature
+from anabranch.kernels._cuda_failure import check_index
 
 _FUNCTIONS: Final = {atomic_add: "add", atomic_min: "min", atomic_max: "max"}
 
 # In all of these $0 is the old value, $1 the element's address, $2 the value; the braces are a scope.
 
-_NATIVE: Final = "atom.{operation}.{kind}{bits} $0, [$1], $2;"
+_NATIVE: Final = "atom.global.{operation}.{kind}{bits} $0, [$1], $2;"
 
 _FLOAT_EXTREME: Final = """{{
 .reg .pred wins, again, none;
 .reg .b{bits} seen, want, found;
 .reg .f{bits} have;
-ld.volatile.b{bits} seen, [$1];
+ld.volatile.global.b{bits} seen, [$1];
 mov.b{bits} want, $2;
 retry:
 mov.b{bits} have, seen;
@@ -35,7 +36,7 @@ setp.{order}.f{bits} wins, $2, have;
 setp.nan.f{bits} none, have, have;
 or.pred wins, wins, none;
 @!wins bra done;
-atom.cas.b{bits} found, [$1], seen, want;
+atom.global.cas.b{bits} found, [$1], seen, want;
 setp.ne.b{bits} again, found, seen;
 mov.b{bits} seen, found;
 @again bra retry;
@@ -51,12 +52,12 @@ and.b64 word, $1, -4;
 cvt.u32.u64 at, $1;
 and.b32 at, at, 3;
 shl.b32 at, at, 3;
-ld.volatile.b32 seen, [word];
+ld.volatile.global.b32 seen, [word];
 retry:
 bfe.{kind}32 old, seen, at, {bits};
 {operation}.{kind}32 fresh, old, $2;
 bfi.b32 fresh, fresh, seen, at, {bits};
-atom.cas.b32 found, [word], seen, fresh;
+atom.global.cas.b32 found, [word], seen, fresh;
 setp.ne.b32 again, found, seen;
 mov.b32 seen, found;
 @again bra retry;
@@ -130,7 +131,9 @@ def _wrapped(index: Any, array: Any, axis: int) -> Any:
     zero = arith.constant(T.i64(), value=0)
     size = arith.index_cast(T.i64(), memref.dim(array, index_of(axis)))
     negative = arith.cmpi(arith.CmpIPredicate.slt, index, zero)
-    return index_of(arith.addi(index, arith.select(negative, size, zero)))
+    wrapped = index_of(arith.addi(index, arith.select(negative, size, zero)))
+    check_index(wrapped, memref.dim(array, index_of(axis)), axis)
+    return wrapped
 
 
 for _function, _operation in _FUNCTIONS.items():

@@ -1,4 +1,7 @@
-"""Integer division by zero in kernels on CUDA: 0, as in NumPy, where the hardware leaves it open.
+"""Division in kernels on CUDA as NumPy defines it, where the hardware leaves it open or the compiler differs.
+
+* Integers by zero: 0. The least integer by -1: itself, and no remainder.
+* Complex numbers by zero: inf and nan with the signs of the dividend, and by Smith's method else, as on a CPU.
 
 These rules replace the compiler's own while a kernel of Anabranch is compiled, and at no other time.
 """
@@ -12,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from numba_cuda_mlir import types
+from numba_cuda_mlir._mlir.dialects import complex as complex_
 from numba_cuda_mlir.extending import lower_builtin
 from numba_cuda_mlir.lowering import math as lowering_math
 from numba_cuda_mlir.lowering.cuda import arith
@@ -29,12 +33,16 @@ def numpy_division() -> Iterator[None]:
         _active.on = False
 
 
-def _operands(builder: Any, kind: Any, args: Any) -> tuple[Any, Any, Any]:
-    """Return the dividend, a divisor that is not 0, and whether it was."""
+def _operands(builder: Any, kind: Any, args: Any) -> tuple[Any, Any, Any, Any]:
+    """Return the dividend, a divisor that is neither 0 nor, with a sign, -1, and whether it was either."""
     left, right = (builder.lower_cast(builder.get_numba_type(arg.name), kind, builder.load_var(arg)) for arg in args)
-    zero = arith.constant(right.type, value=0)
-    was_zero = arith.cmpi(arith.CmpIPredicate.eq, right, zero)
-    return left, arith.select(was_zero, arith.constant(right.type, value=1), right), was_zero
+    one = arith.constant(right.type, value=1)
+    was_zero = arith.cmpi(arith.CmpIPredicate.eq, right, arith.constant(right.type, value=0))
+    right = arith.select(was_zero, one, right)
+    if not kind.signed:
+        return left, right, was_zero, None
+    was_minus_one = arith.cmpi(arith.CmpIPredicate.eq, right, arith.constant(right.type, value=-1))
+    return left, arith.select(was_minus_one, one, right), was_zero, was_minus_one
 
 
 def _is_ours(builder: Any, target: Any) -> bool:
@@ -48,9 +56,12 @@ def _floordiv(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
         lowering_math.floordiv_cg(builder, target, args, kwargs)
         return
     kind = builder.get_numba_type(target.name)
-    left, right, was_zero = _operands(builder, kind, args)
+    left, right, was_zero, was_minus_one = _operands(builder, kind, args)
     quotient = arith.floordivsi(left, right) if kind.signed else arith.divui(left, right)
-    builder.store_var(target, arith.select(was_zero, arith.constant(quotient.type, value=0), quotient))
+    zero = arith.constant(quotient.type, value=0)
+    if was_minus_one is not None:
+        quotient = arith.select(was_minus_one, arith.subi(zero, left), quotient)
+    builder.store_var(target, arith.select(was_zero, zero, quotient))
 
 
 @lower_builtin(operator.mod, types.Integer, types.Integer)  # type: ignore[untyped-decorator]
@@ -60,7 +71,7 @@ def _mod(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
         lowering_math.mod_cg(builder, target, args, kwargs)
         return
     kind = builder.get_numba_type(target.name)
-    left, right, _ = _operands(builder, kind, args)  # a remainder of a division by 1 is the 0 that is wanted
+    left, right, _, _ = _operands(builder, kind, args)  # a remainder of a division by 1 is the 0 that is wanted
     if not kind.signed:
         builder.store_var(target, arith.remui(left, right))
         return
@@ -71,3 +82,38 @@ def _mod(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
     nonzero = arith.cmpi(arith.CmpIPredicate.ne, rest, zero)
     fix = arith.select(arith.andi(wrong_sign, nonzero), right, zero)
     builder.store_var(target, arith.addi(rest, fix))
+
+
+@lower_builtin(operator.truediv, types.Complex, types.Complex)  # type: ignore[untyped-decorator]
+@lower_builtin(operator.itruediv, types.Complex, types.Complex)  # type: ignore[untyped-decorator]
+def _complex_quotient(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
+    if not getattr(_active, "on", False):
+        lowering_math.truediv_cg(builder, target, args, kwargs)
+        return
+    kind = builder.get_numba_type(target.name)
+    a, b = (builder.lower_cast(builder.get_numba_type(arg.name), kind, builder.load_var(arg)) for arg in args)
+    (a_real, a_imag), (b_real, b_imag) = ((complex_.re(value), complex_.im(value)) for value in (a, b))
+    size_real, size_imag = (_absolute(part) for part in (b_real, b_imag))
+    by_real = arith.cmpf(arith.CmpFPredicate.OGE, size_real, size_imag)
+    # By the larger part of the divisor, or by zero, which both parts are then.
+    ratio = arith.divf(*_chosen(by_real, (b_imag, b_real), (b_real, b_imag)))
+    larger, smaller = _chosen(by_real, (b_real, b_imag), (b_imag, b_real))
+    scale = arith.addf(larger, arith.mulf(smaller, ratio))
+    real = arith.addf(*_chosen(by_real, (a_real, arith.mulf(a_imag, ratio)), (arith.mulf(a_real, ratio), a_imag)))
+    imag = arith.subf(*_chosen(by_real, (a_imag, arith.mulf(a_real, ratio)), (arith.mulf(a_imag, ratio), a_real)))
+    zero = arith.constant(size_real.type, value=0.0)
+    is_zero = arith.andi(by_real, arith.cmpf(arith.CmpFPredicate.OEQ, size_real, zero))
+    parts = [
+        arith.select(is_zero, arith.divf(part, size_real), arith.divf(rest, scale))
+        for part, rest in ((a_real, real), (a_imag, imag))
+    ]
+    builder.store_var(target, complex_.create_(complex=builder.get_mlir_type(kind), real=parts[0], imaginary=parts[1]))
+
+
+def _absolute(value: Any) -> Any:
+    negative = arith.negf(value)
+    return arith.select(arith.cmpf(arith.CmpFPredicate.OLT, value, arith.constant(value.type, value=0.0)), negative, value)
+
+
+def _chosen(condition: Any, first: Any, second: Any) -> list[Any]:
+    return [arith.select(condition, one, other) for one, other in zip(first, second, strict=True)]

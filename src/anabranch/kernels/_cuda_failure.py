@@ -9,6 +9,7 @@ memory, and ends the thread; nothing traps, so the context lives on. See ``Fault
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,10 +22,11 @@ from numba_cuda_mlir.lowering.cuda import T, arith, index_of, llvm, memref
 from numba_cuda_mlir.lowering_utilities import linalg_lowering
 from numba_cuda_mlir.numba_cuda.core import ir as numba_ir
 
-from anabranch.kernels._failure import Spot
+from anabranch.kernels._failure import Spot, array_text, indexed_array
 from anabranch.kernels._ptx import LAUNCH_WORDS
 
 _active: Final = threading.local()
+_NUMBERED: Final = re.compile(r"a(\d+)")
 _EXCEPTIONS: Final = {code: kind.__name__ for kind, code in mlir_lowering.KERNEL_ERROR_CODES.items()}
 
 # $0: the place, $1: the axis or -1, $2: the index, $3: the size of the axis. The braces are a scope. Whoever has the
@@ -93,8 +95,8 @@ class Failures:
     def __init__(self, parts: Sequence[FunctionType], parameters: Sequence[str], checked: bool) -> None:
         self.spots: list[Spot] = []
         self.checked = checked
-        self._parts = {part: number for number, part in enumerate(parts)}
-        self._parameters = {name: number for number, name in enumerate(parameters)}
+        self._parts = list(parts)
+        self._names = list(parameters)
         self._at: list[tuple[Any, Any]] = []
 
     @contextmanager
@@ -116,34 +118,38 @@ class Failures:
 
     def _here(self, what: str) -> Spot:
         for lower, inst in reversed(self._at):
-            function = lower.func_ir.func_id.func
-            part = self._parts.get(function)
+            part = self._part_at(inst.loc)
             if part is None:
                 continue
-            array = "" if what else _indexed(lower, inst)
-            parameter = self._parameters.get(array, -1) if part == 0 else -1
-            return Spot(part, inst.loc.line - function.__code__.co_firstlineno, what, array, parameter)
+            function = self._parts[part]
+            line = inst.loc.line - function.__code__.co_firstlineno
+            if what:
+                return Spot(part, line, what, "", -1)
+            name, root = indexed_array(inst, lower.func_ir, numba_ir)
+            name = re.sub(rf"^{re.escape(function.__name__)}_v\d+_", "", name)
+            # A short function is put into the wrapper, whose parameters are called by their numbers.
+            if number := _NUMBERED.fullmatch(root):
+                name = self._names[int(number[1])] if name == root else name
+                root = self._names[int(number[1])]
+            parameter = self._names.index(root) if part == 0 and name == root and root in self._names else -1
+            return Spot(part, line, what, array_text(name, root) if name else "", parameter)
         return Spot(-1, 0, what, "", -1)
+
+    def _part_at(self, loc: Any) -> int | None:
+        for number, part in enumerate(self._parts):
+            code = part.__code__
+            if loc.filename == code.co_filename and loc.line in _lines_of(part):
+                return number
+        return None
+
+
+def _lines_of(part: FunctionType) -> range:
+    lines = [line for _, _, line in part.__code__.co_lines() if line is not None]
+    return range(part.__code__.co_firstlineno, max(lines, default=0) + 1)
 
 
 def _constant(value: int) -> Any:
     return arith.constant(T.i64(), value=value)
-
-
-def _indexed(lower: Any, inst: Any) -> str:
-    """Return the name of the array that an instruction indexes, or an empty one."""
-    variable = inst.target if isinstance(inst, numba_ir.SetItem | numba_ir.StaticSetItem) else _operand(inst.value)
-    while variable is not None and variable.name.startswith("$"):
-        variable = _operand(lower.func_ir.get_definition(variable))
-    return str(variable.unversioned_name) if variable is not None else ""
-
-
-def _operand(expression: Any) -> Any:
-    if isinstance(expression, numba_ir.Expr):
-        if expression.op == "call":  # an atomic: the array comes first
-            return expression.args[0] if expression.args else None
-        return expression._kws.get("value")
-    return expression if isinstance(expression, numba_ir.Var) else None
 
 
 @contextmanager
@@ -171,6 +177,11 @@ def telling(failures: Failures) -> Iterator[None]:
 _USERS: Final = (lowering_utilities, lowering_numpy, linalg_lowering)
 _lower_any_inst: Final = mlir_lowering.MLIRLower.lower_inst
 _wrapped_index: Final = lowering_numpy._normalize_negative_index
+
+
+def is_active() -> bool:
+    """Whether this thread compiles a kernel of ours."""
+    return getattr(_active, "failures", None) is not None
 
 
 def tell(what: str) -> None:

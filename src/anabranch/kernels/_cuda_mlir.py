@@ -15,7 +15,7 @@ import numpy
 from numba_cuda_mlir import cuda, extending, tools, types
 from numba_cuda_mlir.numba_cuda.core.compiler_lock import global_compiler_lock
 
-from anabranch.kernels import _cuda_atomic  # noqa: F401  gives the compiler the meaning of the atomics
+from anabranch.kernels import _cuda_atomic, _cuda_slice  # noqa: F401  give the compiler the meaning of atomics and slices
 from anabranch.kernels._cuda_division import numpy_division
 from anabranch.kernels._cuda_entry import layout_of, make_entry, source_of
 from anabranch.kernels._cuda_failure import Failures, telling

@@ -12,7 +12,7 @@ import linecache
 import pickle
 from collections.abc import Sequence
 from types import FunctionType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from anabranch._site import place as place_of_site
 from anabranch.kernels._reference import helpers
@@ -31,7 +31,7 @@ class Spot(NamedTuple):
     what : str
         What goes wrong there; empty for an index that is out of bounds, or for no more than the line.
     array : str
-        Name of the array that is indexed, or empty.
+        How messages name the array that is indexed, or empty.
     parameter : int
         Position of that array among the kernel's parameters after the index, or -1.
     """
@@ -51,6 +51,46 @@ class Place(NamedTuple):
     array: str
     slot: int
     ndim: int
+
+
+def indexed_array(inst: Any, func_ir: Any, ir: Any) -> tuple[str, str]:
+    """Return which array an instruction indexes: its name, and that of the function's parameter it is or is a view of.
+
+    Either is empty where there is none. `ir` is the module of the compiler's that has the classes of instructions.
+    """
+    if isinstance(inst, ir.SetItem | ir.StaticSetItem):
+        variable = inst.target
+    else:
+        variable = _operand(getattr(inst, "value", None), ir)
+    name = root = ""
+    seen: set[str] = set()
+    while isinstance(variable, ir.Var) and variable.name not in seen:
+        seen.add(variable.name)
+        if not name and not variable.is_temp:
+            name = str(variable.unversioned_name)
+        try:
+            found = func_ir.get_definition(variable)
+        except KeyError:  # assigned at several places
+            break
+        if isinstance(found, ir.Arg):
+            root = str(found.name)
+            break
+        variable = _operand(found, ir)
+    return name or root, root
+
+
+def _operand(expression: Any, ir: Any) -> Any:
+    """Return the variable that an expression indexes or, without one, is about."""
+    if not isinstance(expression, ir.Expr):
+        return expression
+    if expression.op == "call":  # an atomic: the array comes first
+        return expression.args[0] if expression.args else None
+    return expression._kws.get("value")
+
+
+def array_text(name: str, root: str) -> str:
+    """Return how messages name an array."""
+    return f"'{name}'" if name == root or not root else f"'{name}', a view of '{root}'"
 
 
 def pack(spots: Sequence[Spot], code: bytes) -> bytes:
