@@ -82,6 +82,22 @@ def query() -> Iterator[Case]:
     yield Timed(batch)
 
 
+@ours("event.elapsed_time")
+def elapsed_time() -> Iterator[Case]:
+    """Ask for the time between two events that are complete."""
+    stream, begin, end = ab.Stream("cpu"), *(ab.Event(enable_timing=True, device="cpu") for _ in range(2))
+    begin.record(stream)
+    end.record(stream)
+    stream.synchronize()
+
+    def batch(calls: int) -> None:
+        elapsed_time = begin.elapsed_time
+        for _ in repeat(calls):
+            elapsed_time(end)
+
+    yield Timed(batch)
+
+
 @ours("event.create_destroy")
 def create_destroy() -> Iterator[Case]:
     """Make an event and drop it."""

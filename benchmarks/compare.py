@@ -3,6 +3,7 @@
     python benchmarks/compare.py                    # all; `make bench` does this with the package as users install it
     python benchmarks/compare.py 'launch.*' import  # some
     python benchmarks/compare.py cuda               # those that begin with `cuda.`: what runs on the CUDA device
+    python benchmarks/compare.py cuda --lived       # those also in a fresh process, and in one that has lived
     python benchmarks/compare.py --save             # and keep the result in benchmarks/results/
 
 Every value is the median of many batches, taken in turn from all implementations of the ID. Times hold only within one
@@ -23,17 +24,17 @@ import platform
 import re
 import sys
 import sysconfig
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gpu import DEVICE, PREFIX
 from harness import FOLDER, OURS, Result, load, measure
+from lived import FLOOR, Ages, age_table, measure_ages
+from tables import in_words, line_of, table
 
 import anabranch as ab
 
-FLOOR = "driver"
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 # How many times the twin's value ours may be.
@@ -50,6 +51,7 @@ RATIOS: dict[str, dict[str, float]] = {
     "cuda.event.record": {FLOOR: 1.35},
     "cuda.event.record_wait": {FLOOR: 1.35},
     "cuda.event.query": {FLOOR: 1.5},
+    "cuda.event.elapsed_time": {FLOOR: 3.0},
     "cuda.event.create_destroy": {FLOOR: 1.0},
     "cuda.stream.create_destroy": {FLOOR: 0.15},
     "cuda.stream.synchronize_idle": {FLOOR: 1.15},
@@ -96,9 +98,6 @@ PACKAGES = (
     "warp-lang",
 )
 
-TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
-SIZES = ((2**20, "MiB"), (2**10, "KiB"), (1, "B"))
-
 
 @dataclass(frozen=True)
 class Row:
@@ -121,13 +120,6 @@ class Row:
 HEADINGS = ("benchmark", "ours", "twin", "twin's", "ratio", "target", "verdict")
 FLOOR_HEADINGS = ("benchmark", "C floor", "ours", "ratio", "target", "verdict", "others, times the floor")
 FLOOR_WIDTHS = (32, 8, 8, 6, 8, 7, 0)
-
-
-def in_words(value: float, unit: str) -> str:
-    """Write a value with three digits and the unit that suits it."""
-    scales = {"ns": TIMES, "B": SIZES, "times": ((1, "times"),)}[unit]
-    factor, name = next((scale for scale in scales if abs(value) >= scale[0]), scales[-1])
-    return f"{value / factor:.3g} {name}" if abs(value / factor) < 1000 else f"{value / factor:.0f} {name}"
 
 
 def rows_of(benchmark: str, results: dict[str, Result], *, judge: bool = True) -> list[Row]:
@@ -189,20 +181,6 @@ def floor_cells(benchmark: str, results: dict[str, Result], *, judge: bool = Tru
     )
 
 
-def table(rows: list[tuple[str, ...]], headings: tuple[str, ...] = HEADINGS, *, markdown: bool = False) -> str:
-    """Set rows of text in columns."""
-    widths = [max(len(row[column]) for row in (headings, *rows)) for column in range(len(headings))]
-    lines = [headings, *rows]
-    if markdown:
-        lines.insert(1, ("---",) * len(headings))
-        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    return "\n".join(line_of(line, widths) for line in lines)
-
-
-def line_of(cells: tuple[str, ...], widths: Sequence[int]) -> str:
-    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
-
-
 def machine() -> dict[str, Any]:
     """Describe what the values depend on."""
     name = platform.processor() or platform.machine()
@@ -232,7 +210,14 @@ def gpu() -> dict[str, str]:
     return {"gpu": ab.Device(DEVICE).name, "driver": version[0] if version else "unknown"}
 
 
-def save(folder: Path, all_results: dict[str, dict[str, Result]], rows: list[Row], *, judge: bool = True) -> list[Path]:
+def save(
+    folder: Path,
+    all_results: dict[str, dict[str, Result]],
+    rows: list[Row],
+    ages: dict[str, Ages] | None = None,
+    *,
+    judge: bool = True,
+) -> list[Path]:
     """Write what was measured, for people and for programs."""
     about = {"date": datetime.date.today().isoformat(), **machine()}
     values: dict[str, dict[str, Any]] = {}
@@ -260,15 +245,19 @@ def save(folder: Path, all_results: dict[str, dict[str, Result]], rows: list[Row
     if on_gpu:
         floors = [floor_cells(name, all_results[name], judge=judge) for name in on_gpu]
         text.append(table(floors, FLOOR_HEADINGS, markdown=True))
+    if ages:
+        text.append(age_table(ages, judge=judge, markdown=True))
     cells = [row.cells() for row in rows if not row.benchmark.startswith(PREFIX)]
     if cells:
-        text.append(table(cells, markdown=True))
+        text.append(table(cells, HEADINGS, markdown=True))
     folder.mkdir(parents=True, exist_ok=True)
     build = "t" if about["free_threaded"] else ""
     where = "-".join(re.findall(r"[a-z0-9]+", about["gpu"].lower())) + "-" if on_gpu else ""
     stem = f"{about['date']}-{where}python{sys.version_info[0]}.{sys.version_info[1]}{build}"
     files = [folder / f"{stem}.json", folder / f"{stem}.md"]
     data = {**about, "values": values, "absent": absent, "rows": judged}
+    if ages:
+        data["ages"] = {name: each.record() for name, each in ages.items()}
     files[0].write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n")
     files[1].write_text("\n\n".join(text) + "\n")
     return files
@@ -300,6 +289,9 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="print the IDs and who implements them")
     parser.add_argument("--quick", action="store_true", help="run each a few times: shows that it works, no more")
     parser.add_argument(
+        "--lived", action="store_true", help="measure `cuda.*` also in a fresh process and in one that has lived"
+    )
+    parser.add_argument(
         "--save", nargs="?", type=Path, const=FOLDER / "results", metavar="FOLDER", help="keep the result, in results/"
     )
     options = parser.parse_args()
@@ -327,18 +319,30 @@ def main() -> int:
     rows = [row for name, results in all_results.items() for row in rows_of(name, results, judge=not options.quick)]
     elsewhere = [row.cells() for row in rows if not row.benchmark.startswith(PREFIX)]
     if elsewhere:
-        print(table(elsewhere))
+        print(table(elsewhere, HEADINGS))
+    ages: dict[str, Ages] = {}
+    broken = []
+    on_gpu = [name for name, results in all_results.items() if name.startswith(PREFIX) and results[OURS].samples]
+    if options.lived and on_gpu:
+        try:
+            ages, without = measure_ages(on_gpu, quick=options.quick)
+        except RuntimeError as error:
+            broken.append(f"\n--lived failed: {error}")
+        else:
+            print("", age_table(ages, judge=not options.quick), sep="\n")
+            print(f"without PyTorch: {without}" if without else "with PyTorch")
     for reason, names in absent_on_gpu(all_results).items():
         print(f"absent from {PREFIX}*: {', '.join(names)}: {reason}")
     failures = [
         f"\n{name} of {by} failed:\n{result.failure}"
-        for name, results in all_results.items()
+        for name, results in [*all_results.items(), *((name, age) for name, each in ages.items() for age in each.both)]
         for by, result in results.items()
         if result.failure
     ]
+    failures += broken
     print(*failures, sep="\n", end="", file=sys.stderr)
     if options.save:
-        for file in save(options.save, all_results, rows, judge=not options.quick):
+        for file in save(options.save, all_results, rows, ages, judge=not options.quick):
             print(f"saved {os.path.relpath(file)}")
     return 1 if failures else 0
 

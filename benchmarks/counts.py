@@ -36,6 +36,7 @@ PATHS = (
     "event.record_wait",
     "event.record_wait_pending",
     "event.query",
+    "event.elapsed_time",
     "event.create_destroy",
     "stream.create_destroy",
     "stream.with",

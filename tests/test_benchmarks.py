@@ -186,6 +186,52 @@ def test_threads_run_at_the_same_time_and_share_the_calls(modules):
     assert next(cases, None) is None
 
 
+@pytest.mark.parametrize(("lived", "verdict"), [(115, "met"), (116, "missed")])
+def test_a_process_that_has_lived_is_judged_by_a_fresh_one(modules, lived, verdict):
+    module, result = modules("lived"), modules("harness").Result
+    fresh_results = {"anabranch": result("ns", [100]), "driver": result("ns", [80])}
+    ages = module.Ages(fresh_results, {"anabranch": result("ns", [lived]), "driver": result("ns", [200])})
+    aged, in_lived = f"{lived / 100:.3f}", f"{lived / 200:.3f}"
+    row = ("cuda.event.query", "100 ns", "1.250", f"{lived} ns", in_lived, aged, "2.500", "≤ 1.15", verdict)
+    assert module.age_cells("cuda.event.query", ages) == row
+    assert ages.record() == {
+        "fresh": {"anabranch": 100, "driver": 80},
+        "lived": {"anabranch": lived, "driver": 200},
+        "fresh_ratio": 1.25,
+        "lived_ratio": lived / 200,
+        "aged": lived / 100,
+        "floor_aged": 2.5,
+        "verdict": verdict,
+    }
+
+
+def test_what_one_age_lacks_is_not_judged(modules):
+    module, result = modules("lived"), modules("harness").Result
+    ages = module.Ages({"anabranch": result("ns", [100])}, {"anabranch": result(failure="Traceback")})
+    expected = ("cuda.event.query", "100 ns", "", "-", "", "", "", "≤ 1.15", "")
+    assert module.age_cells("cuda.event.query", ages) == expected
+
+
+def test_both_ages_are_measured_in_processes_of_their_own(modules):
+    names = ["event.query", "cuda.event.query"]
+    ages, _ = modules("lived").measure_ages(names, quick=True)
+    assert list(ages) == names
+    for results in ages["event.query"].both:
+        assert results["anabranch"].value > 0
+        assert "warp" not in results
+    if not ab.devices("cuda"):
+        assert {result.absent for each in ages["cuda.event.query"].both for result in each.values()} == {
+            "there is no CUDA device"
+        }
+
+
+def test_a_life_keeps_half_of_its_memory_and_most_of_its_streams(modules):
+    kept = modules("lived").live("cpu", 2000)
+    large = [each for each in kept if isinstance(each, ab.Array) and each.size == 2000]
+    assert [array.numpy()[-1] for array in large] == [1.0] * 8
+    assert len([each for each in kept if isinstance(each, ab.Stream)]) == 66
+
+
 def test_a_limit_is_judged(modules):
     compare, result = modules("compare"), modules("harness").Result
     rows = [compare.rows_of("object.event_bytes", {"anabranch": result("B", [size])}) for size in (1024, 1025)]

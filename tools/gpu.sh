@@ -136,7 +136,7 @@ initcheck() {
     sanitizer 'not slow and not memory and not uninitialized and not captured_loop' --tool initcheck
 }
 
-benchmarks() { "$python" benchmarks/compare.py cuda --save; }
+benchmarks() { "$python" benchmarks/compare.py cuda --lived --save; }
 
 steps=("$@")
 step wheels 60 wheels && step package 200 package || { printf '%s\n' "${table[@]}"; exit 1; }

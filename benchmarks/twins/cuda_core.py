@@ -103,6 +103,21 @@ def query(core: Any, numpy: Any) -> Iterator[Case]:
     yield Timed(batch)
 
 
+@twin("event.elapsed_time")
+def elapsed_time(core: Any, numpy: Any) -> Iterator[Case]:
+    device = start(core)
+    stream = device.create_stream()
+    timed = core.EventOptions(timing_enabled=True)
+    begin, end = stream.record(options=timed), stream.record(options=timed)
+    stream.sync()
+
+    def batch(calls: int) -> None:
+        for _ in repeat(calls):
+            end - begin
+
+    yield Timed(batch)
+
+
 @twin("event.create_destroy")
 def event_create_destroy(core: Any, numpy: Any) -> Iterator[Case]:
     make = start(core).create_event

@@ -103,6 +103,21 @@ def query(cupy: Any, numpy: Any) -> Iterator[Case]:
     yield Timed(batch)
 
 
+@twin("event.elapsed_time")
+def elapsed_time(cupy: Any, numpy: Any) -> Iterator[Case]:
+    stream, begin, end = make_stream(cupy), cupy.cuda.Event(), cupy.cuda.Event()
+    begin.record(stream)
+    end.record(stream)
+    stream.synchronize()
+
+    def batch(calls: int) -> None:
+        elapsed_time = cupy.cuda.get_elapsed_time
+        for _ in repeat(calls):
+            elapsed_time(begin, end)
+
+    yield Timed(batch)
+
+
 @twin("event.create_destroy")
 def event_create_destroy(cupy: Any, numpy: Any) -> Iterator[Case]:
     def batch(calls: int) -> None:

@@ -21,8 +21,7 @@ static CUcontext context;
 CUfunction scaled_sum;
 static CUmemoryPool pool;
 CUstream first;
-static CUstream second;
-static CUevent event, other_event;
+CUstream second;
 CUdeviceptr x, y, z;
 static void* pinned;
 /* What a batch took per call, where it is not the time from its begin to its end. */
@@ -101,48 +100,6 @@ static CUresult launch_threads1(long calls) { return launch_threads(1, calls); }
 static CUresult launch_threads2(long calls) { return launch_threads(2, calls); }
 static CUresult launch_threads4(long calls) { return launch_threads(4, calls); }
 static CUresult launch_threads8(long calls) { return launch_threads(8, calls); }
-
-/* Events */
-
-static CUresult event_record(long calls) {
-  for (long i = 0; i < calls; ++i) TRY(cu.cuEventRecord(event, first));
-  return CUDA_SUCCESS;
-}
-
-/* Each of two streams waits for the other in turn, so that every wait is for something new. */
-static CUresult event_record_wait(long calls) {
-  for (long i = 0; i < calls; ++i) {
-    const int odd = i % 2;
-    const CUevent mark = odd ? other_event : event;
-    TRY(cu.cuEventRecord(mark, odd ? second : first));
-    TRY(cu.cuStreamWaitEvent(odd ? first : second, mark, 0));
-  }
-  return CUDA_SUCCESS;
-}
-
-static CUresult event_query(long calls) {
-  for (long i = 0; i < calls; ++i) TRY(cu.cuEventQuery(event));
-  return CUDA_SUCCESS;
-}
-
-static CUresult event_create_destroy(long calls) {
-  for (long i = 0; i < calls; ++i) {
-    CUevent made;
-    TRY(cu.cuEventCreate(&made, CU_EVENT_DISABLE_TIMING));
-    TRY(cu.cuEventDestroy(made));
-  }
-  return CUDA_SUCCESS;
-}
-
-static CUresult event_create_record_destroy(long calls) {
-  for (long i = 0; i < calls; ++i) {
-    CUevent made;
-    TRY(cu.cuEventCreate(&made, CU_EVENT_DISABLE_TIMING));
-    TRY(cu.cuEventRecord(made, first));
-    TRY(cu.cuEventDestroy(made));
-  }
-  return CUDA_SUCCESS;
-}
 
 /* Streams */
 
@@ -284,6 +241,7 @@ static const struct twin {
     {"cuda.event.record_own_thread", event_record, NULL, NULL},
     {"cuda.event.record_wait", event_record_wait, NULL, NULL},
     {"cuda.event.query", event_query, NULL, NULL},
+    {"cuda.event.elapsed_time", event_elapsed_time, open_times, close_times},
     {"cuda.event.create_destroy", event_create_destroy, NULL, NULL},
     {"cuda.event.create_record_destroy", event_create_record_destroy, NULL, NULL},
     {"cuda.stream.create_destroy", stream_create_destroy, NULL, NULL},
@@ -330,9 +288,7 @@ static CUresult set_up(const char* ptx) {
   TRY(cu.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep_all));
   TRY(cu.cuStreamCreate(&first, CU_STREAM_NON_BLOCKING));
   TRY(cu.cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
-  TRY(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-  TRY(cu.cuEventCreate(&other_event, CU_EVENT_DISABLE_TIMING));
-  TRY(cu.cuEventRecord(event, first));
+  TRY(set_up_events());
   TRY(cu.cuMemAlloc(&x, page));
   TRY(cu.cuMemAlloc(&y, page));
   TRY(cu.cuMemAlloc(&z, page));

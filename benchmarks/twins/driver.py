@@ -14,7 +14,7 @@ from typing import Any
 from gpu import CHUNKS, GRAPH_CALLS, GRAPH_ROUNDS, PIPELINE_ROUNDS, PREFIX, PTX, on_gpu
 from harness import FOLDER, ROUNDS, THREAD_CALLS, AbsentError, Case, Counted
 
-SOURCES = [Path(__file__).with_name(name) for name in ("driver.c", "driver_graph.c")]
+SOURCES = [Path(__file__).with_name(name) for name in ("driver.c", "driver_event.c", "driver_graph.c")]
 HEADER = Path(__file__).with_suffix(".h")
 BUILD = FOLDER.parent / "build" / "benchmarks"
 OPTIONS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-pthread")
@@ -31,6 +31,7 @@ SAMPLES = {
     "event.record_own_thread": (THREAD_CALLS, ROUNDS),
     "event.record_wait": (200, ROUNDS),
     "event.query": (200, ROUNDS),
+    "event.elapsed_time": (200, ROUNDS),
     "event.create_destroy": (200, ROUNDS),
     "event.create_record_destroy": (200, ROUNDS),
     "stream.create_destroy": (200, ROUNDS),

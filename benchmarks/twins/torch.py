@@ -63,6 +63,21 @@ def query(torch: Any) -> Iterator[Case]:
     yield Timed(batch)
 
 
+@twin("event.elapsed_time")
+def elapsed_time(torch: Any) -> Iterator[Case]:
+    stream, begin, end = torch.cuda.Stream(), *(torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record(stream)
+    end.record(stream)
+    stream.synchronize()
+
+    def batch(calls: int) -> None:
+        elapsed_time = begin.elapsed_time
+        for _ in repeat(calls):
+            elapsed_time(end)
+
+    yield Timed(batch)
+
+
 @twin("event.create_destroy")
 def event_create_destroy(torch: Any) -> Iterator[Case]:
     def batch(calls: int) -> None:

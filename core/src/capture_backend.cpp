@@ -30,7 +30,7 @@ bool CaptureBackend::notify(Stream&, Point, Waiter&, Marker*) {
   capture_.refuse("captured work cannot be awaited: it runs when the graph is launched");
 }
 
-double CaptureBackend::elapsed(const Record&, const Record&) {
+std::optional<double> CaptureBackend::elapsed(const Record&, const Record&) {
   throw Error(ErrorKind::event, "an event that was recorded in a capture has no time");
 }
 

@@ -27,7 +27,7 @@ class CaptureBackend final : public Backend {
   std::vector<Record> frontier(Stream& stream) override;
   Point record(Stream& stream) override;
   Point record(Stream& stream, const EventOptions& options, Ref<Marker>& marker) override;
-  double elapsed(const Record& begin, const Record& end) override;
+  std::optional<double> elapsed(const Record& begin, const Record& end) override;
   Point wait(Stream& stream, Stream& target, Point point, Marker* marker) override;
   bool query(Stream& stream, Point point, Marker* marker) override;
   bool known_over(Stream&, Point) noexcept override { return false; }

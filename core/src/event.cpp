@@ -1,5 +1,6 @@
 #include "anabranch/event.hpp"
 
+#include <functional>
 #include <mutex>
 #include <utility>
 
@@ -80,6 +81,21 @@ bool Event::query(HostTask* task) const {
   return true;
 }
 
+std::optional<double> Event::elapsed(const Event& end, HostTask* task) const {
+  // By their addresses, so that two threads that measure both ways do not wait for one another.
+  const bool ahead = std::less<const Event*>()(this, &end);
+  std::lock_guard first(ahead ? lock_ : end.lock_);
+  std::unique_lock second(ahead ? end.lock_ : lock_, std::defer_lock);
+  if (this != &end) second.lock();
+  if (!has_time() || !end.has_time()) return std::nullopt;
+  const std::optional<double> milliseconds = backend_.elapsed(last_, end.last_);
+  if (milliseconds && task) {
+    task->observe(last_.past, last_.version);
+    task->observe(end.last_.past, end.last_.version);
+  }
+  return milliseconds;
+}
+
 std::uintptr_t Event::handle() {
   std::lock_guard guard(lock_);
   if (!last_.stream && !last_.marker) last_.marker = backend_.make_marker(options_);
@@ -88,7 +104,7 @@ std::uintptr_t Event::handle() {
 }
 
 double elapsed_milliseconds(const Record& begin, const Record& end) {
-  return begin.stream->backend().elapsed(begin, end);
+  return begin.stream->backend().elapsed(begin, end).value();
 }
 
 }  // namespace anabranch

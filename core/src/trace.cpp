@@ -87,9 +87,8 @@ class RecordedSpan final : public Span {
   // 0 if that cannot be known, or not yet.
   std::int64_t time_of(const Record& record) const {
     try {
-      Backend& backend = record.stream->backend();
-      if (!backend.query(*record.stream, record.point, record.marker.get())) return 0;
-      return meeting_->nanoseconds + static_cast<std::int64_t>(backend.elapsed(meeting_->record, record) * 1e6);
+      const std::optional<double> since = record.stream->backend().elapsed(meeting_->record, record);
+      return since ? meeting_->nanoseconds + static_cast<std::int64_t>(*since * 1e6) : 0;
     } catch (const Error&) {
       return 0;
     }

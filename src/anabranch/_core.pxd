@@ -3,6 +3,7 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
 from libcpp cimport bool as cbool
 from libcpp.memory cimport unique_ptr
+from libcpp.optional cimport optional
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
@@ -50,7 +51,6 @@ cdef extern from "anabranch/layout.hpp" namespace "anabranch" nogil:
         int64_t offset
         CBackend* home
     void copy_elements(const Elements& dst, const Elements& src, int64_t count)
-    void fill_elements(const Elements& dst, const void* value, int64_t count)
 
 ctypedef uint64_t Point
 
@@ -122,6 +122,7 @@ cdef extern from "anabranch/event.hpp" namespace "anabranch" nogil:
         void record(CStream&, const Lane*) except +translate
         void wait(CStream&, const Lane*) except +translate
         cbool query(HostTask*) except +translate
+        optional[double] elapsed(const CEvent&, HostTask*) except +translate
         uintptr_t handle() except +translate
     double elapsed_milliseconds(const Record&, const Record&) except +translate
 
@@ -259,7 +260,6 @@ cdef extern from "anabranch/hazard.hpp" namespace "anabranch" nogil:
     cdef cppclass HostTask:
         Lane lane
         Moment call
-        uint64_t observed
         cbool precedes(const Use&) const
         cbool has_open(const Use&) const
         void observe(const Past&, uint64_t version) except +

@@ -4,6 +4,7 @@ import warnings
 
 cimport cython
 from cython.operator cimport dereference as deref
+from libcpp.optional cimport optional
 
 from anabranch import _await
 
@@ -217,6 +218,9 @@ cdef class Event:
         EventError
             If either was made without timing or never recorded; the message says which.
         """
+        cdef optional[double] known = self.get().elapsed(deref(end.get()), current_task())
+        if known.has_value():
+            return known.value()
         cdef Record first = _timed(self, "begin")
         cdef Record last = _timed(end, "end")
         synchronize_point(first.stream.get(), first.point, first.marker.get())

@@ -159,7 +159,7 @@ struct Sight {
 inline Sight look(Stream& stream, const HostTask& task) {
   if (stream.role() == StreamRole::legacy) stream.backend().legacy_lanes().join(stream);
   const Lane::Version version = stream.lane().version();
-  if (version == task.observed) return {};
+  if (task.has_observed(version)) return {};
   return {version, past_within(stream)};
 }
 // An operation that touches nothing was put into the stream.

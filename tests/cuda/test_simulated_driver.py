@@ -111,7 +111,23 @@ COSTS = {
         {"cuEventRecord": 1, "cuStreamWaitEvent": 1},
     ),
     "a wait for an event": ("event = other.record_event()", "stream.wait_event(event)", {"cuStreamWaitEvent": 1}),
-    "a query": ("event = other.record_event()", "event.query()", {"cuEventQuery": 1}),
+    "a query": (
+        "event = other.record_event(); event.synchronize()",
+        "event.record(other); event.query()",
+        {"cuEventRecord": 1, "cuEventQuery": 1},
+    ),
+    "a query of what was found complete": ("event = other.record_event(); event.synchronize()", "event.query()", {}),
+    "a query of one that others may record": (
+        "event = other.record_event(); event.synchronize(); event.handle",
+        "event.query()",
+        {"cuEventQuery": 1},
+    ),
+    "the time between events that are complete": (
+        "begin, end = (stream.record_event(ab.Event(enable_timing=True, device=device)) for _ in range(2)); "
+        "stream.synchronize()",
+        "begin.elapsed_time(end)",
+        {"cuEventElapsedTime": 1},
+    ),
     "an event made and dropped": ("", "ab.Event(device=device)", {}),
     "a stream made and dropped": ("ab.Stream(device)", "ab.Stream(device)", {}),
     "a stream entered and left": ("", "stream.__enter__(); stream.__exit__(None, None, None)", {}),
@@ -236,6 +252,20 @@ def test_each_operation_asks_for_what_it_is_and_no_more(run_with, before, work, 
     """
     found = dict(line.split() for line in run_with(script).splitlines())
     assert {name: int(count) / 10 for name, count in found.items()} == expected
+
+
+def test_the_time_of_work_that_is_under_way_is_waited_for(run_with):
+    script = f"""{BEGIN}
+    begin, end = (ab.Event(enable_timing=True, device=device) for _ in range(2))
+    array = ab.empty(1 << 22, stream=stream)
+    for _ in range(20):
+        begin.record(stream)
+        ab.fill(array, 1, stream=stream)
+        end.record(stream)
+        assert begin.elapsed_time(end) > 0
+        assert end.query() and begin.query()
+    """
+    assert run_with(script) == ""
 
 
 # Errors

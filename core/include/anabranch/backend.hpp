@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -80,9 +81,9 @@ class Backend {
     (void)options;
     return nullptr;
   }
-  // Milliseconds between two records made with timing, both complete, `begin` on a device of this kind. Throws
-  // Error(event) if they have no clock in common.
-  virtual double elapsed(const Record& begin, const Record& end) = 0;
+  // Milliseconds between two records made with timing, `begin` on this device; none unless both are found complete, at
+  // the cost of one call of a driver. Throws Error(event) if they have no clock in common, AsyncError as `query` does.
+  virtual std::optional<double> elapsed(const Record& begin, const Record& end) = 0;
   // What `stream` does from now on starts after `point` of `target`, a stream of any device. A failure there is passed
   // on.
   virtual Point wait(Stream& stream, Stream& target, Point point, Marker* marker = nullptr) = 0;

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 
 #include "anabranch/lane.hpp"
 #include "anabranch/lock.hpp"
@@ -60,12 +61,18 @@ class Event final : public RefCounted {
   // Whether the last record is complete, which a task, or null, then has observed. Throws AsyncError if the work
   // failed.
   bool query(HostTask* task = nullptr) const;
+  // Milliseconds from the last record to that of `end`, which a task, or null, then has observed both; none unless both
+  // are found complete, and where either was made without timing, is not recorded or is recorded in a capture. Throws
+  // Error(event) if the two have no clock in common, AsyncError if the work before one of them failed.
+  std::optional<double> elapsed(const Event& end, HostTask* task = nullptr) const;
   // What identifies the last record to the driver, or the first one if there is none yet; the address of this where the
   // driver knows of no events. May change with a record, and is good for as long as this is there.
   std::uintptr_t handle();
 
  private:
   [[noreturn]] void refuse(const Stream& stream) const;
+  // With the lock. Whether the device has a time of the last record, or will have it.
+  bool has_time() const { return options_.timing && last_.stream && !last_.stream->capture(); }
 
   Backend& backend_;
   EventOptions options_;
@@ -73,8 +80,8 @@ class Event final : public RefCounted {
   Record last_;
 };
 
-// Milliseconds between two records made with timing; both must be complete.
-// Throws Error(event) if the two devices have no clock in common.
+// Milliseconds between two records made with timing, both found complete. Throws Error(event) if the two devices have
+// no clock in common.
 double elapsed_milliseconds(const Record& begin, const Record& end);
 
 }  // namespace anabranch

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "anabranch/backend.hpp"
@@ -31,15 +32,17 @@ struct HostTask final : RefCounted {
   // is none of their business.
   std::vector<Ref<LaneNumber>> open;
   Lane::Version observed = 0;  // the state of a lane that it found to be over last
+  Lane::Version before = 0;    // and the one before that
 
   // Whether that comes after the function, which then cannot wait for it.
   bool precedes(const Use& use) const noexcept;
   bool has_open(const Use& use) const noexcept;
+  bool has_observed(Lane::Version version) const noexcept { return version == observed || version == before; }
   // It has found that to be over, which is a lane's of a version; 0: not known of which.
   void observe(const Past& past, Lane::Version version) {
-    if (version != 0 && version == observed) return;
+    if (version != 0 && has_observed(version)) return;
     lane.follow(past);
-    observed = version;
+    before = std::exchange(observed, version);
   }
 };
 

@@ -130,11 +130,14 @@ Point CpuBackend::record(Stream& stream, const EventOptions& options, Ref<Marker
   return point;
 }
 
-double CpuBackend::elapsed(const Record& begin, const Record& end) {
+std::optional<double> CpuBackend::elapsed(const Record& begin, const Record& end) {
   const auto* first = static_cast<const Timestamp*>(begin.marker.get());
   const auto* last = dynamic_cast<const Timestamp*>(end.marker.get());
   if (!last)
     throw Error(ErrorKind::event, "the end event is not of a CPU device, and two devices have no clock in common");
+  for (const Record* record : {&begin, &end}) {
+    if (!query(*record->stream, record->point)) return std::nullopt;
+  }
   return static_cast<double>(last->nanoseconds.load() - first->nanoseconds.load()) * 1e-6;
 }
 

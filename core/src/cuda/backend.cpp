@@ -283,18 +283,6 @@ Ref<Marker> CudaBackend::make_marker(const EventOptions& options) {
   return events_.take(event_flags(options));
 }
 
-double CudaBackend::elapsed(const Record& begin, const Record& end) {
-  const auto* last = dynamic_cast<const CudaMarker*>(end.marker.get());
-  if (!last || &end.stream->backend() != this) {
-    throw Error(ErrorKind::event, "the end event is not of " + alias() + ", and two devices have no clock in common");
-  }
-  float milliseconds = 0;
-  const ContextScope scope(context_);
-  check(driver->cuEventElapsedTime(&milliseconds, as_marker(begin.marker.get())->event, last->event),
-        "asking for a time");
-  return milliseconds;
-}
-
 Point CudaBackend::wait(Stream& stream, Stream& target, Point point, Marker* marker) {
   return as_own(stream).wait(target, point, marker);
 }

@@ -46,7 +46,7 @@ class CudaBackend final : public Backend {
   Point record(Stream& stream) override;
   Point record(Stream& stream, const EventOptions& options, Ref<Marker>& marker) override;
   Ref<Marker> make_marker(const EventOptions& options) override;
-  double elapsed(const Record& begin, const Record& end) override;
+  std::optional<double> elapsed(const Record& begin, const Record& end) override;
   Point wait(Stream& stream, Stream& target, Point point, Marker* marker = nullptr) override;
   bool query(Stream& stream, Point point, Marker* marker = nullptr) override;
   bool synchronize(Stream& stream, Point point, std::chrono::nanoseconds timeout, Marker* marker = nullptr) override;

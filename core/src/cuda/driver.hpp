@@ -121,6 +121,14 @@ inline CUresult query(CUevent event) noexcept {
   return status == CUDA_SUCCESS && under_sanitizer() ? driver->cuEventSynchronize(event) : status;
 }
 
+// Likewise: an error if either event is not complete.
+inline CUresult elapsed(float& milliseconds, CUevent begin, CUevent end) noexcept {
+  const CUresult status = driver->cuEventElapsedTime(&milliseconds, begin, end);
+  if (status != CUDA_SUCCESS || !under_sanitizer()) return status;
+  driver->cuEventSynchronize(begin);
+  return driver->cuEventSynchronize(end);
+}
+
 // Makes a context current on this thread, if it is not, until the end of the scope. What was current then is again;
 // where none was, this one stays, as CUDA's runtime does, so that a thread of only our calls pays for it once. Null:
 // the right one is current already.

@@ -18,17 +18,33 @@ class CudaMarker final : public Marker {
  public:
   CudaMarker(EventPool& pool, CUevent event, unsigned flags) : event(event), flags(flags), pool_(pool) {}
 
-  std::uintptr_t handle() const noexcept override { return reinterpret_cast<std::uintptr_t>(event); }
+  // Who has it may record the event past us.
+  std::uintptr_t handle() const noexcept override {
+    given_out_.store(true, std::memory_order_release);
+    return reinterpret_cast<std::uintptr_t>(event);
+  }
+
+  // Whether the driver has its record; not while the stream that it was put into has not come to hand it on.
+  bool recorded() const noexcept { return state_.load(std::memory_order_acquire) != State::empty; }
+  // Whether that was found complete, which it stays, as long as nobody else can record the event.
+  bool over() const noexcept {
+    return state_.load(std::memory_order_acquire) == State::over && !given_out_.load(std::memory_order_acquire);
+  }
+  // What became of it: the record is the driver's, is still to come, or was found complete.
+  void note_recorded() noexcept { state_.store(State::recorded, std::memory_order_release); }
+  void note_empty() noexcept { state_.store(State::empty, std::memory_order_release); }
+  void note_over() noexcept { state_.store(State::over, std::memory_order_release); }
 
   const CUevent event;
   const unsigned flags;  // CU_EVENT_…
-  // False while the stream it was put into has not come to hand it to the driver.
-  std::atomic<bool> recorded{false};
 
  private:
   friend class EventPool;
+  enum class State : std::uint8_t { empty, recorded, over };
   void dispose() noexcept override;
 
+  std::atomic<State> state_{State::empty};
+  mutable std::atomic<bool> given_out_{false};
   EventPool& pool_;
 };
 

@@ -38,7 +38,7 @@ void FreeOperation::skip(const Ref<Failure>&) noexcept {
 bool RecordOperation::step(CudaStream& stream, Ref<Failure>&) {
   const ContextScope scope(stream.device().context());
   stream.device().check(driver->cuEventRecord(marker_->event, stream.native()), "recording an event");
-  marker_->recorded.store(true, std::memory_order_release);
+  marker_->note_recorded();
   stream.mark_light_held(point());
   return true;
 }

@@ -122,7 +122,7 @@ Point CudaStream::wait(Stream& target, Point point, Marker* marker) {
 void CudaStream::lead(CudaBackend& current, CUstream follower, Point point, CudaMarker* marker) {
   Ref<CudaMarker> kept;
   CUevent event = nullptr;
-  if (marker && marker->recorded.load(std::memory_order_acquire)) {
+  if (marker && marker->recorded()) {
     event = marker->event;
   } else if (origin_ == Origin::own && options_.non_blocking && sees_end()) [[likely]] {
     // One event serves every wait: recording it again does not move the waits for it that were made. What a blocking
@@ -212,10 +212,10 @@ Point CudaStream::record(const EventOptions& options, Ref<Marker>& marker) {
   if (direct() || rejoined()) [[likely]] {
     const ContextScope scope(marks_context_);
     device().check(driver->cuEventRecord(reused->event, native()), "recording an event");
-    reused->recorded.store(true, std::memory_order_release);
+    reused->note_recorded();
     return light_point();
   }
-  reused->recorded.store(false, std::memory_order_release);
+  reused->note_empty();
   return hold(std::make_unique<RecordOperation>(Ref<CudaMarker>::share(reused)));
 }
 
@@ -235,7 +235,7 @@ Ref<CudaMarker> CudaStream::record_end() {
 Ref<CudaMarker> CudaStream::put_event(CUstream native) {
   Ref<CudaMarker> marker = device().events().take();
   device().check(driver->cuEventRecord(marker->event, native), "recording an event");
-  marker->recorded.store(true, std::memory_order_release);
+  marker->note_recorded();
   return marker;
 }
 
@@ -293,6 +293,7 @@ bool CudaStream::native_reached(Point point) {
 
 bool CudaStream::query(Point point, CudaMarker* marker) {
   if (Ref<Failure> failure = device().failure()) throw AsyncError(std::move(failure));
+  if (marker && marker->over()) return true;
   const ContextScope scope(context());
   // In this order: a failure is there before the point of what failed counts as submitted.
   const Point submitted = submitted_.load(std::memory_order_acquire);
@@ -304,10 +305,10 @@ bool CudaStream::query(Point point, CudaMarker* marker) {
     if (!native_reached(failed_at_.load() - 1)) return false;
     throw AsyncError(failure_);
   }
-  if (marker && marker->recorded.load(std::memory_order_acquire)) {
-    return reached(*marker);
-  }
-  return native_reached(point);
+  if (!marker || !marker->recorded()) return native_reached(point);
+  if (!reached(*marker)) return false;
+  marker->note_over();
+  return true;
 }
 
 bool CudaStream::notify_held(Waiter& waiter) {

@@ -101,7 +101,10 @@ Point NullBackend::record(Stream& stream, const EventOptions& options, Ref<Marke
   return enqueue({"record", stream.name()}, stream, {.stamp = std::move(stamp)});
 }
 
-double NullBackend::elapsed(const Record& begin, const Record& end) {
+std::optional<double> NullBackend::elapsed(const Record& begin, const Record& end) {
+  for (const Record* record : {&begin, &end}) {
+    if (!as_null(*record->stream).reached(record->point)) return std::nullopt;
+  }
   const auto time = [](const Record& record) {
     return static_cast<const Timestamp&>(*record.marker).nanoseconds.load();
   };

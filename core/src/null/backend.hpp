@@ -43,7 +43,7 @@ class NullBackend final : public Backend {
   std::vector<Record> frontier(Stream& stream) override;
   Point record(Stream& stream) override;
   Point record(Stream& stream, const EventOptions& options, Ref<Marker>& marker) override;
-  double elapsed(const Record& begin, const Record& end) override;
+  std::optional<double> elapsed(const Record& begin, const Record& end) override;
   Point wait(Stream& stream, Stream& target, Point point, Marker* marker = nullptr) override;
   bool query(Stream& stream, Point point, Marker* marker = nullptr) override;
   bool synchronize(Stream& stream, Point point, std::chrono::nanoseconds timeout, Marker* marker = nullptr) override;

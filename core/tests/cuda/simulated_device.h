@@ -335,6 +335,12 @@ static int query_event(const struct event* event, int block) {
   return status;
 }
 
+static int elapsed_time(float* milliseconds, const struct event* begin, const struct event* end) {
+  if (query_event(begin, 0) || query_event(end, 0)) return not_ready;
+  *milliseconds = (float)(end->mark->milliseconds - begin->mark->milliseconds);
+  return 0;
+}
+
 static void synchronize_all(void) {
   query_stream(&current->legacy, 1);
   for (struct stream* stream = streams; stream; stream = stream->next)

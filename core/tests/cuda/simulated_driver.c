@@ -103,7 +103,7 @@ FUNCTION(cuEventRecord, (void* event, void* stream), if (asks_context() && !curr
 FUNCTION(cuEventQuery, (void* event), return query_event(event, 0))
 FUNCTION(cuEventSynchronize, (void* event), return query_event(event, 1))
 FUNCTION(cuEventElapsedTime, (float* milliseconds, void* begin, void* end),
-         *milliseconds = (float)(((struct event*)end)->mark->milliseconds - ((struct event*)begin)->mark->milliseconds))
+         return elapsed_time(milliseconds, begin, end))
 /* 12 bytes into the properties: the ordinal. */
 FUNCTION(cuMemPoolCreate, (void** made, const void* properties), *made = &devices[((const int*)properties)[3]])
 FUNCTION(cuMemPoolSetAttribute, (void* which, int name, void* value), (void)which; (void)name; (void)value)

@@ -72,6 +72,26 @@ TEST(one_event_is_recorded_and_waited_for_by_many_threads) {
   CHECK(event.query());
 }
 
+TEST(events_are_measured_both_ways_while_they_are_recorded) {
+  CpuBackend& device = make_device(2);
+  Event first(device, {.timing = true});
+  Event second(device, {.timing = true});
+  const auto a = stream(device);
+  for (Event* event : {&first, &second}) event->record(*a);
+  in_threads(4, [&](int thread) {
+    const bool forward = thread % 2 == 0;
+    Event& begin = forward ? first : second;
+    const Event& end = forward ? second : first;
+    for (int round = 0; round < 1000; ++round) {
+      begin.elapsed(end);
+      if (round % 8 == 0) begin.record(*a);
+      if (begin.elapsed(begin).value_or(0) != 0) std::abort();
+    }
+  });
+  finish(*a);
+  CHECK(first.elapsed(second).has_value());
+}
+
 TEST(streams_hand_values_to_each_other) {
   CpuBackend& device = make_device(3);
   constexpr int length = 16;
