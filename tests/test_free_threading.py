@@ -59,9 +59,9 @@ def test_a_kernel_is_not_counted_from_when_a_second_thread_launches_it() -> None
         ab.launch(nothing, 0, ab.zeros(1, device="cpu"))
 
     class Compiled:
-        address, keepalive = 1, None
+        address, keepalive, places = 1, None, ()
 
-    nothing.compile_cpu = lambda signature: Compiled  # type: ignore[assignment, method-assign]
+    nothing.compile_cpu = lambda signature, checked: Compiled  # type: ignore[assignment, method-assign]
     launch()
     assert is_counted(nothing)
     thread = threading.Thread(target=launch)

@@ -6,7 +6,10 @@
 namespace anabranch {
 namespace {
 
-constexpr std::int64_t warp = 32;
+// Threads along x. Measured on an H200, time against the best of eleven shapes, for a stencil of 8192² and a transposing
+// copy of as many: 64x4 1.00 and 3.7, 32x8 1.02 and 3.6, 8x32 1.15 and 1.00.
+constexpr std::int64_t row = 64;
+constexpr std::int64_t row_across = 8;
 // What CUDA allows along y and z, in blocks; and along z, in threads of one.
 constexpr std::int64_t most_blocks = 65'535;
 constexpr std::int64_t deepest_block = 64;
@@ -21,14 +24,14 @@ std::int64_t threads_for(std::int64_t size, std::int64_t most) noexcept {
 
 }  // namespace
 
-std::array<std::int64_t, 6> LaunchShape::grid(int threads) const noexcept {
+std::array<std::int64_t, 6> LaunchShape::grid(int threads, bool across) const noexcept {
   const auto [x, y, z] = extents();
   std::array<std::int64_t, 3> block{threads, 1, 1};
   if (ndim > 1) {
-    block[0] = threads_for(x, std::min<std::int64_t>(warp, threads));
+    block[0] = threads_for(x, std::min<std::int64_t>(across ? row_across : row, threads));
     block[1] = threads_for(y, threads / block[0]);
     block[2] = threads_for(z, std::min(deepest_block, threads / (block[0] * block[1])));
-    block[0] = threads_for(x, threads / (block[1] * block[2]));
+    if (!across) block[0] = threads_for(x, threads / (block[1] * block[2]));
   }
   const auto blocks = [](std::int64_t size, std::int64_t of) { return (size + of - 1) / of; };
   return {blocks(x, block[0]), blocks(y, block[1]), blocks(z, block[2]), block[0], block[1], block[2]};
@@ -38,7 +41,7 @@ bool LaunchShape::fits_grid() const noexcept {
   const auto [x, y, z] = extents();
   if (x > longest || y > longest || z > longest) return false;
   if (y <= most_blocks && z <= most_blocks) return true;
-  const auto found = grid(block != 0 ? block : 256);
+  const auto found = grid(block != 0 ? block : 256, false);
   return found[1] <= most_blocks && found[2] <= most_blocks;
 }
 

@@ -86,7 +86,7 @@ cdef struct Packed:
     size_t key_length
     size_t slot_count
     size_t capacity
-    uint64_t wide           # not 0 where a size or a stride, in elements, is too large for 32 bits
+    uint64_t wide           # not 0 where a size, a stride or an offset, in elements, is too large for 32 bits
     const Given* given      # NULL: a number alone
 
 
@@ -125,6 +125,7 @@ cdef int _count_in_elements(Packed* packed, Array array) except -1:
     # Compilers for GPUs count strides in elements, the others in bytes.
     cdef int64_t itemsize = array.layout.itemsize
     cdef int ndim = array.layout.ndim
+    cdef int64_t extent = 0
     cdef uint64_t* strides = &packed.slots[packed.slot_count - ndim]
     cdef int d
     for d in range(ndim):
@@ -133,7 +134,8 @@ cdef int _count_in_elements(Packed* packed, Array array) except -1:
                 f"{array!r} has strides that are no multiple of its elements' size, which kernels on "
                 f"{array._device.alias} need")
         strides[d] = <uint64_t>in_elements(<int64_t>strides[d], itemsize)
-        packed.wide |= beyond_32_bits(<int64_t>strides[d]) | beyond_32_bits(array.layout.shape[d])
+        extent += (array.layout.shape[d] - 1) * <int64_t>abs(<int64_t>strides[d])
+        packed.wide |= beyond_32_bits(<int64_t>strides[d]) | beyond_32_bits(array.layout.shape[d]) | beyond_32_bits(extent)
     return 0
 
 
@@ -278,6 +280,7 @@ cdef Ref[CKernel] _compile(KernelBase kernel, Packed* packed, DeviceBase device)
     if architecture != 0:
         form.wide = packed.key[0] & wide_bit
         code = kernel.compile_cuda(signature, Target(divmod(architecture, 10), checked, form.wide))
+        form.across = code.across
         form.slots = code.slots
         form.places = places_of(code.places)
         compiled = load_kernel(device, code.image, code.symbol, kernel.name, form)

@@ -13,7 +13,7 @@ def test_a_kernel_compiled_for_a_cpu_device_is_not_taken_for_a_gpu_s(run_with):
         def count(i, target):
             target[i] += 1
 
-        def compile_cuda(signature, capability):
+        def compile_cuda(signature, target):
             raise RuntimeError("compiled for the GPU")
 
         count.compile_cuda = compile_cuda

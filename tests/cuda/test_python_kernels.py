@@ -12,8 +12,9 @@ import anabranch as ab
 pytest.importorskip("numba_cuda_mlir", reason="numba-cuda-mlir is not installed")
 
 from anabranch.kernels import _cuda_entry, _cuda_mlir
+from anabranch.kernels._signature import Target
 
-HOPPER = (9, 0)
+HOPPER = Target((9, 0))
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 DTYPES = ["bool", *INTEGERS, "float16", "float32", "float64", "complex64", "complex128"]
 
@@ -27,8 +28,8 @@ def array(dtype, ndim=1, contiguous=True, readonly=False):
     return "array", dtype, ndim, contiguous, readonly
 
 
-def build(kernel, *codes, ndim=1, capability=HOPPER):
-    return _cuda_mlir.build(kernel._function, kernel.parameters, (ndim, codes), "symbol", capability)
+def build(kernel, *codes, ndim=1, target=HOPPER):
+    return _cuda_mlir.build(kernel._function, kernel.parameters, (ndim, codes), "symbol", target)
 
 
 def twice(value):
@@ -88,25 +89,75 @@ def test_atomics_compile_for_every_dtype(dtype):
 
 @pytest.mark.parametrize(("dtype", "instruction"), [("int32", "min.s32"), ("uint32", "min.u32"), ("uint64", "min.u64")])
 def test_atomics_know_the_sign(dtype, instruction):
-    assert f"atom.{instruction}" in build(update, array("int64"), array(dtype), array(dtype)).text
+    assert f"atom.global.{instruction}" in build(update, array("int64"), array(dtype), array(dtype)).text
 
 
 @pytest.mark.parametrize("capability", [(8, 0), (9, 0), (10, 0), (12, 0)])
 def test_kernels_compile_for_devices_that_the_machine_need_not_have(capability):
-    compiled = saxpy.compile_cuda((1, (("scalar", "float64"), array("float32"), array("float32"))), capability)
+    compiled = saxpy.compile_cuda((1, (("scalar", "float64"), array("float32"), array("float32"))), Target(capability))
     assert compiled.image.startswith(b"\x7fELF")
 
 
 def test_each_parameter_has_its_slot():
     ptx = build(saxpy, ("scalar", "float64"), array("float32"), array("float32", contiguous=False))
     (line,) = re.findall(r"\.entry symbol\((.*?)\)", ptx.text, re.DOTALL)
-    # The size of the index space; alpha; pointer and size of x, whose stride is 1; pointer, size and stride of y.
+    # The size of the index space; alpha; the pointer of x, whose size and stride nothing needs; pointer and stride of y.
     assert line.count(".param") == 1 + len(ptx.slots)
-    assert ptx.slots == (0, 1, 2, 4, 5, 6)
+    assert ptx.slots == (0, 1, 4, 6)
 
 
-def test_the_index_has_64_bits():
-    assert re.search(r"mul\.wide\.[su]32", build(put, ("scalar", "float64"), array("float32")).text)
+@ab.kernel
+def smooth(ij, u: ab.In, v: ab.Out):
+    i, j = ij
+    if 0 < i < u.shape[0] - 1 and 0 < j < u.shape[1] - 1:
+        v[i, j] = u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1]
+
+
+def test_a_narrow_kernel_neither_divides_nor_multiplies_in_64_bits():
+    plane = array("float32", 2)
+    text = build(smooth, plane, plane, ndim=2).text
+    assert not re.search(r"\b(div|rem)\.|mul\.lo\.s64|mad\.lo\.s64|selp", text)
+    assert "bra" in text  # and there is no loop
+    assert not re.search(r"(\$L__BB0_\d+):.*bra(?:\.uni)?\s+\1;", text, re.DOTALL)
+
+
+def test_a_wide_kernel_counts_in_64_bits():
+    plane = array("float32", 2)
+    text = build(smooth, plane, plane, ndim=2, target=Target((9, 0), wide=True)).text
+    assert re.search(r"div\.u64", text)
+    assert re.search(r"mul\.lo\.s64|mad\.lo\.s64", text)
+    assert "ld.param.s32" not in text
+
+
+def test_kernels_that_move_across_rows_are_known():
+    @ab.kernel
+    def transpose(ij, u: ab.In, v: ab.Out):
+        i, j = ij
+        v[j, i] = u[i, j]
+
+    @ab.kernel
+    def transpose_inside(ij, u: ab.In, v: ab.Out):
+        v[ij[1] - 1, ij[0]] = u[ij[0], ij[1]]
+
+    plane = array("float32", 2)
+    assert build(transpose, plane, plane, ndim=2).across
+    assert build(transpose_inside, plane, plane, ndim=2).across
+    assert not build(smooth, plane, plane, ndim=2).across
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("checked", [False, True])
+def test_what_may_fail_takes_a_record(wide, checked):
+    @ab.kernel
+    def look_up(i, y: ab.Out):
+        y[i] = (1, 2)[i]
+
+    target = Target((9, 0), checked, wide)
+    found = build(look_up, array("float32"), target=target)
+    assert found.slots[-1] == 2**32 - 1
+    assert "IndexError" in [spot.what for spot in found.spots]
+    assert ("y" in [spot.array.strip("'") for spot in found.spots]) is checked
+    assert look_up.compile_cuda((1, (array("float32"),)), target).places
 
 
 def test_a_division_by_zero_has_a_result():
@@ -121,7 +172,7 @@ def test_division_of_others_is_left_alone():
         x[0] = x[1] // x[2]
 
     kind = types.void(types.Array(types.uint32, 1, "C"))
-    with _cuda_mlir._target(HOPPER):
+    with _cuda_mlir._target(HOPPER.capability):
         text, _ = cuda.compile(plain, kind, device=False, abi="numba", output="ptx")
     assert "selp" not in text
 
@@ -163,7 +214,7 @@ def test_scalars_are_cast_as_declared():
 
     codes = (("scalar", "float64"), ("scalar", "int64"), ("scalar", "int64"), array("complex128"))
     scale.compile_cuda((1, codes), HOPPER)
-    source = _cuda_entry.source_of(scale.parameters, (1, codes))
+    source = _cuda_entry.source_of(scale.parameters, (1, codes), wide=False)
     assert "a0 = float32(float64(a0_word))" in source
     assert "a1 = float64(int64(a1_word))" in source
 
@@ -174,7 +225,7 @@ def test_the_cache_knows_capabilities_apart(tmp_path):
     files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
     assert len(files) == 1
     assert ab.kernel(put._function).compile_cuda(signature, HOPPER) == first
-    ab.kernel(put._function).compile_cuda(signature, (8, 0))
+    ab.kernel(put._function).compile_cuda(signature, Target((8, 0)))
     assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 2
 
 
@@ -182,12 +233,13 @@ def test_a_process_uses_what_another_compiled(run_python):
     script = """
         import sys
         import anabranch as ab
+        from anabranch.kernels._signature import Target
 
         @ab.kernel
         def kernel(i, y: ab.Out):
             y[i] = i
 
-        kernel.compile_cuda((1, (("array", "float32", 1, True, False),)), (9, 0))
+        kernel.compile_cuda((1, (("array", "float32", 1, True, False),)), Target((9, 0)))
         print("numba_cuda_mlir" in sys.modules)
     """
     assert [run_python(script), run_python(script)] == ["True\n", "False\n"]

@@ -175,8 +175,10 @@ def python_kernels(_major):
             assert float(y.numpy().sum()) == 3000.0
     if not compiles_for_gpus:
         return "on the CPU"
+    from anabranch.kernels._signature import Target
+
     array = ("array", "float32", 1, True, False)
-    compiled = saxpy.compile_cuda((1, (("scalar", "float32"), array, array)), (9, 0))
+    compiled = saxpy.compile_cuda((1, (("scalar", "float32"), array, array)), Target((9, 0)))
     return f"on every device, and for sm_90: {type(compiled).__name__}"
 
 

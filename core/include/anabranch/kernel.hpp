@@ -84,7 +84,8 @@ struct KernelForm {
   // &arguments[slots[i]] is the pointer that the driver wants. `record_slot`, last: the address of the launch's record.
   std::vector<std::uint32_t> slots;
   std::vector<KernelPlace> places = {};
-  bool wide = false;  // a launch over an index space has a grid of one dimension, see `LaunchShape`
+  bool wide = false;    // a launch over an index space has a grid of one dimension, see `LaunchShape`
+  bool across = false;  // accesses move across rows as the last index grows, so that narrow blocks serve best
 
   static constexpr std::uint32_t record_slot = 0xFFFFFFFF;
 };
@@ -118,9 +119,9 @@ struct LaunchShape {
         return {dims[3], dims[2], dims[0] * dims[1]};
     }
   }
-  // Blocks of at most so many threads that cover it, and the sizes of both: rows of a warp's width where the last axis
-  // has as many, so that neighbours in memory are neighbours in a warp.
-  std::array<std::int64_t, 6> grid(int threads) const noexcept;
+  // How many blocks along x, y and z cover it, of at most so many threads in all, and how many threads each has along
+  // them. Blocks are wide, so that neighbours in memory are neighbours in a warp, but for kernels that move across rows.
+  std::array<std::int64_t, 6> grid(int threads, bool across) const noexcept;
   // Whether such a grid of 256 threads, or `block`, is one that devices have, and 32 bits count along each axis.
   bool fits_grid() const noexcept;
 };

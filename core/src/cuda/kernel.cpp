@@ -72,7 +72,8 @@ CudaKernel::CudaKernel(CudaLibrary& library, CUfunction function, std::string na
     : Kernel(function, std::move(name), std::move(form.places)),
       library_(Ref<CudaLibrary>::share(&library)),
       slots_(std::move(form.slots)),
-      wide_(form.wide) {
+      wide_(form.wide),
+      across_(form.across) {
   if (!slots_.empty() && slots_.back() == KernelForm::record_slot) {
     takes_record_ = true;
     slots_.pop_back();
@@ -148,7 +149,7 @@ void CudaKernel::prepare(const LaunchShape& shape, std::span<const std::uint64_t
     node.blockDimX = static_cast<unsigned>(block);
     node.blockDimY = node.blockDimZ = 1;
   } else {
-    const auto grid = shape.grid(block);
+    const auto grid = shape.grid(block, across_);
     node.gridDimX = static_cast<unsigned>(grid[0]);
     node.gridDimY = static_cast<unsigned>(grid[1]);
     node.gridDimZ = static_cast<unsigned>(grid[2]);

@@ -59,6 +59,7 @@ class CudaKernel final : public Kernel {
   Ref<CudaLibrary> library_;
   std::vector<std::uint32_t> slots_;
   const bool wide_;
+  const bool across_;
   bool takes_record_ = false;  // as its last parameter
   int block_ = 256;
   std::mutex mutex_;

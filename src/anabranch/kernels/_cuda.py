@@ -47,6 +47,8 @@ class CompiledPTX(NamedTuple):
         space, which come first, left out. A launch packs, for an array, its address, its sizes and
         its strides in elements, and, for a scalar, what it packs on the CPU. Slot 2^32 - 1 is the
         address of the launch's record of errors.
+    across : bool
+        Whether it moves across the rows of an array, see `_cuda_rows`.
     places : tuple of Place
         Where it may fail; empty if it cannot.
     """
@@ -54,6 +56,7 @@ class CompiledPTX(NamedTuple):
     image: bytes
     symbol: str
     slots: tuple[int, ...]
+    across: bool = False
     places: tuple[Place, ...] = ()
 
 
@@ -123,7 +126,8 @@ def _compile(
     if unwanted:
         raise compile_error(function, _unwanted(unwanted), definition(function), arguments)
     architecture = 10 * target.capability[0] + target.capability[1]
-    return CompiledPTX(_cuda_link.link(ptx.text, architecture, function.__qualname__), symbol, ptx.slots), ptx.spots
+    image = _cuda_link.link(ptx.text, architecture, function.__qualname__)
+    return CompiledPTX(image, symbol, ptx.slots, ptx.across), ptx.spots
 
 
 def _unwanted(names: list[str]) -> str:
@@ -135,13 +139,14 @@ def _unwanted(names: list[str]) -> str:
 
 
 def _pack(compiled: CompiledPTX, spots: list[Spot]) -> bytes:
-    return json.dumps(compiled.slots).encode() + b"\n" + pack(spots, compiled.image)
+    return json.dumps([compiled.slots, compiled.across]).encode() + b"\n" + pack(spots, compiled.image)
 
 
 def _unpack(stored: bytes, symbol: str, function: FunctionType, signature: Signature) -> CompiledPTX:
     head, _, rest = stored.partition(b"\n")
+    slots, across = json.loads(head)
     spots, image = unpack(rest)
-    return CompiledPTX(image, symbol, tuple(json.loads(head)), places_of(spots, function, signature))
+    return CompiledPTX(image, symbol, tuple(slots), across, places_of(spots, function, signature))
 
 
 def _key(

@@ -16,7 +16,7 @@ from numba_cuda_mlir.numba_cuda.typing.templates import AbstractTemplate, signat
 
 from anabranch.kernels._atomic import atomic_add, atomic_max, atomic_min
 from anabranch.kernels._atomic_rule import atomic_signature
-from anabranch.kernels._cuda_failure import check_index
+from anabranch.kernels._cuda_failure import check_indices
 
 _FUNCTIONS: Final = {atomic_add: "add", atomic_min: "min", atomic_max: "max"}
 
@@ -112,6 +112,7 @@ def _lower(operation: str, builder: Any, target: Any, args: Any) -> None:
     indices = [
         _wrapped(builder.lower_cast(kind, types.int64, part), array, axis) for axis, (kind, part) in enumerate(pairs)
     ]
+    check_indices(indices, [memref.dim(array, index_of(axis)) for axis in range(len(indices))])
     element = builder.get_mlir_type(dtype)
     pointer = memref_to_llvm_ptr(array, indices, element)
     value = builder.lower_cast(value_type, dtype, value)
@@ -132,7 +133,6 @@ def _wrapped(index: Any, array: Any, axis: int) -> Any:
     size = arith.index_cast(T.i64(), memref.dim(array, index_of(axis)))
     negative = arith.cmpi(arith.CmpIPredicate.slt, index, zero)
     wrapped = index_of(arith.addi(index, arith.select(negative, size, zero)))
-    check_index(wrapped, memref.dim(array, index_of(axis)), axis)
     return wrapped
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from numba_cuda_mlir import lowering_utilities, mlir_lowering
 from numba_cuda_mlir.lowering import numpy as lowering_numpy
-from numba_cuda_mlir.lowering.cuda import T, arith, index_of, llvm, memref
+from numba_cuda_mlir.lowering.cuda import T, arith, llvm
 from numba_cuda_mlir.lowering_utilities import linalg_lowering
 from numba_cuda_mlir.numba_cuda.core import ir as numba_ir
 
@@ -27,6 +27,8 @@ from anabranch.kernels._ptx import LAUNCH_WORDS
 
 _active: Final = threading.local()
 _NUMBERED: Final = re.compile(r"a(\d+)")
+# What the compiler puts before the names of a short function that it puts into its caller.
+_INLINED: Final = re.compile(r"^.*_v\d+_")
 _EXCEPTIONS: Final = {code: kind.__name__ for kind, code in mlir_lowering.KERNEL_ERROR_CODES.items()}
 
 # $0: the place, $1: the axis or -1, $2: the index, $3: the size of the axis. The braces are a scope. Whoever has the
@@ -90,29 +92,34 @@ class Failures:
         By the numbers that the code tells; filled as it is generated.
     checked : bool
         Whether every index is compared with the size of its axis.
+    code : list
+        The compiler's representation of each function whose code was generated.
     """
 
     def __init__(self, parts: Sequence[FunctionType], parameters: Sequence[str], checked: bool) -> None:
         self.spots: list[Spot] = []
         self.checked = checked
+        self.code: list[Any] = []
         self._parts = list(parts)
         self._names = list(parameters)
         self._at: list[tuple[Any, Any]] = []
 
     @contextmanager
     def at(self, lower: Any, inst: Any) -> Iterator[None]:
+        if not any(known is lower.func_ir for known in self.code):
+            self.code.append(lower.func_ir)
         self._at.append((lower, inst))
         try:
             yield
         finally:
             self._at.pop()
 
-    def tell(self, what: str, axis: int = -1, index: Any = None, size: Any = None) -> None:
-        """Generate the code that tells of an error and ends the thread."""
+    def tell(self, what: str, axis: Any = None, index: Any = None, size: Any = None) -> None:
+        """Generate the code that tells of an error and ends the thread; of an index that is out of bounds with its axis."""
         spot = self._here(what)
         if spot not in self.spots:
             self.spots.append(spot)
-        values = [_constant(self.spots.index(spot)), _constant(axis)]
+        values = [_constant(self.spots.index(spot)), _constant(-1) if axis is None else axis]
         values += [_constant(0) if value is None else arith.index_cast(T.i64(), value) for value in (index, size)]
         llvm.inline_asm(None, values, _TELL, "l,l,l,l,~{memory}", has_side_effects=True)
 
@@ -126,7 +133,8 @@ class Failures:
             if what:
                 return Spot(part, line, what, "", -1)
             name, root = indexed_array(inst, lower.func_ir, numba_ir)
-            name = re.sub(rf"^{re.escape(function.__name__)}_v\d+_", "", name)
+            if lower.func_ir.func_id.func not in self._parts:
+                name = _INLINED.sub("", name)
             # A short function is put into the wrapper, whose parameters are called by their numbers.
             if number := _NUMBERED.fullmatch(root):
                 name = self._names[int(number[1])] if name == root else name
@@ -161,8 +169,6 @@ def telling(failures: Failures) -> Iterator[None]:
         (mlir_lowering.MLIRLower, "set_error_code", _set_error_code),
         (mlir_lowering.MLIRLower, "lower_inst", _lower_inst),
     ]
-    if failures.checked:
-        changes.append((lowering_numpy, "_normalize_negative_index", _checked_index))
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in changes]
     for owner, name, replacement in changes:
         setattr(owner, name, replacement)
@@ -176,7 +182,6 @@ def telling(failures: Failures) -> Iterator[None]:
 
 _USERS: Final = (lowering_utilities, lowering_numpy, linalg_lowering)
 _lower_any_inst: Final = mlir_lowering.MLIRLower.lower_inst
-_wrapped_index: Final = lowering_numpy._normalize_negative_index
 
 
 def is_active() -> bool:
@@ -189,15 +194,28 @@ def tell(what: str) -> None:
     _active.failures.tell(what)
 
 
-def check_index(index: Any, size: Any, axis: int) -> None:
-    """Generate the comparison of an index, of MLIR's index type, with the size of its axis, if indices are checked."""
+def checks_indices() -> bool:
+    """Whether this thread compiles a kernel whose indices are checked."""
     failures: Failures | None = getattr(_active, "failures", None)
-    if failures is None or not failures.checked:
+    return failures is not None and failures.checked
+
+
+def check_indices(indices: Sequence[Any], sizes: Sequence[Any]) -> None:
+    """Generate the comparison of indices, of MLIR's index type, with the sizes of the first axes, if they are checked."""
+    if not checks_indices():
         return
-    # One comparison without signs: an index that is still negative is very large.
-    outside = arith.cmpi(arith.CmpIPredicate.uge, index, size)
-    with if_(outside):
-        failures.tell("", axis, index, size)
+    # One comparison for each without signs: an index that is still negative is very large.
+    outside = [arith.cmpi(arith.CmpIPredicate.uge, index, size) for index, size in zip(indices, sizes, strict=True)]
+    any_outside = outside[0]
+    for one in outside[1:]:
+        any_outside = arith.ori(any_outside, one)
+    with if_(any_outside):
+        axis, index, size = _constant(len(indices) - 1), indices[-1], sizes[-1]
+        for number in reversed(range(len(indices) - 1)):
+            axis = arith.select(outside[number], _constant(number), axis)
+            index = arith.select(outside[number], indices[number], index)
+            size = arith.select(outside[number], sizes[number], size)
+        _active.failures.tell("", axis, index, size)
 
 
 @contextmanager
@@ -208,12 +226,6 @@ def if_(condition: Any) -> Iterator[None]:
     with scf.if_ctx_manager(condition):
         yield
         scf.yield_([])
-
-
-def _checked_index(array: Any, index: Any, dim: int, index_numba_type: Any = None) -> Any:
-    wrapped = _wrapped_index(array, index, dim, index_numba_type)
-    check_index(wrapped, memref.dim(array, index_of(dim)), dim)
-    return wrapped
 
 
 def _set_error_code_if_zero(_: Any, error_code: int) -> None:

@@ -13,13 +13,16 @@ from typing import Any, Final, NamedTuple
 
 import numpy
 from numba_cuda_mlir import cuda, extending, tools, types
+from numba_cuda_mlir.descriptor import mlir_target
 from numba_cuda_mlir.numba_cuda.core.compiler_lock import global_compiler_lock
 
 from anabranch.kernels import _cuda_atomic, _cuda_slice  # noqa: F401  give the compiler the meaning of atomics and slices
 from anabranch.kernels._cuda_division import numpy_division
 from anabranch.kernels._cuda_entry import layout_of, make_entry, source_of
+from anabranch.kernels._cuda_element import element_access
 from anabranch.kernels._cuda_failure import Failures, telling
 from anabranch.kernels._cuda_result import ignore, may_return, nothing_returned
+from anabranch.kernels._cuda_rows import moves_across_rows
 from anabranch.kernels._dtype import KINDS
 from anabranch.kernels._parameter import Parameter
 from anabranch.kernels._failure import Spot
@@ -44,11 +47,14 @@ _registered: Final[set[int]] = set()
 
 
 class Ptx(NamedTuple):
-    """A kernel as PTX: the text, the slot of each parameter after those of the index space, and where it may fail."""
+    """A kernel as PTX: the text, the slot of each parameter after those of the index space, where it may fail, and
+    whether it moves across rows.
+    """
 
     text: str
     slots: tuple[int, ...]
     spots: list[Spot]
+    across: bool
 
 
 def scalar_type(dtype: str) -> Any:
@@ -120,6 +126,7 @@ def build(
     numba_cuda_mlir's NumbaError, and what it lets through
         The function cannot be compiled.
     """
+    mlir_target.typing_context.refresh()  # it may be older than the meanings that were registered here
     _register_helpers(function)
     launch_ndim, codes = signature
     kinds = [types.int64] * launch_ndim
@@ -136,12 +143,13 @@ def build(
         text: str = cuda.compile(entry, kind, device=False, abi="numba", output="ptx", cc=target.capability)[0]
         return text
 
-    with _target(target.capability), numpy_division(), telling(failures):
+    with _target(target.capability), numpy_division(), telling(failures), element_access(target):
         if may_return(function):
             with nothing_returned():
                 compile_as("ignore(function({}))")
         text = compile_as("function({})")
-    return _finish(text, symbol, signature, target, failures.spots)
+    across = any(moves_across_rows(code, launch_ndim) for code in failures.code)
+    return _finish(text, symbol, signature, target, failures.spots)._replace(across=across)
 
 
 def _finish(text: str, symbol: str, signature: Signature, target: Target, spots: list[Spot]) -> Ptx:
@@ -155,5 +163,5 @@ def _finish(text: str, symbol: str, signature: Signature, target: Target, spots:
     text, kept = fold_parameters(text, symbol, layout.known, signature[0])
     slots = tuple(layout.slots[position - signature[0]] for position in kept[signature[0] :])
     if f"{LAUNCH_WORDS[0]};" not in text:
-        return Ptx(text, slots, [])
-    return Ptx(add_record(text, symbol, signature[0]), (*slots, RECORD_SLOT), spots)
+        return Ptx(text, slots, [], False)
+    return Ptx(add_record(text, symbol, signature[0]), (*slots, RECORD_SLOT), spots, False)
