@@ -31,13 +31,14 @@ class Layout(NamedTuple):
         For every parameter after the index space's: the 8-byte slot where its value lies.
     known : dict of int to int
         Values, by position among all parameters, that are the same in every launch.
-    counts : list of int
-        Positions among all parameters of those that count elements: sizes and strides.
+    sizes, strides : list of int
+        Positions among all parameters of those that count elements.
     """
 
     slots: list[int]
     known: dict[int, int]
-    counts: list[int]
+    sizes: list[int]
+    strides: list[int]
 
 
 def source_of(
@@ -88,17 +89,15 @@ class _Index(NamedTuple):
 def _index(launch_ndim: int) -> _Index:
     # Unsigned: the compiler then sees that no index is negative, and that 32 bits hold it.
     lines = [
-        f"    {axis} = int64(uint32(cuda.blockIdx.{axis} * cuda.blockDim.{axis} + cuda.threadIdx.{axis}))"
+        f"    {axis} = uint32(cuda.blockIdx.{axis} * cuda.blockDim.{axis} + cuda.threadIdx.{axis})"
         for axis in "xyz"[: min(launch_ndim, 3)]
     ]
-    if launch_ndim == 1:
-        return _Index(lines, "x < n0", "x")
-    if launch_ndim == 2:
-        return _Index(lines, "x < n1 and y < n0", "(y, x)")
-    if launch_ndim == 3:
-        return _Index(lines, "x < n2 and y < n1 and z < n0", "(z, y, x)")
-    lines += ["    w = int64(uint32(z) // uint32(n1))", "    z = int64(uint32(z) % uint32(n1))"]
-    return _Index(lines, "x < n3 and y < n2 and w < n0", "(w, z, y, x)")
+    if launch_ndim == 4:
+        lines += ["    w = uint32(z // uint32(n1))", "    z = uint32(z % uint32(n1))"]
+    axes = "xyzw"[:launch_ndim]
+    tests = [f"{axis} < uint32(n{launch_ndim - 1 - place})" for place, axis in enumerate(axes) if launch_ndim < 4 or axis != "z"]
+    index = ", ".join(f"int64({axis})" for axis in reversed(axes))
+    return _Index(lines, " and ".join(tests), index if launch_ndim == 1 else f"({index})")
 
 
 def _wide_index(launch_ndim: int) -> _Index:
@@ -127,7 +126,8 @@ def layout_of(signature: Signature) -> Layout:
     launch_ndim, codes = signature
     slots: list[int] = []
     known: dict[int, int] = {}
-    counts = list(range(launch_ndim))
+    sizes = list(range(launch_ndim))
+    strides: list[int] = []
     slot = 0
     for code in codes:
         if code[0] == "scalar":
@@ -138,8 +138,10 @@ def layout_of(signature: Signature) -> Layout:
         ndim, contiguous = code[2], code[3]
         known[launch_ndim + len(slots) + 2] = 0  # the offset: a pointer is to the first element
         slots += [slot, slot, slot, *range(slot + 1, slot + 1 + 2 * ndim)]
-        counts += range(launch_ndim + len(slots) - 2 * ndim, launch_ndim + len(slots))
+        end = launch_ndim + len(slots)
+        sizes += range(end - 2 * ndim, end - ndim)
+        strides += range(end - ndim, end)
         if contiguous and ndim:
             known[launch_ndim + len(slots) - 1] = 1
         slot += 1 + 2 * ndim
-    return Layout(slots, known, counts)
+    return Layout(slots, known, sizes, strides)

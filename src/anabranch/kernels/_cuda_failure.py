@@ -31,11 +31,11 @@ _NUMBERED: Final = re.compile(r"a(\d+)")
 _INLINED: Final = re.compile(r"^.*_v\d+_")
 _EXCEPTIONS: Final = {code: kind.__name__ for kind, code in mlir_lowering.KERNEL_ERROR_CODES.items()}
 
-# $0: the place, $1: the axis or -1, $2: the index, $3: the size of the axis. The braces are a scope. Whoever has the
-# lock gives it back within the same round, so that the threads of a warp cannot wait for each other.
+# $0: the place, $1: the axis or -1, $2: the index, $3: the size of the axis. The braces are a scope. Where millions of
+# threads fail, most see before they try for the lock that a lower index has failed.
 _TELL: Final = f"""{{
-.reg .pred taken, lower, more;
-.reg .b32 old, block, blocks, thread, over;
+.reg .pred taken, higher;
+.reg .b32 old, block, blocks, thread;
 .reg .b64 record, position, y, z, known;
 mov.u64 record, {LAUNCH_WORDS[0]};
 mov.u32 block, %ctaid.z;
@@ -58,27 +58,26 @@ cvt.u64.u32 z, thread;
 add.s64 position, position, z;
 mov.u64 known, {LAUNCH_WORDS[2]};
 mad.lo.s64 position, y, known, position;
-mov.u32 over, 0;
+not.b64 position, position;
 again:
+ld.volatile.global.b64 known, [record];
+setp.le.u64 higher, position, known;
+@higher bra over;
 atom.global.cas.b32 old, [record+56], 0, 1;
 setp.ne.b32 taken, old, 0;
-@taken bra next;
-not.b64 position, position;
+@taken bra again;
 ld.volatile.global.b64 known, [record];
-setp.gt.u64 lower, position, known;
-@!lower bra unlock;
-st.volatile.global.b64 [record], position;
+setp.le.u64 higher, position, known;
+@higher bra unlock;
 st.volatile.global.b64 [record+8], $0;
 st.volatile.global.b64 [record+16], $1;
 st.volatile.global.b64 [record+24], $2;
 st.volatile.global.b64 [record+32], $3;
+st.volatile.global.b64 [record], position;
 unlock:
 membar.gl;
 atom.global.exch.b32 old, [record+56], 0;
-mov.u32 over, 1;
-next:
-setp.eq.b32 more, over, 0;
-@more bra again;
+over:
 exit;
 }}"""
 

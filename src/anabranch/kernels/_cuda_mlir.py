@@ -159,7 +159,8 @@ def _finish(text: str, symbol: str, signature: Signature, target: Target, spots:
     layout = layout_of(signature)
     text = without_functions(text)
     if not target.wide:
-        text = narrow_parameters(text, symbol, layout.counts)
+        text = narrow_parameters(text, symbol, layout.sizes, "u32")
+        text = narrow_parameters(text, symbol, layout.strides, "s32")
     text, kept = fold_parameters(text, symbol, layout.known, signature[0])
     slots = tuple(layout.slots[position - signature[0]] for position in kept[signature[0] :])
     if f"{LAUNCH_WORDS[0]};" not in text:

@@ -126,12 +126,15 @@ def _end_of_block(ptx: str, start: int) -> int:
     return len(ptx)
 
 
-def narrow_parameters(ptx: str, symbol: str, positions: Sequence[int]) -> str:
-    """Read 64-bit parameters of a kernel whose values fit 32 bits as such, so that the assembler multiplies in 32 bits."""
+def narrow_parameters(ptx: str, symbol: str, positions: Sequence[int], kind: str) -> str:
+    """Read 64-bit parameters of a kernel whose values fit 32 bits as such, ``"u32"`` or ``"s32"``.
+
+    The assembler then computes in 32 bits what it can.
+    """
     names = [parameter.name for parameter in entries(ptx)[symbol]]
     for position in positions:
         load = re.compile(rf"ld\.param\.[bsu]64(\s+%\w+,\s*\[{re.escape(names[position])}\];)")
-        ptx = load.sub(r"ld.param.s32\1", ptx)
+        ptx = load.sub(rf"ld.param.{kind}\1", ptx)
     return ptx
 
 
