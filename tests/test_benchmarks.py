@@ -24,6 +24,7 @@ NEEDS_NUMBA = DIFFERENCES | {
     "graph.node",
     "graph.node_enqueued",
     "graph.launch10",
+    "graph.set_args",
     "graph.graphed10",
     "graph.capture1000",
 }
