@@ -93,6 +93,23 @@ def launch() -> Iterator[Case]:
     yield Timed(batch, stream.synchronize)
 
 
+@ours("graph.set_args")
+def set_arguments() -> Iterator[Case]:
+    """Give a launch other arguments. What a call left behind would add up over the batches."""
+    stream = ab.Stream("cpu")
+    arrays = [ab.zeros(1, stream=stream) for _ in range(2)]
+    with ab.capture(stream) as graph:
+        ab.launch(increment, 1, arrays[0])
+    (node,) = graph.nodes
+
+    def batch(calls: int) -> None:
+        change = graph.set_args
+        for number in range(calls):
+            change(node, arrays[number & 1])
+
+    yield Timed(batch)
+
+
 @ours("graph.graphed10")
 def call() -> Iterator[Case]:
     """Call a captured function of ten kernels with one of two arrays and another number each time."""

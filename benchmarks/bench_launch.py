@@ -81,6 +81,13 @@ def four_arguments_held() -> Iterator[Case]:
         gates.pop().open()
 
 
+@ours("launch.4args_checked")
+def four_arguments_checked() -> Iterator[Case]:
+    """The same under "check", from one line."""
+    with ab.hazards("check"):
+        yield from four_arguments_held()
+
+
 @ours("launch.chain1000")
 def chain() -> Iterator[Case]:
     """1000 kernels of one index, each after the one before, until the last has run; per kernel."""

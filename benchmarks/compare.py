@@ -77,7 +77,7 @@ LIMITS: dict[str, float] = {
     "object.view_bytes": 1024,
     "event.million_growth": 256 * 1024,  # a quarter of a byte per event: the allocator's own coming and going
     "hazard.auto_extra": 100,
-    "hazard.check_extra": 1000,
+    "hazard.check_extra": 500,
     "hazard.needed_wait": 1.3,
     "graph.node": 150,
     "graph.node_enqueued": 1,

@@ -19,11 +19,13 @@ NEEDS_NUMBA = DIFFERENCES | {
     "launch.enqueue_empty",
     "launch.4args",
     "launch.4args_held",
+    "launch.4args_checked",
     "launch.chain1000",
     "kernel.saxpy_memory_bound",
     "graph.node",
     "graph.node_enqueued",
     "graph.launch10",
+    "graph.set_args",
     "graph.graphed10",
     "graph.capture1000",
 }
@@ -306,6 +308,13 @@ def test_counts_repeat(modules):
     first, second = (counts.count(("launch.4args_held", "stream.current")) for _ in range(2))
     assert all(count > 100 for count in first.values())
     assert set(counts.judge(second, first).values()) == {""}
+
+
+def test_a_launch_that_is_checked_takes_few_instructions_more(modules):
+    if shutil.which("valgrind") is None:
+        pytest.skip("valgrind is not installed")
+    counts = modules("counts").count(("launch.4args_held", "launch.4args_checked"))
+    assert counts["launch.4args_checked"] - counts["launch.4args_held"] <= 150
 
 
 def test_counted_paths_are_benchmarks(modules):

@@ -228,6 +228,16 @@ def test_stats_come_however_the_script_ends(end, script):
     assert reported(result.stderr[result.stderr.index("device") :])["second"][0] == 5
 
 
+def test_stats_of_a_stream_whose_name_is_no_text(script):
+    text = r"""
+        import anabranch as ab
+        with ab.Stream(name="a\udcff") as stream:
+            ab.fill(ab.zeros(10), 1)
+            stream.synchronize()
+        """
+    assert reported(anabranch("run", "--stats", script(text)).stderr)[r"a\udcff"][0] == 2
+
+
 def test_stats_of_many_streams_are_summed_up(script):
     text = """
         import anabranch as ab

@@ -1,6 +1,7 @@
 #include "anabranch/graph.hpp"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 #include "anabranch/backend.hpp"
@@ -51,6 +52,25 @@ bool alike(const Graph& one, const Works& works, const Graph& other, const Works
 }
 
 }  // namespace
+
+GraphAccesses GraphAccesses::with_node(std::uint32_t node, const GraphAccesses& fresh) const {
+  GraphAccesses result;
+  std::unordered_set<const Storage*> missing;
+  const auto add = [&](const NodeTouch& touch) {
+    result.touches.push_back(touch);
+    missing.insert(touch.storage);
+  };
+  for (const NodeTouch& touch : touches) {
+    if (touch.node != node) add(touch);
+  }
+  for (const NodeTouch& touch : fresh.touches) add({node, touch.storage, touch.bytes, touch.access});
+  for (const auto* some : {&kept, &fresh.kept}) {
+    for (const Ref<Storage>& storage : *some) {
+      if (missing.erase(storage.get()) != 0) result.kept.push_back(storage);
+    }
+  }
+  return result;
+}
 
 GraphInstance::GraphInstance(Ref<Graph> graph, Ref<Works> works)
     : graph_(std::move(graph)), works_(std::move(works)), executable_(instantiate(graph_, works_)) {}

@@ -39,7 +39,9 @@ class capture:  # noqa: N801
         At the line of what cannot be captured: a wait of the host for captured work, a query, an await, an export, or
         a host's look at what captured work writes; the host's own copies (``array`` of data that is not pinned); the
         legacy stream; a wait for work from outside; a capture in a capture of the same task. The capture then has
-        ended, and every stream is usable. An exception of the block ends it, too, and is what the caller sees.
+        ended, and every stream is usable. A block that catches it raises it again at its end, since there is no graph
+        and what came after was not captured. An exception of the block ends the capture, too, and is what the caller
+        sees.
 
     Notes
     -----

@@ -111,7 +111,7 @@ cdef int first_mode() except -1:
 
 
 cdef int _mode_of_environment() except -1:
-    name = os.environ.get("ANABRANCH_HAZARDS", "auto")
+    name = os.environ.get("ANABRANCH_HAZARDS") or "auto"
     if name not in modes:
         raise ValueError(f"ANABRANCH_HAZARDS is {name!r}; it is one of {', '.join(modes)}")
     return set_first_mode(modes[name])

@@ -107,7 +107,7 @@ def activity():
     """
     return [
         (
-            entry.device.decode(), entry.stream.decode(),
+            entry.device.decode(), entry.stream.decode("utf-8", "surrogatepass"),
             entry.activity.operations, entry.activity.busy_nanoseconds * 1e-6,
         )
         for entry in all_activity()

@@ -46,6 +46,7 @@ cdef extern from "graphs.hpp" namespace "anabranch::python" nogil:
         pass
     cdef cppclass GraphAccesses "anabranch::GraphAccesses":
         vector[NodeTouch] touches
+        GraphAccesses with_node(uint32_t node, const GraphAccesses& fresh) except +
     void tell_origin(CStream&, Point, object) except +translate
     object origin_of(const GraphNode&)
     void forget_origins(CGraph&, const Works&)
@@ -61,7 +62,6 @@ cdef extern from "graphs.hpp" namespace "anabranch::python" nogil:
     vector[Touch] merged(const vector[NodeTouch]&) except +
     vector[uint32_t] unordered(const CGraph&, const vector[NodeTouch]&, uint32_t node) except +
     GraphAccesses take_accesses(CGraph&)
-    GraphAccesses with_accesses(const GraphAccesses&, uint32_t node, const GraphAccesses&) except +
     const LaunchShape* shape_of(const Works&, uint32_t node)
     const LaunchGrid* grid_of(const Works&, uint32_t node)
     vector[CBackend*] devices_of(const CGraph&) except +

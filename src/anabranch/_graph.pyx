@@ -13,7 +13,7 @@ from anabranch._core cimport (
     CCapture, CStream, HazardMode, OperationKind, Point, Ref, as_context, check_fork, forked, tracing)
 from anabranch._core_graph cimport (
     CGraph, GraphAccesses, GraphInstance, NodeKind, Works, add_nested, begin_capture, end_capture, instantiate,
-    set_work, take_accesses, tell_origin, unordered, with_accesses)
+    set_work, take_accesses, tell_origin, unordered)
 from anabranch._current cimport as_stream, current_stream_of
 from anabranch._hazard cimport note, order
 from anabranch._recorded cimport Node, Recorded, dimensions_of, recorded_as
@@ -224,7 +224,7 @@ cdef class Graph:
         except BaseException:
             scratch.get().abandon(b"the arguments are wrong")
             raise
-        accesses = with_accesses(now.accesses, node.index, take_accesses(deref(one.get())))
+        accesses = now.accesses.with_node(node.index, take_accesses(deref(one.get())))
         if current_state().mode != <int>HazardMode.off:
             racing = unordered(deref(now.graph.get()), accesses.touches, node.index)
             if not racing.empty():

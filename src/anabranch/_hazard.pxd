@@ -10,6 +10,7 @@ from anabranch._site cimport current_site
 
 cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
     bint is_ordered(CStream&, const HostTask&, const Touch*, size_t) except +
+    bint passes(CStream&, const HostTask&, const Touch*, size_t) except +
     uint64_t look_before(CStream&) except +
     void note_touches(CStream&, Point, const Touch*, size_t, int mode, Site, uint64_t learned) except +
     vector[Use] uses_of(const Touch&) except +
@@ -53,7 +54,8 @@ cdef inline uint64_t order(TaskState state, CStream* stream, const Touch* touche
         if not is_ordered(stream[0], state.task.core.get()[0], touches, count):
             add_missing(state, stream, touches, count)
     elif state.mode == <int>HazardMode.check:
-        check(state, stream, touches, count)
+        if not passes(stream[0], state.task.core.get()[0], touches, count):
+            check(state, stream, touches, count)
     if tracing():
         open_operation(stream[0])
     return look_before(stream[0])

@@ -65,7 +65,7 @@ cdef int order_captured(TaskState state, CStream* stream, const Touch* touches, 
     if state.mode == <int>HazardMode.automatic:
         if not is_ordered(deref(stream), deref(task), shadows, count):
             add_missing(state, stream, shadows, count)
-    elif state.mode == <int>HazardMode.check:
+    elif state.mode == <int>HazardMode.check and not passes(deref(stream), deref(task), shadows, count):
         try:
             check(state, stream, shadows, count)
         except BaseException as error:

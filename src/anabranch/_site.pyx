@@ -6,6 +6,11 @@ from libc.stdint cimport uintptr_t
 from anabranch._collector cimport pause_collector, resume_collector
 from anabranch._core cimport Site, calling_site
 
+cdef extern from "site.hpp" namespace "anabranch::python":
+    cppclass Codes:
+        void add(const void*)
+    Site site_within(const Codes&)
+
 cdef extern from *:
     """
     static PyObject* innermost_frame() { return reinterpret_cast<PyObject*>(PyEval_GetFrame()); }
@@ -26,8 +31,9 @@ cdef extern from *:
     bint runs_python() nogil
     Site with_raised_aside(Site (*find)() noexcept) noexcept
 
-# Code objects that sites name, so that they stay.
+# Code objects that sites name, so that they stay; and those that are known to be none of this package's.
 cdef dict _codes = {}
+cdef Codes _known
 
 
 def is_own(namespace):
@@ -37,6 +43,11 @@ def is_own(namespace):
 
 
 cdef Site current_site() except *:
+    cdef Site known = site_within(_known)
+    return known if known.code != 0 else _other_site()
+
+
+cdef Site _other_site() except *:
     # The frames that it looks at are objects. Who calls it may be using an array that a collection would close.
     cdef bint collected = pause_collector()
     try:
@@ -59,6 +70,8 @@ cdef Site _find_site() except *:
     _codes[id(code)] = code
     site.code = <uintptr_t><PyObject*>code
     site.instruction = instruction_of(frame)
+    if <PyObject*>frame == found and not is_own(frame.f_globals):
+        _known.add(<PyObject*>code)
     return site
 
 

@@ -29,7 +29,7 @@ cdef object _another = object()
 cdef Stream stream_over(DeviceBase device, const Ref[CStream]& record, uintptr_t key):
     cdef Stream stream = Stream.__new__(Stream, _another)
     stream.device, stream.record, stream.key = device, record, key
-    stream._name = record.get().name().decode() or None
+    stream._name = record.get().name().decode("utf-8", "surrogatepass") or None
     return stream
 
 
@@ -88,7 +88,7 @@ cdef class Stream:
         options.priority = max(-(2**30), min(2**30, priority))
         options.non_blocking = bool(non_blocking)
         if name is not None:
-            options.name = name.encode()
+            options.name = name.encode("utf-8", "surrogatepass")
         self._name = name
         self.record = self.device.backend.create_stream(options)
         self.key = self.record.get().handle()

@@ -155,23 +155,4 @@ inline void set_work(GraphInstance& instance, std::uint32_t node, const Ref<Work
   instance.set(node, works->of.front()->what);
 }
 
-// The accesses of `node` become those of the only node of another graph.
-inline GraphAccesses with_accesses(const GraphAccesses& all, std::uint32_t node, const GraphAccesses& fresh) {
-  GraphAccesses result;
-  for (const NodeTouch& touch : all.touches) {
-    if (touch.node != node) result.touches.push_back(touch);
-  }
-  for (NodeTouch touch : fresh.touches) {
-    touch.node = node;
-    result.touches.push_back(touch);
-  }
-  for (const auto* some : {&all.kept, &fresh.kept}) {
-    for (const Ref<Storage>& storage : *some) {
-      const auto uses = [&](const NodeTouch& touch) { return touch.storage == storage.get(); };
-      if (std::any_of(result.touches.begin(), result.touches.end(), uses)) result.kept.push_back(storage);
-    }
-  }
-  return result;
-}
-
 }  // namespace anabranch::python

@@ -60,10 +60,17 @@ inline bool is_ordered(Stream& stream, const HostTask& task, const Touch* touche
   return ordering.clear({touches, count});
 }
 
+// The same, but a stream whose operation may lack order is not told of it.
+inline bool passes(Stream& stream, const HostTask& task, const Touch* touches, std::size_t count) {
+  Ordering ordering(stream, task.lane);
+  if (!ordering.clear({touches, count})) return false;
+  ordering.begin();
+  return true;
+}
+
 // The order that an operation would lack, with the stream not told of it yet.
 inline std::vector<Race> coming_races(Stream& stream, const HostTask& task, const Touch* touches, std::size_t count) {
   const Ordering ordering(stream, task.lane);
-  if (ordering.clear({touches, count})) return {};
   return ordering.missing({touches, count}, ordering.coming());
 }
 inline void begin(Stream& stream, const HostTask& task) { Ordering(stream, task.lane).begin(); }

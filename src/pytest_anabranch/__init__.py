@@ -30,11 +30,11 @@ def _mode_of(item: pytest.Item) -> str | None:
     marker = item.get_closest_marker("anabranch_hazards")
     if marker is None:
         return item.config.getoption("--anabranch-hazards")
-    if len(marker.args) != 1 or marker.kwargs or marker.args[0] not in MODES:
-        raise pytest.UsageError(
-            f"{item.nodeid}: the marker is anabranch_hazards(mode), with one of {', '.join(map(repr, MODES))}"
-        )
-    return str(marker.args[0])
+    return marker.args[0] if _is_right(marker) else None
+
+
+def _is_right(marker: pytest.Mark) -> bool:
+    return len(marker.args) == 1 and not marker.kwargs and marker.args[0] in MODES
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -47,3 +47,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
     with default_mode(mode):
         return (yield)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Fail the test if its marker is wrong, before its fixtures are made."""
+    marker = item.get_closest_marker("anabranch_hazards")
+    if marker is not None and not _is_right(marker):
+        given = ", ".join([*map(repr, marker.args), *(f"{name}={value!r}" for name, value in marker.kwargs.items())])
+        modes = ", ".join(map(repr, MODES))
+        pytest.fail(f"the marker is anabranch_hazards({given}); it takes one mode, which is one of {modes}", False)

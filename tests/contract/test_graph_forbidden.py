@@ -137,6 +137,18 @@ def test_the_error_that_is_swallowed_is_raised_at_the_end_of_the_block(captured,
     assert_over(captured)
 
 
+def test_what_follows_a_swallowed_error_is_not_captured(captured, forbidden):
+    with pytest.raises(ab.CaptureError), ab.capture(captured.stream) as graph:  # noqa: PT012
+        begin(captured)
+        with contextlib.suppress(ab.CaptureError):
+            forbidden(captured)
+        ab.fill(captured.array, 3)
+    assert_all(captured.array, 3)
+    with pytest.raises(ab.CaptureError):
+        graph.launch()
+    assert_over(captured)
+
+
 def test_what_the_block_raises_wins(captured, forbidden):
     with pytest.raises(ZeroDivisionError), ab.capture(captured.stream):  # noqa: PT012
         begin(captured)

@@ -129,6 +129,46 @@ def test_code_that_is_gone_is_still_named(device):
     assert (caught.value.first.file, caught.value.first.line) == ("<soon gone>", 2)
 
 
+def test_lines_are_told_however_often_their_function_has_run(device):
+    (a, b), array = streams(device), ready(device)
+
+    def either(first):
+        if first:
+            ab.fill(array, 1, stream=a)
+        else:
+            ab.fill(array, 2, stream=a)
+
+    def each():
+        ab.fill(array, 1, stream=a)
+        yield 1
+        ab.fill(array, 2, stream=a)
+        yield 3
+
+    def line_of_first():
+        with pytest.raises(ab.RaceError) as caught:
+            write(array, b)
+        assert caught.value.first.file == __file__
+        return caught.value.first.line
+
+    for _ in range(3):
+        for first, distance in (True, 2), (False, 4):
+            either(first)
+            assert line_of_first() - either.__code__.co_firstlineno == distance
+        for distance in each():
+            assert line_of_first() - each.__code__.co_firstlineno == distance
+
+
+def test_a_function_of_one_code_in_several_files_is_told_by_its_own(device):
+    (a, b), array = streams(device), ready(device)
+    code = compile("fill(array, 1, stream=stream)", "<one>", "exec")
+    for file in "<one>", "<other>", "<one>":
+        for _ in range(2):
+            exec(code.replace(co_filename=file), {"fill": ab.fill, "array": array, "stream": a})
+        with pytest.raises(ab.RaceError) as caught:
+            write(array, b)
+        assert (caught.value.first.file, caught.value.first.line) == (file, 1)
+
+
 def test_what_was_enqueued_under_auto_races_though_its_line_is_not_known(device):
     (a, b), array = streams(device), ready(device)
     with ab.testing.Gate(a):

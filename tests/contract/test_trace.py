@@ -4,6 +4,7 @@ import inspect
 import threading
 import time
 from contextlib import suppress
+from importlib.util import find_spec
 
 import pytest
 
@@ -57,6 +58,27 @@ def test_a_function_whose_name_is_no_text_is_told(device):
     with ab.trace() as trace:
         assert stream.submit(function).result(TIMEOUT) == 7
     assert [operation.name for operation in trace.operations] == [r"\udcff"]
+
+
+def test_a_stream_whose_name_is_no_text_is_told_in_every_format(device, tmp_path):
+    a, b, array = ab.Stream(device, name="\udcff"), ab.Stream(device, name="b\ud800"), ready(device)
+    assert (a.name, b.name) == ("\udcff", "b\ud800")
+    with ab.trace() as trace:
+        write(array, a)
+        a.submit(int)
+        b.wait_stream(a)
+        write(array, b)
+    assert {operation.stream.name for operation in trace.operations} == {a.name, b.name}
+    assert "b\ufffd" in str(trace)
+    assert all(rf"{stream.name!r}" in repr(stream) for stream in (a, b))
+    suffixes = ["html", "json", "svg", *(["pftrace"] if find_spec("perfetto") else [])]
+    for suffix in suffixes:
+        trace.save(tmp_path / f"trace.{suffix}")
+    for name in (tmp_path / "trace.json", tmp_path / "trace.html"):
+        assert r"b\ud800" in name.read_text()
+    assert "b\ufffd" in (tmp_path / "trace.svg").read_text()
+    if "pftrace" in suffixes:
+        assert "b\ufffd".encode() in (tmp_path / "trace.pftrace").read_bytes()
 
 
 @pytest.mark.numba

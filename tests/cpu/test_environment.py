@@ -220,6 +220,37 @@ def test_threads_without_a_stream_overlap_when_the_default_is_per_thread(run_pyt
     assert run_python(script, env={VARIABLE: "1"}) == "[0, 1, 2, 3]\n"
 
 
+def test_variables_that_are_empty_count_as_not_set(run_python):
+    script = """
+        import anabranch as ab
+        from anabranch.kernels import _cache
+
+        default = ab.default_stream()
+        print(ab.current_device(), ab.devices("cpu"), ab.devices("cpu")[0].workers, default is ab.legacy_stream())
+        a, b = ab.Stream("cpu"), ab.Stream("cpu")
+        array = ab.zeros(3, stream=a)
+        with ab.testing.Gate(a):
+            ab.fill(array, 1, stream=a)
+            ab.fill(array, 2, stream=b)
+        print(array.numpy(), _cache.directory())
+        """
+    empty = dict.fromkeys([*NO_VARIABLES, "ANABRANCH_HAZARDS", "ANABRANCH_CACHE_DIR", "ANABRANCH_CUDA_SANITIZER"], "")
+    unset = run_python(script, env=dict.fromkeys(empty))
+    assert "[2. 2. 2.]" in unset
+    assert run_python(script, env=empty) == unset
+
+
+@pytest.mark.parametrize(("value", "looked_for"), [(None, True), ("", True), ("0", True), ("1", False)])
+def test_cupti_is_left_alone_under_the_sanitizer(value, looked_for, run_python, tmp_path):
+    (tmp_path / "cupti.py").write_text("print('imported')")
+    script = """
+        from anabranch._trace.cupti import activities
+        assert activities() is None
+        """
+    output = run_python(script, env={"ANABRANCH_CUDA_SANITIZER": value})
+    assert output == ("imported\n" if looked_for else "")
+
+
 def test_variables_are_read_at_first_use_and_then_kept(run_python):
     script = """
         import os

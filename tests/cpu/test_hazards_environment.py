@@ -23,7 +23,9 @@ def mode(expected):
 """
 
 
-@pytest.mark.parametrize(("value", "mode"), [(None, "auto"), ("auto", "auto"), ("check", "check"), ("off", "off")])
+@pytest.mark.parametrize(
+    ("value", "mode"), [(None, "auto"), ("", "auto"), ("auto", "auto"), ("check", "check"), ("off", "off")]
+)
 def test_threads_start_with_the_mode_of_the_environment(run_python, value, mode):
     program = f"""
 print(mode({mode!r}))
@@ -39,7 +41,7 @@ print(mode({mode!r}))
     assert run_python(MODE + program, env=env).split() == [mode, mode, mode, "auto", mode]
 
 
-@pytest.mark.parametrize("value", ["sometimes", "", "AUTO"])
+@pytest.mark.parametrize("value", ["sometimes", " ", "AUTO"])
 def test_a_mode_that_is_none_is_refused_at_first_use(run_python, value):
     program = """
     import anabranch as ab

@@ -177,10 +177,14 @@ struct NodeTouch {
   ByteRange bytes;
   Access access = Access::read;
 };
-// All of a graph's, and the memory.
+// All of a graph's, and the memory, each block once.
 struct GraphAccesses {
   std::vector<NodeTouch> touches;
   std::vector<Ref<Storage>> kept;
+
+  // The same, but for those of `node`, which become the ones of the only node of another graph. Memory that is not
+  // accessed any more is not kept.
+  GraphAccesses with_node(std::uint32_t node, const GraphAccesses& fresh) const;
 };
 
 // Operations and their order, recorded once to run many times. Immutable. What it uses lives as long as it does.

@@ -46,28 +46,35 @@ Allocation MemoryPool::allocate(const Stream* stream, std::size_t bytes) {
                 "cannot allocate " + std::to_string(bytes) + " bytes: " + device_ + " has " + std::to_string(limit_));
   }
   const std::size_t size = rounded(bytes);
-  Ref<Stream> over;  // let go outside the lock
+  // Let go outside the lock.
+  Ref<Stream> over;
+  Streams all_over;
   std::lock_guard lock(mutex_);
-  auto& blocks = blocks_[size];
-  const std::size_t depth = std::min(blocks.size(), search_depth);
+  Blocks& blocks = blocks_[size];
+  auto& [used, free, settle_at] = blocks;
+  const std::size_t depth = std::min(used.size(), search_depth);
   for (std::size_t i = 0; i < depth; ++i) {
     // The newest is the likeliest to be in a cache, and the likeliest to be this stream's own.
-    Block& block = blocks[blocks.size() - 1 - i];
-    const bool shared = !block.stream;
-    const bool over_now = shared || is_over(block.stream, block.point);
+    Block& block = used[used.size() - 1 - i];
+    const bool over_now = is_over(block.stream, block.point);
     if (!over_now && block.stream.get() != stream) continue;
     const Allocation allocation{block.pointer, over_now ? 0 : block.point};
     over = std::move(block.stream);
-    block = std::move(blocks.back());
-    blocks.pop_back();
-    if (shared) {
-      cached_ -= size;
-      used_ += size;
-    }
+    block = std::move(used.back());
+    used.pop_back();
+    return allocation;
+  }
+  // Where the host is ahead of its streams, the newest are always in use, and the others would never be found.
+  if (free.empty() && used.size() >= settle_at) settle(blocks, size, all_over);
+  if (!free.empty()) {
+    const Allocation allocation{free.back(), 0};
+    free.pop_back();
+    cached_ -= size;
+    used_ += size;
     return allocation;
   }
   if (used_ + cached_ + size > limit_) {
-    settle();
+    settle(all_over);
     trim(0);
   }
   void* pointer = nullptr;
@@ -107,41 +114,46 @@ void MemoryPool::free(std::byte* pointer, std::size_t bytes, std::vector<Use> us
 
 void MemoryPool::put(Block block, std::size_t size) noexcept {
   std::lock_guard lock(mutex_);
-  if (!block.stream) {
-    used_ -= size;
-    cached_ += size;
-  }
-  blocks_[size].push_back(std::move(block));
+  Blocks& blocks = blocks_[size];
+  if (block.stream) return blocks.used.push_back(std::move(block));
+  blocks.free.push_back(block.pointer);
+  used_ -= size;
+  cached_ += size;
   if (cached_ > release_threshold) trim(release_threshold / 2);
 }
 
-// Marks the blocks that are over as free for everyone.
-void MemoryPool::settle() noexcept {
-  for (auto& [size, blocks] : blocks_) {
-    for (Block& block : blocks) {
-      if (!block.stream || !is_over(block.stream, block.point)) continue;
-      block.stream.reset();
-      used_ -= size;
-      cached_ += size;
+// What is over is free for everyone.
+void MemoryPool::settle(Blocks& blocks, std::size_t size, Streams& over) noexcept {
+  std::erase_if(blocks.used, [&](Block& block) {
+    if (!is_over(block.stream, block.point)) return false;
+    over.push_back(std::move(block.stream));
+    blocks.free.push_back(block.pointer);
+    used_ -= size;
+    cached_ += size;
+    return true;
+  });
+  blocks.settle_at = std::max(2 * blocks.used.size(), 2 * search_depth);
+}
+
+void MemoryPool::settle(Streams& over) noexcept {
+  for (auto& [size, blocks] : blocks_) settle(blocks, size, over);
+}
+
+void MemoryPool::trim(std::size_t keep) noexcept {
+  for (auto entry = blocks_.rbegin(); entry != blocks_.rend(); ++entry) {
+    auto& [size, blocks] = *entry;
+    while (!blocks.free.empty() && cached_ > keep) {
+      source_.release(blocks.free.back());
+      blocks.free.pop_back();
+      cached_ -= size;
     }
   }
 }
 
-void MemoryPool::trim(std::size_t keep) noexcept {
-  for (auto entry = blocks_.rbegin(); entry != blocks_.rend() && cached_ > keep; ++entry) {
-    auto& [size, blocks] = *entry;
-    std::erase_if(blocks, [&, size = size](const Block& block) {
-      if (block.stream || cached_ <= keep) return false;
-      source_.release(block.pointer);
-      cached_ -= size;
-      return true;
-    });
-  }
-}
-
 std::size_t MemoryPool::available() {
+  Streams over;  // let go outside the lock
   std::lock_guard lock(mutex_);
-  settle();
+  settle(over);
   return limit_ - used_;
 }
 

@@ -11,7 +11,8 @@
 namespace anabranch::cpu {
 
 // Memory of one CPU device, cached by size class. A freed block whose only user was one stream goes back at once to
-// that stream, which will not touch it before its earlier work is done; to the others when that work is done.
+// that stream, which will not touch it before its earlier work is done; to the others when that work is done. There are
+// at most about twice as many blocks of a size as were in use at one time, by arrays and by such work.
 //
 // Sizes are rounded up to a quarter of a power of two, so at most a fifth of a block is unused.
 class MemoryPool {
@@ -32,10 +33,18 @@ class MemoryPool {
     Ref<Stream> stream;  // none: free for everyone
     Point point;
   };
+  // Freed ones of one size, the newest last.
+  struct Blocks {
+    std::vector<Block> used;  // by a stream's work
+    std::vector<std::byte*> free;
+    std::size_t settle_at = 0;  // so many in use, and all are looked at again
+  };
+  using Streams = std::vector<Ref<Stream>>;
   struct Late;
 
   std::size_t rounded(std::size_t bytes) const noexcept;
-  void settle() noexcept;
+  void settle(Blocks& blocks, std::size_t size, Streams& over) noexcept;
+  void settle(Streams& over) noexcept;
   void trim(std::size_t keep) noexcept;
   void put(Block block, std::size_t size) noexcept;
 
@@ -43,7 +52,7 @@ class MemoryPool {
   const std::size_t limit_;
   const HostSource source_;
   std::mutex mutex_;
-  std::map<std::size_t, std::vector<Block>> blocks_;
+  std::map<std::size_t, Blocks> blocks_;
   std::size_t used_ = 0;    // bytes in blocks that are handed out or not yet free for everyone
   std::size_t cached_ = 0;  // bytes in blocks that are free for everyone
 };

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <random>
+#include <set>
 
 #include "device.hpp"
 
@@ -55,6 +57,31 @@ TEST(a_block_is_for_everyone_once_its_use_is_over) {
   storage = allocate(b, 5000);
   CHECK(storage->pointer() == block);
   CHECK(storage->uses(Access::write, {0, 5000}).empty());
+}
+
+// The host is ahead of the stream, so that the newest blocks are never over when it asks for others.
+TEST(a_host_that_is_ahead_gets_old_blocks_again) {
+  CpuBackend& device = make_device(1, limit);
+  const auto a = stream(device);
+  const auto b = stream(device);
+  constexpr std::size_t ahead = 50;
+  std::set<std::byte*> blocks;
+  auto gate = std::make_unique<Gate>(*a);
+  for (int round = 0; round < 40; ++round) {
+    Point last = 0;
+    for (std::size_t i = 0; i < ahead; ++i) {
+      const auto storage = allocate(b, 5000);
+      blocks.insert(storage->pointer());
+      last = call(*a, [] {});
+      storage->note(*a, last, Access::write, {0, 5000});
+    }
+    auto next = std::make_unique<Gate>(*a);
+    gate->open();
+    gate = std::move(next);
+    finish(*a, last);
+  }
+  gate->open();
+  CHECK(blocks.size() <= 4 * ahead);
 }
 
 TEST(cached_blocks_make_room_for_other_sizes) {

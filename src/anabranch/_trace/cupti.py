@@ -109,7 +109,7 @@ def activities() -> Activities | None:
         if not _tried:
             _tried = True
             # compute-sanitizer does not go with it.
-            if find_spec("cupti") is not None and not os.environ.get("ANABRANCH_CUDA_SANITIZER"):
+            if find_spec("cupti") is not None and os.environ.get("ANABRANCH_CUDA_SANITIZER") != "1":
                 try:
                     from cupti import cupti
 
