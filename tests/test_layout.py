@@ -29,7 +29,7 @@ EXTRA_FILES: dict[str, set[str]] = {
     "cuda": {
         f"{stem}.{suffix}"
         for stem in (
-            *("built_graph", "condition", "driver", "event", "graph", "graph_builder"),
+            *("built_graph", "checked", "condition", "driver", "event", "graph", "graph_builder"),
             *("kernel", "operation", "service", "transfer"),
         )
         for suffix in ("cpp", "hpp")

@@ -6,8 +6,8 @@
 namespace anabranch {
 namespace {
 
-// Threads along x. Measured on an H200, time against the best of eleven shapes, for a stencil of 8192² and a transposing
-// copy of as many: 64x4 1.00 and 3.7, 32x8 1.02 and 3.6, 8x32 1.15 and 1.00.
+// Threads along x. Measured on an H200, time against the best of eleven shapes, for a stencil of 8192² and a
+// transposing copy of as many: 64x4 1.00 and 3.7, 32x8 1.02 and 3.6, 8x32 1.15 and 1.00.
 constexpr std::int64_t row = 64;
 constexpr std::int64_t row_across = 8;
 // What CUDA allows along y and z, in blocks; and along z, in threads of one.

@@ -51,12 +51,8 @@ cdef int enter_stream(object owner, int device, object stream) except -1
 cdef int leave_scope(object owner) except -1
 # Makes a stream current with no scope.
 cdef int use_stream(int device, object stream) except -1
-# What becomes of missing order, with no scope. The mode that new threads begin with.
+# What becomes of missing order, and whether kernels check every index, with no scope.
 cdef int use_mode(int mode, bint bounds, object races) except -1
-cdef int first_mode() except -1
-cdef int set_first_mode(int mode) except -1
-# Whether their kernels check every index.
-cdef int first_bounds() except -1
 # The capture that the task is in, with no scope. Null: none.
 cdef int use_capture(Ref[CCapture] capture) except -1
 # The one that the task is in and that has not ended, or null.

@@ -9,7 +9,6 @@ its own, too: found in another context than the one it was made for, it is passe
 
 import contextvars
 import functools
-import os
 import threading
 
 cimport cython
@@ -19,6 +18,7 @@ from libc.stdint cimport uint64_t
 
 from anabranch._collector cimport pause_collector, resume_collector
 from anabranch._core cimport CCapture, HazardMode, HostTask, Moment, Past, Ref, begin_checks, first_device
+from anabranch._first_mode cimport first_bounds, first_mode
 
 cdef extern from *:
     """
@@ -65,8 +65,6 @@ cdef extern from *:
 cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
     Ref[HostTask] make_task()
 
-modes = {"auto": HazardMode.automatic, "check": HazardMode.check, "off": HazardMode.off}
-
 cdef object _variable = contextvars.ContextVar("anabranch_task", default=None)
 cdef object _foreign = contextvars.ContextVar("anabranch_foreign_tasks", default=())
 
@@ -89,42 +87,6 @@ cdef class Leaving:
 @cython.final
 cdef class Task:
     pass
-
-
-# Of threads that have set none; -1: not known yet.
-cdef int _first_mode = -1
-cdef int _first_bounds = -1
-
-
-cdef int set_first_mode(int mode) except -1:
-    global _first_mode
-    if mode == <int>HazardMode.check:
-        begin_checks()
-    _first_mode = mode
-    return 0
-
-
-cdef int first_mode() except -1:
-    if _first_mode < 0:
-        _mode_of_environment()
-    return _first_mode
-
-
-cdef int _mode_of_environment() except -1:
-    name = os.environ.get("ANABRANCH_HAZARDS") or "auto"
-    if name not in modes:
-        raise ValueError(f"ANABRANCH_HAZARDS is {name!r}; it is one of {', '.join(modes)}")
-    return set_first_mode(modes[name])
-
-
-cdef int first_bounds() except -1:
-    global _first_bounds
-    if _first_bounds < 0:
-        name = os.environ.get("ANABRANCH_BOUNDS") or "0"
-        if name not in ("0", "1"):
-            raise ValueError(f"ANABRANCH_BOUNDS is {name!r}; it is 0 or 1")
-        _first_bounds = name == "1"
-    return _first_bounds
 
 
 cdef TaskState current_state():

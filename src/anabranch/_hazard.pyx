@@ -4,15 +4,16 @@ cimport cython
 from cython.operator cimport dereference as deref
 from libcpp.vector cimport vector
 
-from anabranch._context cimport TaskState, current_state, first_mode, set_first_mode, use_mode
+from anabranch._context cimport TaskState, current_state, use_mode
 from anabranch._core cimport (
     Access, CCapture, CStream, HazardMode, HostAccess, HostTask, MemoryKind, Race, Ref, Site, Storage, Touch, Use,
     checks_begun, synchronize_uses,
 )
 from anabranch._core cimport added_waits as c_added_waits
+from anabranch._first_mode cimport first_mode, set_first_mode
 from anabranch._site cimport current_site
 
-from anabranch._context import modes
+from anabranch._first_mode import modes
 from anabranch._errors import ClosedError, text_of
 
 cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:

@@ -135,7 +135,8 @@ cdef int _count_in_elements(Packed* packed, Array array) except -1:
                 f"{array._device.alias} need")
         strides[d] = <uint64_t>in_elements(<int64_t>strides[d], itemsize)
         extent += (array.layout.shape[d] - 1) * <int64_t>abs(<int64_t>strides[d])
-        packed.wide |= beyond_32_bits(<int64_t>strides[d]) | beyond_32_bits(array.layout.shape[d]) | beyond_32_bits(extent)
+        packed.wide |= beyond_32_bits(<int64_t>strides[d]) | beyond_32_bits(array.layout.shape[d])
+    packed.wide |= beyond_32_bits(extent)
     return 0
 
 

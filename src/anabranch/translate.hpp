@@ -30,7 +30,8 @@ inline void set_driver_error(int code, const std::string& name, const char* mess
   Py_DECREF(error);
 }
 
-// What the message of a kernel's failure still lacks is known to Python alone: the line of the launch, and the exception.
+// What the message of a kernel's failure still lacks is known to Python alone: the line of the launch, and the
+// exception.
 inline void set_kernel_error(const Failure& failure) {
   if (failure.site().code == 0 && failure.raised().empty()) return set_error("KernelError", failure.message().c_str());
   PyObject* module = PyImport_ImportModule("anabranch.kernels._failure");

@@ -81,8 +81,8 @@ def test_the_error_says_what_is_out_of_bounds(device, mode):
     x, y = ab.ones(8, device=device), ab.ones(8, device=device)
     ab.current_stream(device).synchronize()
     message = failure_of(device, saxpy, 80, 1.0, x, y, mode=mode)
-    assert message.startswith(
-        "kernel 'saxpy' failed at index 8: index 8 is out of bounds for axis 0, of size 8, of 'x', whose shape is (8,)\n"
+    assert message.splitlines()[0] == (
+        "kernel 'saxpy' failed at index 8: index 8 is out of bounds for axis 0, of size 8, of 'x', whose shape is (8,)"
     )
     assert f'File "{__file__}"' in message
     assert "y[i] = alpha * x[i] + y[i]" in message
@@ -113,7 +113,10 @@ def test_indices_that_are_in_bounds_pass_negative_ones_too(device):
 def test_the_axis_of_several_is_named(device):
     u, v = ab.zeros((3, 5), device=device), ab.zeros((3, 5), device=device)
     message = failure_of(device, shift, (3, 5), u, v)
-    assert "failed at index (0, 4): index 5 is out of bounds for axis 1, of size 5, of 'u', whose shape is (3, 5)" in message
+    assert (
+        "failed at index (0, 4): index 5 is out of bounds for axis 1, of size 5, of 'u', whose shape is (3, 5)"
+        in message
+    )
 
 
 def test_views_are_checked_by_their_own_size(device):

@@ -90,7 +90,9 @@ def test_other_complex_numbers_are_numpy_s_but_for_rounding(device, dtype):
         "float32" if dtype == "complex64" else "float64"
     )
     x, y = (np.ascontiguousarray(part).view(dtype)[:, 0] for part in (x, y))
-    np.testing.assert_allclose(run(device, divide, x, y, dtype=dtype), x / y, rtol=1e-5 if dtype == "complex64" else 1e-13)
+    np.testing.assert_allclose(
+        run(device, divide, x, y, dtype=dtype), x / y, rtol=1e-5 if dtype == "complex64" else 1e-13
+    )
 
 
 @pytest.mark.parametrize("dtype", SIGNED)

@@ -56,9 +56,7 @@ def test_elements_of_views_are_found(device, dtype, ndim, checked):
         arrays, views = [], []
         for _ in range(2):
             host = rng.integers(0, 50, [3 * size + 2 for size in shape]).astype(dtype)
-            cut = tuple(
-                slice(1, 1 + 2 * size, 2) if rng.random() < 0.5 else slice(size, 0, -1) for size in shape
-            )
+            cut = tuple(slice(1, 1 + 2 * size, 2) if rng.random() < 0.5 else slice(size, 0, -1) for size in shape)
             arrays.append(host[cut])
             views.append(ab.array(host, device=device)[cut])
         out = ab.zeros(shape, dtype, device=device)

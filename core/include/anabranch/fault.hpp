@@ -32,7 +32,7 @@ Ref<Failure> kernel_failure(const Kernel& kernel, const LaunchShape& shape, std:
 }  // namespace anabranch
 
 // What compiled kernels call on a CPU before they return the position at which they fail, from the innermost function
-// outwards. `where`, `what`: places or -1; of each the first that is none of those counts. `axis` -1: no index is out of
-// bounds. `raised`: `length` bytes, or null.
+// outwards. `where`, `what`: places or -1; of each the first that is none of those counts. `axis` -1: no index is out
+// of bounds. `raised`: `length` bytes, or null.
 extern "C" void anabranch_fault(std::int64_t where, std::int64_t what, std::int64_t axis, std::int64_t index,
                                 std::int64_t size, const char* raised, std::int64_t length) noexcept;

@@ -50,7 +50,8 @@ struct KernelPlace {
   int ndim = 0;
 };
 
-// A launch of a kernel that may fail has the site that enqueued it in its last slots: `Site::code`, `Site::instruction`.
+// A launch of a kernel that may fail has the site that enqueued it in its last slots: `Site::code`,
+// `Site::instruction`.
 inline constexpr std::size_t launch_site_slots = 2;
 
 // A compiled kernel. `code` is the entry for its device; on the CPU
@@ -79,8 +80,8 @@ class Kernel : public RefCounted {
 
 // How a symbol takes what a launch has for it.
 struct KernelForm {
-  // At which 8-byte slot of a launch's arguments each parameter starts, one entry per parameter of the symbol (those for
-  // the index space of `launch` left out); a parameter's value lies there as it is in parameter space, so that
+  // At which 8-byte slot of a launch's arguments each parameter starts, one entry per parameter of the symbol (those
+  // for the index space of `launch` left out); a parameter's value lies there as it is in parameter space, so that
   // &arguments[slots[i]] is the pointer that the driver wants. `record_slot`, last: the address of the launch's record.
   std::vector<std::uint32_t> slots;
   std::vector<KernelPlace> places = {};
@@ -120,7 +121,8 @@ struct LaunchShape {
     }
   }
   // How many blocks along x, y and z cover it, of at most so many threads in all, and how many threads each has along
-  // them. Blocks are wide, so that neighbours in memory are neighbours in a warp, but for kernels that move across rows.
+  // them. Blocks are wide, so that neighbours in memory are neighbours in a warp, but for kernels that move across
+  // rows.
   std::array<std::int64_t, 6> grid(int threads, bool across) const noexcept;
   // Whether such a grid of 256 threads, or `block`, is one that devices have, and 32 bits count along each axis.
   bool fits_grid() const noexcept;

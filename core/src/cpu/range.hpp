@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-
 #include <span>
 
 #include "anabranch/fault.hpp"
@@ -38,14 +37,19 @@ class RangeOwner {
 };
 
 // Runs the range on a worker of the pool, alone while that is quick, else in chunks that idle workers of the pool join.
-// What it consists of stays until it is over. `failure` is set if it is done and an index has failed; indices above that
-// one may have run or not.
+// What it consists of stays until it is over. `failure` is set if it is done and an index has failed; indices above
+// that one may have run or not.
 Step run_range(const Range& range, Pool& pool, bool urgent, RangeOwner& owner, Ref<Failure>& failure) noexcept;
 
 // The ranges of what devices are asked for; each refers to what it is made of.
 inline Range kernel_range(const Kernel& kernel, const LaunchShape& shape,
                           std::span<const std::uint64_t> arguments) noexcept {
-  return {reinterpret_cast<RangeFunction>(kernel.code), shape.dims, shape.size(), arguments.data(), &kernel, &shape,
+  return {reinterpret_cast<RangeFunction>(kernel.code),
+          shape.dims,
+          shape.size(),
+          arguments.data(),
+          &kernel,
+          &shape,
           arguments.size()};
 }
 Range copy_range(const CopyWork& copy) noexcept;

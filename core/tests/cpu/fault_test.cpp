@@ -1,8 +1,9 @@
 // Kernels that fail at an index.
+#include "anabranch/fault.hpp"
+
 #include <algorithm>
 #include <atomic>
 
-#include "anabranch/fault.hpp"
 #include "device.hpp"
 
 namespace anabranch::cpu {
@@ -32,8 +33,9 @@ std::int64_t write_doubled(std::int64_t begin, std::int64_t end, const std::int6
 }
 
 Ref<Kernel> doubling() {
-  return make_ref<Kernel>(reinterpret_cast<void*>(&write_doubled), "doubling",
-                          std::vector<KernelPlace>{{"  File \"a.py\", line 3", "", "'x'", 0, 1}, {"", "never said", "", -1, 0}});
+  return make_ref<Kernel>(
+      reinterpret_cast<void*>(&write_doubled), "doubling",
+      std::vector<KernelPlace>{{"  File \"a.py\", line 3", "", "'x'", 0, 1}, {"", "never said", "", -1, 0}});
 }
 
 std::string failure_of(Stream& stream) {
@@ -53,7 +55,8 @@ TEST(the_lowest_index_that_failed_is_told_whoever_ran_it) {
       CpuBackend& device = make_device(workers);
       const auto a = stream(device);
       Array array(dim);
-      const std::uint64_t slots[] = {reinterpret_cast<std::uint64_t>(&array), static_cast<std::uint64_t>(dim), 8, 77, 5};
+      const std::uint64_t slots[] = {reinterpret_cast<std::uint64_t>(&array), static_cast<std::uint64_t>(dim), 8, 77,
+                                     5};
       device.launch(*a, *doubling(), {1, {dim, 1, 1, 1}}, slots);
       const std::string position = std::to_string(dim / 2);
       CHECK_EQUAL(failure_of(*a), "kernel 'doubling' failed at index " + position + ": index " + std::to_string(dim) +

@@ -47,9 +47,7 @@ def _lower(operations: Any, context: Any, builder: Any, sig: Any, args: tuple[An
     else:
         indices = [args[1]]
     checked = context.enable_boundscheck
-    pointer = cgutils.get_item_pointer(
-        context, builder, kind, array, indices, wraparound=True, boundscheck=checked
-    )
+    pointer = cgutils.get_item_pointer(context, builder, kind, array, indices, wraparound=True, boundscheck=checked)
     signed, unsigned, floating = operations
     if isinstance(kind.dtype, types.Float):
         operation = floating

@@ -47,15 +47,14 @@ class Definitions(dict[Any, Any]):
 
 @contextmanager
 def ufunc_division() -> Iterator[None]:
-    """Give ``numpy.floor_divide`` and ``numpy.divmod`` of signed integers the same meaning in what is compiled meanwhile.
+    """Give ``numpy.floor_divide`` and ``numpy.divmod`` of signed integers these meanings in what is compiled meanwhile.
 
     Numba has one table of them for all targets, so this is for holders of its compiler lock alone.
     """
     changed = []
     for ufunc, rule, outputs in ((numpy.floor_divide, _floor_quotient, 1), (numpy.divmod, _quotient_and_rest, 2)):
         loops = ufunc_db.get_ufunc_info(ufunc)
-        for kind in "bhilq":
-            changed.append((loops, f"{kind}{kind}->{kind * outputs}", rule))
+        changed += [(loops, f"{kind}{kind}->{kind * outputs}", rule) for kind in "bhilq"]
     before = [(loops, name, loops[name]) for loops, name, _ in changed]
     for loops, name, rule in changed:
         loops[name] = rule

@@ -139,7 +139,9 @@ def _compile(
 def build(
     function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature, symbol: str, checked: bool
 ) -> tuple[bytes, list[Spot], bool]:
-    """Compile `function` for `signature` into an object file that defines `symbol`; with `checked`, indices are checked.
+    """Compile `function` for `signature` into an object file that defines `symbol`.
+
+    With `checked`, the code compares every index with the size of its axis.
 
     Returns
     -------

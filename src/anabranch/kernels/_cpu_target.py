@@ -21,6 +21,8 @@ from anabranch.kernels._cpu_division import Definitions
 from anabranch.kernels._failure import Spot, array_text, indexed_array
 
 _I64: Final = ir.IntType(64)
+_ZERO: Final = _I64(0)
+_NO_AXIS: Final = _I64(-1)
 _BYTES: Final = ir.IntType(8).as_pointer()
 # What tells of a failure, see ``anabranch/fault.hpp``; code that names it may fail.
 FAULT_FUNCTION: Final = "anabranch_fault"
@@ -60,7 +62,7 @@ class Build:
         return self._numbers[spot]
 
     def enter(self, lower: Any) -> None:
-        """The code of a function of the user's is about to be generated."""
+        """Note that the code of a function is about to be generated."""
         part = self._parts.get(lower.func_ir.func_id.func)
         if part is not None:
             self._lowering[lower.function.name] = lower, part
@@ -80,15 +82,15 @@ class Build:
 
 
 class _Typing(typing.Context):  # type: ignore[misc]  # Numba has no types
-    """Numba's typing context, with which it shares everything, and the helpers of a build."""
+    """Numba's typing context, with which it shares what is known, and the helpers of a build."""
 
-    __slots__ = ("helper_type",)
+    helper_type: Any = staticmethod(lambda _: None)
 
     @classmethod
     def over(cls, base: Any) -> _Typing:
         context = cls.__new__(cls)
-        context.__dict__ = base.__dict__
-        context.helper_type = lambda _: None
+        for name, value in vars(base).items():
+            setattr(context, name, value)
         return context
 
     def resolve_value_type(self, val: Any) -> Any:
@@ -164,19 +166,19 @@ class _CallConv(callconv.CPUCallConv):  # type: ignore[misc]  # Numba has no typ
         builder: Any,
         where: int,
         what: int,
-        axis: Any = _I64(-1),
-        index: Any = _I64(0),
-        size: Any = _I64(0),
+        axis: Any = _NO_AXIS,
+        index: Any = _ZERO,
+        size: Any = _ZERO,
         raised: Any = None,
-        length: Any = _I64(0),
+        length: Any = _ZERO,
     ) -> None:
         kind = ir.FunctionType(ir.VoidType(), [_I64] * 5 + [_BYTES, _I64])
         function = cgutils.get_or_insert_function(builder.module, kind, FAULT_FUNCTION)
         for attribute in ("cold", "nounwind"):
             function.attributes.add(attribute)
-        axis, index, size = (value if value.type == _I64 else builder.sext(value, _I64) for value in (axis, index, size))
+        numbers = [value if value.type == _I64 else builder.sext(value, _I64) for value in (axis, index, size)]
         null = cgutils.get_null_value(_BYTES)
-        builder.call(function, [_I64(where), _I64(what), axis, index, size, raised or null, length])
+        builder.call(function, [_I64(where), _I64(what), *numbers, raised or null, length])
 
 
 @contextmanager

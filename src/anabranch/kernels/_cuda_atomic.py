@@ -132,8 +132,7 @@ def _wrapped(index: Any, array: Any, axis: int) -> Any:
     zero = arith.constant(T.i64(), value=0)
     size = arith.index_cast(T.i64(), memref.dim(array, index_of(axis)))
     negative = arith.cmpi(arith.CmpIPredicate.slt, index, zero)
-    wrapped = index_of(arith.addi(index, arith.select(negative, size, zero)))
-    return wrapped
+    return index_of(arith.addi(index, arith.select(negative, size, zero)))
 
 
 for _function, _operation in _FUNCTIONS.items():

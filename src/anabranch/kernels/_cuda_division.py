@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from numba_cuda_mlir import types
-from numba_cuda_mlir._mlir.dialects import complex as complex_
 from numba_cuda_mlir.extending import lower_builtin
 from numba_cuda_mlir.lowering import math as lowering_math
 from numba_cuda_mlir.lowering.cuda import arith
 
+_complex: Final = lowering_math.complex_dialect
 _active: Final = threading.local()
 
 
@@ -92,7 +92,7 @@ def _complex_quotient(builder: Any, target: Any, args: Any, kwargs: Any) -> None
         return
     kind = builder.get_numba_type(target.name)
     a, b = (builder.lower_cast(builder.get_numba_type(arg.name), kind, builder.load_var(arg)) for arg in args)
-    (a_real, a_imag), (b_real, b_imag) = ((complex_.re(value), complex_.im(value)) for value in (a, b))
+    (a_real, a_imag), (b_real, b_imag) = ((_complex.re(value), _complex.im(value)) for value in (a, b))
     size_real, size_imag = (_absolute(part) for part in (b_real, b_imag))
     by_real = arith.cmpf(arith.CmpFPredicate.OGE, size_real, size_imag)
     # By the larger part of the divisor, or by zero, which both parts are then.
@@ -107,12 +107,16 @@ def _complex_quotient(builder: Any, target: Any, args: Any, kwargs: Any) -> None
         arith.select(is_zero, arith.divf(part, size_real), arith.divf(rest, scale))
         for part, rest in ((a_real, real), (a_imag, imag))
     ]
-    builder.store_var(target, complex_.create_(complex=builder.get_mlir_type(kind), real=parts[0], imaginary=parts[1]))
+    builder.store_var(
+        target,
+        _complex.create_(complex=builder.get_mlir_type(kind), real=parts[0], imaginary=parts[1]),
+    )
 
 
 def _absolute(value: Any) -> Any:
-    negative = arith.negf(value)
-    return arith.select(arith.cmpf(arith.CmpFPredicate.OLT, value, arith.constant(value.type, value=0.0)), negative, value)
+    zero = arith.constant(value.type, value=0.0)
+    size = arith.select(arith.cmpf(arith.CmpFPredicate.OLT, value, zero), arith.negf(value), value)
+    return arith.addf(size, zero)  # so that the size of a zero has no sign
 
 
 def _chosen(condition: Any, first: Any, second: Any) -> list[Any]:

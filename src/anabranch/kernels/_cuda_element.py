@@ -1,8 +1,8 @@
 """Elements of arrays in kernels on CUDA: checked, and found in 32 bits where these hold every offset.
 
 The compiler's own way multiplies in 64 bits, which a GPU does in several instructions: a stencil in three dimensions
-takes a third longer by that. A kernel that is not *wide* is launched only for arrays whose offsets fit 32 bits, so it need
-not. Of a contiguous array the sizes alone say where an element is.
+takes a third longer by that. A kernel that is not *wide* is launched only for arrays whose offsets fit 32 bits. Of a
+contiguous array the sizes alone say where an element is.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from numba_cuda_mlir import lowering_utilities
-from numba_cuda_mlir._mlir import ir
 from numba_cuda_mlir.lowering import numpy as lowering_numpy
-from numba_cuda_mlir.lowering.cuda import T, arith, index_of, llvm, memref
+from numba_cuda_mlir.lowering.cuda import T, arith, index_of, ir, llvm, memref
 
 from anabranch.kernels._cuda_failure import check_indices
 from anabranch.kernels._signature import Target
@@ -103,7 +102,9 @@ def _pointer(kind: Any, array: Any, indices: Sequence[Any], element: Any) -> Any
             offset = arith.addi(arith.muli(offset, arith.index_cast(T.i32(), size)), index)
     else:
         strides = memref.extract_strided_metadata(array)[2 + len(indices) :]
-        steps = [arith.muli(index, arith.index_cast(T.i32(), step)) for index, step in zip(narrow, strides, strict=True)]
+        steps = [
+            arith.muli(index, arith.index_cast(T.i32(), step)) for index, step in zip(narrow, strides, strict=True)
+        ]
         offset = steps[0]
         for step in steps[1:]:
             offset = arith.addi(offset, step)

@@ -41,9 +41,7 @@ class Layout(NamedTuple):
     strides: list[int]
 
 
-def source_of(
-    parameters: Sequence[Parameter], signature: Signature, wide: bool, call: str = "function({})"
-) -> str:
+def source_of(parameters: Sequence[Parameter], signature: Signature, wide: bool, call: str = "function({})") -> str:
     """Return the wrapper as Python source; it names dtypes as ``float32`` and so on, and calls as `call` says."""
     launch_ndim, codes = signature
     names = [f"n{axis}" for axis in range(launch_ndim)]
@@ -95,7 +93,9 @@ def _index(launch_ndim: int) -> _Index:
     if launch_ndim == 4:
         lines += ["    w = uint32(z // uint32(n1))", "    z = uint32(z % uint32(n1))"]
     axes = "xyzw"[:launch_ndim]
-    tests = [f"{axis} < uint32(n{launch_ndim - 1 - place})" for place, axis in enumerate(axes) if launch_ndim < 4 or axis != "z"]
+    # Of four axes z is a remainder, which is in bounds.
+    sizes = {axis: launch_ndim - 1 - place for place, axis in enumerate(axes) if launch_ndim < 4 or axis != "z"}
+    tests = [f"{axis} < uint32(n{size})" for axis, size in sizes.items()]
     index = ", ".join(f"int64({axis})" for axis in reversed(axes))
     return _Index(lines, " and ".join(tests), index if launch_ndim == 1 else f"({index})")
 

@@ -114,7 +114,10 @@ class Failures:
             self._at.pop()
 
     def tell(self, what: str, axis: Any = None, index: Any = None, size: Any = None) -> None:
-        """Generate the code that tells of an error and ends the thread; of an index that is out of bounds with its axis."""
+        """Generate the code that tells of an error and ends the thread.
+
+        Of an index that is out of bounds: which axis, the index, and the size of the axis.
+        """
         spot = self._here(what)
         if spot not in self.spots:
             self.spots.append(spot)
@@ -200,7 +203,7 @@ def checks_indices() -> bool:
 
 
 def check_indices(indices: Sequence[Any], sizes: Sequence[Any]) -> None:
-    """Generate the comparison of indices, of MLIR's index type, with the sizes of the first axes, if they are checked."""
+    """Generate the comparison of indices with the sizes of the first axes, all of MLIR's index type, if it is wanted."""
     if not checks_indices():
         return
     # One comparison for each without signs: an index that is still negative is very large.

@@ -18,14 +18,14 @@ from numba_cuda_mlir.numba_cuda.core.compiler_lock import global_compiler_lock
 
 from anabranch.kernels import _cuda_atomic, _cuda_slice  # noqa: F401  give the compiler the meaning of atomics and slices
 from anabranch.kernels._cuda_division import numpy_division
-from anabranch.kernels._cuda_entry import layout_of, make_entry, source_of
 from anabranch.kernels._cuda_element import element_access
+from anabranch.kernels._cuda_entry import layout_of, make_entry, source_of
 from anabranch.kernels._cuda_failure import Failures, telling
 from anabranch.kernels._cuda_result import ignore, may_return, nothing_returned
 from anabranch.kernels._cuda_rows import moves_across_rows
 from anabranch.kernels._dtype import KINDS
-from anabranch.kernels._parameter import Parameter
 from anabranch.kernels._failure import Spot
+from anabranch.kernels._parameter import Parameter
 from anabranch.kernels._ptx import (
     LAUNCH_WORDS,
     RECORD_SLOT,
@@ -47,8 +47,9 @@ _registered: Final[set[int]] = set()
 
 
 class Ptx(NamedTuple):
-    """A kernel as PTX: the text, the slot of each parameter after those of the index space, where it may fail, and
-    whether it moves across rows.
+    """A kernel as PTX.
+
+    The text, the slot of each parameter after those of the index space, where it may fail, whether it moves across rows.
     """
 
     text: str

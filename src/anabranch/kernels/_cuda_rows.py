@@ -1,8 +1,8 @@
 """Whether a kernel moves across the rows of an array, which decides the shape of its blocks.
 
-Threads that follow each other along the last axis of a launch should find what they access side by side in memory. Where
-one array has that axis last and another has it elsewhere, as in a transposition, no shape of blocks is best for both, and
-narrow ones lose least.
+Threads that follow each other along the last axis of a launch should find what they access side by side in memory.
+Where one array has that axis last and another has it elsewhere, as in a transposition, no shape of blocks is best for
+both, and narrow ones lose least.
 """
 
 from __future__ import annotations

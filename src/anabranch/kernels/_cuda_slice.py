@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from numba_cuda_mlir import lowering_utilities
-from numba_cuda_mlir._mlir import ir
 from numba_cuda_mlir.extending import lower_builtin
 from numba_cuda_mlir.lowering import numpy as lowering_numpy
-from numba_cuda_mlir.lowering.cuda import arith, index_of, memref
+from numba_cuda_mlir.lowering.cuda import arith, index_of, ir, memref
 from numba_cuda_mlir.lowering_utilities import scf
 from numba_cuda_mlir.numba_cuda import types
 

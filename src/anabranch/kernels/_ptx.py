@@ -14,13 +14,14 @@ _PARAMETER: Final = re.compile(
 )
 # In shared memory: where a launch's record of errors lies, then the sizes of the last two axes of its index space.
 LAUNCH_VARIABLE: Final = "anabranch_launch"
-# What stands for its words in inline assembly: the compiler assembles what it puts out, where no variable can be declared.
+# What stands for its words in inline assembly, since the compiler assembles what it puts out without that variable.
 LAUNCH_WORDS: Final = (7516192768, 7516192776, 7516192784)
 # The slot of the parameter that is the record's address.
 RECORD_SLOT: Final = 2**32 - 1
 # A function with a body; a declaration ends with a semicolon.
 _FUNCTION: Final = re.compile(
-    r"^[ \t]*(?://[ \t]*\.globl[^\n]*\n)?\.(?:visible|weak)?[ \t]*\.?func[ \t]*(?:\([^)]*\)\s*)?(?P<name>[\w$.]+)\s*\([^)]*\)\s*(?=\{)",
+    r"^[ \t]*(?://[ \t]*\.globl[^\n]*\n)?\.(?:visible|weak)?[ \t]*\.?func[ \t]*(?:\([^)]*\)\s*)?"
+    r"(?P<name>[\w$.]+)\s*\([^)]*\)\s*(?=\{)",
     re.MULTILINE,
 )
 _EXTERNAL: Final = re.compile(r"\.extern\s+\.func\s+(?:\([^)]*\)\s*)?([\w$.]+)")
@@ -141,8 +142,8 @@ def narrow_parameters(ptx: str, symbol: str, positions: Sequence[int], kind: str
 def add_record(ptx: str, symbol: str, launch_ndim: int) -> str:
     """Give a kernel that may fail one more parameter, the address of a launch's record of errors.
 
-    Each thread puts it, and the sizes of the last two axes, where the code that tells of an error finds them, which may be
-    in another function.
+    Each thread puts it, and the sizes of the last two axes, where the code that tells of an error finds them. That code
+    may be in another function.
     """
     names = [parameter.name for parameter in entries(ptx)[symbol]]
     record = f"{symbol}_record"

@@ -24,7 +24,6 @@ Code: TypeAlias = ArrayCode | ScalarCode
 Signature: TypeAlias = tuple[int, tuple[Code, ...]]
 
 
-
 class Target(NamedTuple):
     """What a kernel is compiled for on CUDA, besides the kinds of its arguments.
 

@@ -1,0 +1,1 @@
+modes: dict[str, int]
