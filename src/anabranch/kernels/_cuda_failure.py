@@ -203,7 +203,7 @@ def checks_indices() -> bool:
 
 
 def check_indices(indices: Sequence[Any], sizes: Sequence[Any]) -> None:
-    """Generate the comparison of indices with the sizes of the first axes, all of MLIR's index type, if it is wanted."""
+    """Generate the comparison of indices with the sizes of the first axes, of MLIR's index type, if it is wanted."""
     if not checks_indices():
         return
     # One comparison for each without signs: an index that is still negative is very large.

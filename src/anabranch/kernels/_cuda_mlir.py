@@ -49,7 +49,8 @@ _registered: Final[set[int]] = set()
 class Ptx(NamedTuple):
     """A kernel as PTX.
 
-    The text, the slot of each parameter after those of the index space, where it may fail, whether it moves across rows.
+    The text, the slot of each parameter after those of the index space, where it may fail, and whether it moves across
+    rows.
     """
 
     text: str
