@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import json
-import os
 import re
 import sys
 import warnings
@@ -16,9 +14,9 @@ from types import FunctionType
 from typing import Final, NamedTuple
 
 from anabranch.kernels import _cache
+from anabranch.kernels._cache_key import cache_key
 from anabranch.kernels._compile_error import NO_MEMORY, compile_error, definition, from_compiler
 from anabranch.kernels._failure import Place, Spot, pack, places_of, unpack
-from anabranch.kernels._fingerprint import UncacheableError, fingerprint
 from anabranch.kernels._parameter import Parameter
 from anabranch.kernels._ptx import externals
 from anabranch.kernels._restriction import check_restrictions
@@ -30,6 +28,7 @@ _TOOLS: Final = tuple(
     for name in ("numba-cuda-mlir", "cuda-core", "cuda-bindings", "nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-nvjitlink")
     for suffix in ("", "-cu12")
 )
+_LIBRARIES: Final = ("numba", "numpy")  # whose functions kernels call
 _ALLOCATION: Final = re.compile(r"malloc|NRT_")
 
 
@@ -89,7 +88,7 @@ def compile_kernel(
     if stored is not None:
         return _unpack(stored, symbol, function, signature)
     compiled, spots = _compile(function, parameters, signature, symbol, target)
-    if key:
+    if key and key == _key(function, parameters, signature, symbol, target):  # unchanged while it was compiled
         _cache.write("cuda", key, _pack(compiled, spots))
     return compiled._replace(places=places_of(spots, function, signature))
 
@@ -156,21 +155,14 @@ def _key(
     symbol: str,
     target: Target,
 ) -> str | None:
-    try:
-        content = fingerprint(function)
-    except UncacheableError:
-        return None
-    kinds = tuple((parameter.access_code, parameter.scalar) for parameter in parameters)
-    settings = sorted(item for item in os.environ.items() if item[0].startswith("NUMBA_"))
-    text = repr((_tools(), settings, symbol, kinds, signature, target))
-    return hashlib.sha256(text.encode() + content).hexdigest()
+    return cache_key("cuda", function, parameters, signature, (_tools(), symbol, tuple(target)))
 
 
 @cache
 def _tools() -> tuple[object, ...]:
     """Everything but the kernel and its target that decides what the compiler puts out."""
     versions = []
-    for name in _TOOLS:
+    for name in (*_LIBRARIES, *_TOOLS):
         try:
             versions.append((name, metadata.version(name)))
         except metadata.PackageNotFoundError:
@@ -178,4 +170,4 @@ def _tools() -> tuple[object, ...]:
     sources = sorted(
         (path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in Path(__file__).parent.glob("*.py")
     )
-    return sys.implementation.cache_tag, versions, sources
+    return sys.version, tuple(versions), tuple(sources)
