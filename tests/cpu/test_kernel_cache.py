@@ -1,13 +1,16 @@
-"""The folder of compiled kernels: whose it must be, and what is taken from there."""
+"""The folder of compiled kernels: whose it must be, and that what is found there is looked over before it is used."""
 
 import os
 import stat
+import struct
 import threading
 import warnings
 
 import pytest
 
-from anabranch.kernels import _cache
+import anabranch as ab
+from anabranch.kernels import _cache, _cpu
+from anabranch.kernels._signature import Target
 
 KEY = "ab" + "c" * 62
 
@@ -156,6 +159,9 @@ def test_an_unsafe_folder_is_told_of_once_by_threads(folder, in_threads):
     assert len(told) == 1
 
 
+ARRAY = ("array", "float32", 1, True, False)
+
+# Nothing that is stored passes for code: not even with a checksum that fits.
 SCRIPT = """
 import warnings
 import anabranch as ab
@@ -169,6 +175,72 @@ y = ab.zeros(3, "float32", device="cpu:0")
 ab.launch(kernel, 3, y)
 print(y.numpy(), _cpu.compilations)
 """
+
+
+def contents(good):
+    """What may lie behind a valid header; `good` is what belongs there."""
+    head, _, code = good.partition(b"\n")
+    yield from (b"", b"\0" * 200, b"\x7fELF" * 50, b"[]", b"[]\n", b"[1]\n" + code, b"[[0, 1e9, 2, 3, 4]]\n" + code)
+    yield b'[[99, 0, "", "", -1]]\n' + code
+    yield b"[" * 100_000 + b"\n" + code
+    yield from (head + b"\n" + code[:size] for size in (0, 10, 64, 100, len(code) // 2, len(code) - 1))
+    yield head + b"\n" + code[:40] + b"\xff" * 8 + code[48:]
+
+
+@pytest.mark.numba
+def test_what_does_not_parse_is_compiled_anew(folder, run_python, monkeypatch):
+    env = {"ANABRANCH_DEVICE": "cpu"}
+    assert run_python(SCRIPT, env=env) == "[1. 2. 3.] 1\n"
+    (path,) = (path for path in folder.rglob("*") if path.is_file())
+    key = path.parent.name + path.name
+    good = _cache.read("cpu", key)
+    assert run_python(SCRIPT, env=env) == "[1. 2. 3.] 0\n"
+
+    @ab.kernel
+    def kernel(i, y: ab.Out):
+        y[i] = i + 1
+
+    monkeypatch.setattr(_cpu, "_key", lambda *_: key)
+    for bad in contents(good):
+        _cache.write("cpu", key, bad)
+        before = _cpu.compilations
+        assert ab.kernel(kernel._function).compile_cpu((1, (ARRAY,))).address
+        assert _cpu.compilations == before + 1
+        assert _cache.read("cpu", key) != bad
+
+
+def test_what_does_not_parse_for_cuda_is_compiled_anew(folder, monkeypatch):
+    pytest.importorskip("numba_cuda_mlir", reason="numba-cuda-mlir is not installed")
+    from anabranch.kernels import _cuda
+
+    @ab.kernel
+    def kernel(i, y: ab.Out):
+        y[i] = i + 1
+
+    def compiled():
+        return ab.kernel(kernel._function).compile_cuda((1, (ARRAY,)), Target((9, 0)))
+
+    good = compiled()
+    (path,) = (path for path in folder.rglob("*") if path.is_file())
+    key = path.parent.name + path.name
+    stored = _cache.read("cuda", key)
+    head, spots, image = stored.split(b"\n", 2)
+    assert compiled() == good
+    changed = bytearray(image)
+    changed[struct.unpack_from("<Q", image, 40)[0] + 64 + 32] ^= 0xFF  # the size of a section
+    bad = [b"", b"\n", head, head + b"\n" + spots, b"[[7777], false]\n" + spots + b"\n" + image]
+    bad += [
+        b"[[[0]], false]\n" + spots + b"\n" + image,
+        b"{}\n" + spots + b"\n" + image,
+        b"[" * 100_000 + b"\n" + stored,
+    ]
+    bad += [head + b"\n" + spots + b"\n" + code for code in (image[:-1], image[: len(image) // 2], bytes(changed))]
+    done = []
+    monkeypatch.setattr(_cuda, "_compile", lambda *_: done.append(1) or (good, []))
+    for entry in bad:
+        _cache.write("cuda", key, entry)
+        assert compiled() == good
+    assert len(done) == len(bad)
 
 
 @pytest.mark.numba

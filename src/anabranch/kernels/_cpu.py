@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from anabranch.kernels import _cache
 from anabranch.kernels._cache_key import cache_key
 from anabranch.kernels._compile_error import NO_MEMORY, compile_error, definition, find_place, from_compiler
+from anabranch.kernels._elf import check_object, undefined_symbols, without_unwind_tables
 from anabranch.kernels._failure import Spot, pack, places_of, unpack
 from anabranch.kernels._parameter import Parameter
 from anabranch.kernels._reference import constants
@@ -59,6 +60,7 @@ def compile_kernel(
     if stored is not None:
         try:
             spots, code = unpack(stored)
+            check_object(code, symbol)
             return _load(code, spots, function, signature, symbol)
         except (ValueError, _cpu_object.MissingSymbolError):
             pass  # no entry of ours, or an optional library that it used is gone
@@ -86,7 +88,6 @@ def _compile(
     global compilations
     check_restrictions(function)
     from anabranch.kernels import _cpu_numba
-    from anabranch.kernels._cpu_object import undefined_symbols
 
     with _counting:
         compilations += 1
@@ -103,7 +104,7 @@ def _compile(
     unwanted = [name for name in undefined_symbols(code) if _ALLOCATION.match(name) or _PYTHON.match(name)]
     if unwanted:
         raise _missing_symbols(function, parameters, signature, unwanted)
-    return code, spots, has_addresses
+    return without_unwind_tables(code), spots, has_addresses
 
 
 def _missing_symbols(

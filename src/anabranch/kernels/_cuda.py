@@ -16,9 +16,11 @@ from typing import Final, NamedTuple
 from anabranch.kernels import _cache
 from anabranch.kernels._cache_key import cache_key
 from anabranch.kernels._compile_error import NO_MEMORY, compile_error, definition, from_compiler
+from anabranch.kernels._cuda_entry import layout_of
+from anabranch.kernels._elf import check_cubin
 from anabranch.kernels._failure import Place, Spot, pack, places_of, unpack
 from anabranch.kernels._parameter import Parameter
-from anabranch.kernels._ptx import externals
+from anabranch.kernels._ptx import RECORD_SLOT, externals
 from anabranch.kernels._restriction import check_restrictions
 from anabranch.kernels._signature import Signature, Target, describe
 
@@ -29,6 +31,8 @@ _TOOLS: Final = tuple(
     for suffix in ("", "-cu12")
 )
 _LIBRARIES: Final = ("numba", "numpy")  # whose functions kernels call
+# Slots, and whether it moves across rows.
+_HEAD: Final = re.compile(rb"\[\[(\d+(, \d+)*)?\], (true|false)\]")
 _ALLOCATION: Final = re.compile(r"malloc|NRT_")
 
 
@@ -86,7 +90,10 @@ def compile_kernel(
     key = _key(function, parameters, signature, symbol, target)
     stored = _cache.read("cuda", key) if key else None
     if stored is not None:
-        return _unpack(stored, symbol, function, signature)
+        try:
+            return _unpack(stored, symbol, function, signature)
+        except ValueError:
+            pass  # no entry of ours
     compiled, spots = _compile(function, parameters, signature, symbol, target)
     if key and key == _key(function, parameters, signature, symbol, target):  # unchanged while it was compiled
         _cache.write("cuda", key, _pack(compiled, spots))
@@ -142,9 +149,13 @@ def _pack(compiled: CompiledPTX, spots: list[Spot]) -> bytes:
 
 
 def _unpack(stored: bytes, symbol: str, function: FunctionType, signature: Signature) -> CompiledPTX:
+    """Return what `_pack` was given; ValueError for anything else."""
     head, _, rest = stored.partition(b"\n")
-    slots, across = json.loads(head)
+    slots, across = json.loads(head) if _HEAD.fullmatch(head) else ((-1,), False)
+    if not {*layout_of(signature).slots, RECORD_SLOT} >= set(slots):
+        raise ValueError(f"slots of {function.__qualname__}")
     spots, image = unpack(rest)
+    check_cubin(image, symbol)
     return CompiledPTX(image, symbol, tuple(slots), across, places_of(spots, function, signature))
 
 
