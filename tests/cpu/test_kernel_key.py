@@ -133,6 +133,23 @@ def test_a_change_while_it_is_compiled_keeps_it_off_the_disk(tmp_path, monkeypat
     assert (tmp_path / "cache").exists()
 
 
+def test_a_launch_with_a_function_of_the_c_library_needs_no_numba(run_python):
+    script = """
+        import math
+        import sys
+        import anabranch as ab
+
+        @ab.kernel
+        def kernel(i, o):
+            o[i] = math.sin(o[i])
+
+        ab.launch(kernel, 1, ab.zeros(1))
+        ab.synchronize()
+        print("numba" in sys.modules)
+        """
+    assert [run_python(script, env=CPU) for _ in range(2)] == ["True\n", "False\n"]
+
+
 # Our own options, and Numba's
 
 

@@ -51,6 +51,7 @@ def load(code: bytes, symbol: str) -> Compiled:
     """
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    llvm.load_library_permanently("")  # the process itself: else LLVM finds none of the C library's functions
     llvm.add_symbol("anabranch_fault", fault_function())
     missing = _missing(code)
     if missing:
