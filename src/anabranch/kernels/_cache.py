@@ -2,19 +2,42 @@
 
 One file per kernel and signature, named by everything that decides its contents, so an entry is
 never stale and needs no index and no lock. A file is written beside its place and moved there, and
-carries its own checksum. A cache that cannot be read or written is silently not one.
+carries its own checksum, which guards against accidents, not against others: those are kept out.
+Entries are regular files of this user, in folders of this user that nobody else may write. Where a
+folder is not such a one there is no cache, and a warning says so. One that cannot be read or
+written is silently none.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
+import stat
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from anabranch._site import is_own
+
 _MAGIC: Final = b"anabranch kernel 1\n"
 _CHECKSUM_BYTES: Final = 32
+_MAX_BYTES: Final = 1 << 28
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+# A queue at an entry's place would else hold the launch, and a link lead elsewhere.
+_ENTRY: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW_ENTRY: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
+
+_warning: Final = threading.Lock()
+_warned: Final[set[str]] = set()
+
+
+class _UnsafeError(Exception):
+    """Others than this user may have written what was found; says what it is, and why."""
 
 
 def directory() -> Path:
@@ -32,31 +55,135 @@ def directory() -> Path:
 def read(backend: str, key: str) -> bytes | None:
     """Return what was stored under `key`, or None if nothing usable is there."""
     try:
-        raw = _path(backend, key).read_bytes()
+        with _folder(backend, key, create=False) as folder:
+            raw = _read_entry(folder, _name(key))
     except (OSError, RuntimeError):  # RuntimeError: nobody's home is known
         return None
-    checksum = raw[len(_MAGIC) : len(_MAGIC) + _CHECKSUM_BYTES]
-    data = raw[len(_MAGIC) + _CHECKSUM_BYTES :]
-    if not raw.startswith(_MAGIC) or hashlib.sha256(data).digest() != checksum:
-        return None
-    return data
+    except _UnsafeError as error:
+        unsafe = str(error)
+    else:
+        checksum = raw[len(_MAGIC) : len(_MAGIC) + _CHECKSUM_BYTES]
+        data = raw[len(_MAGIC) + _CHECKSUM_BYTES :]
+        return data if raw.startswith(_MAGIC) and hashlib.sha256(data).digest() == checksum else None
+    _warn(unsafe)
+    return None
 
 
 def write(backend: str, key: str, data: bytes) -> None:
     """Store `data` under `key`, or do nothing where that is impossible."""
     try:
-        path = _path(backend, key)
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
-        try:
-            with open(descriptor, "wb") as file:
-                file.write(_MAGIC + hashlib.sha256(data).digest() + data)
-            os.replace(temporary, path)
-        except OSError:
-            os.unlink(temporary)
+        with _folder(backend, key, create=True) as folder:
+            _write_entry(folder, _name(key), _MAGIC + hashlib.sha256(data).digest() + data)
     except (OSError, RuntimeError):
         return
+    except _UnsafeError as error:
+        unsafe = str(error)
+    else:
+        return
+    _warn(unsafe)
 
 
-def _path(backend: str, key: str) -> Path:
-    return directory() / backend / key[:2] / key[2:]
+def _name(key: str) -> str:
+    return key[2:]
+
+
+def _read_entry(folder: int, name: str) -> bytes:
+    """Return what is in an entry; nothing if others may have written it."""
+    descriptor = os.open(name, _ENTRY, dir_fd=folder)
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or not _is_ours(found) or found.st_size > _MAX_BYTES:
+            return b""
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
+
+
+def _write_entry(folder: int, name: str, raw: bytes) -> None:
+    temporary = f".writing-{os.urandom(8).hex()}"
+    descriptor = os.open(temporary, _NEW_ENTRY, 0o600, dir_fd=folder)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(raw)
+        os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        os.unlink(temporary, dir_fd=folder)
+        raise
+
+
+def _warn(unsafe: str) -> None:
+    """Say in the program's line, once for each folder, that there is no cache."""
+    with _warning:
+        is_known = unsafe in _warned
+        _warned.add(unsafe)
+    if is_known:
+        return
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and is_own(frame.f_globals):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(f"compiled kernels are not kept: {unsafe}", RuntimeWarning, stacklevel=level)
+
+
+@contextmanager
+def _folder(backend: str, key: str, *, create: bool) -> Iterator[int]:
+    """Open the folder of an entry; gives its descriptor."""
+    root = directory()
+    descriptor = _open_root(root, create=create)
+    path = root
+    try:
+        for part in (backend, key[:2]):
+            path /= part
+            inner = _open_within(descriptor, path, create=create)
+            os.close(descriptor)
+            descriptor = inner
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _open_root(path: Path, *, create: bool) -> int:
+    """Open the folder that was chosen. The way to it may lead over links and belong to anybody."""
+    try:
+        descriptor = os.open(path, _FOLDER)
+    except FileNotFoundError:
+        if not create or path == path.parent:
+            raise
+        return _create(path)
+    return _checked(descriptor, path)
+
+
+def _create(path: Path) -> int:
+    """Create and open a folder, with those above it that are missing."""
+    try:
+        above = os.open(path.parent, _FOLDER)
+    except FileNotFoundError:
+        above = _create(path.parent)
+    try:
+        return _open_within(above, path, create=True)
+    finally:
+        os.close(above)
+
+
+def _open_within(above: int, path: Path, *, create: bool) -> int:
+    """Open a folder of ours in the folder `above`; the path is for messages, but for the last part."""
+    if create:
+        with suppress(FileExistsError):
+            os.mkdir(path.name, 0o700, dir_fd=above)
+    return _checked(os.open(path.name, _FOLDER | os.O_NOFOLLOW, dir_fd=above), path)
+
+
+def _checked(descriptor: int, path: Path) -> int:
+    found = os.fstat(descriptor)
+    if _is_ours(found):
+        return descriptor
+    os.close(descriptor)
+    whose = "may be written by others" if found.st_uid == os.geteuid() else f"belongs to user {found.st_uid}"
+    raise _UnsafeError(
+        f"the folder {str(path)!r} {whose}, whose code would run; "
+        f"make it yours alone (chmod go-w), or set ANABRANCH_CACHE_DIR to another"
+    )
+
+
+def _is_ours(found: os.stat_result) -> bool:
+    return found.st_uid == os.geteuid() and not found.st_mode & _OTHERS_WRITE

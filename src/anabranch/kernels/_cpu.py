@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import importlib.util
-import os
 import re
 import sys
 import threading
@@ -16,9 +14,10 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Final
 
 from anabranch.kernels import _cache
+from anabranch.kernels._cache_key import cache_key
 from anabranch.kernels._compile_error import NO_MEMORY, compile_error, definition, find_place, from_compiler
+from anabranch.kernels._elf import check_object, undefined_symbols, without_unwind_tables
 from anabranch.kernels._failure import Spot, pack, places_of, unpack
-from anabranch.kernels._fingerprint import UncacheableError, fingerprint
 from anabranch.kernels._parameter import Parameter
 from anabranch.kernels._reference import constants
 from anabranch.kernels._restriction import check_restrictions
@@ -61,6 +60,7 @@ def compile_kernel(
     if stored is not None:
         try:
             spots, code = unpack(stored)
+            check_object(code, symbol)
             return _load(code, spots, function, signature, symbol)
         except (ValueError, _cpu_object.MissingSymbolError):
             pass  # no entry of ours, or an optional library that it used is gone
@@ -71,7 +71,7 @@ def compile_kernel(
         raise _missing_symbols(function, parameters, signature, error.names) from None
     if has_addresses:
         return compiled._replace(keepalive=(compiled.keepalive, constants(function)))
-    if key:
+    if key and key == _key(function, parameters, signature, symbol, checked):  # unchanged while it was compiled
         _cache.write("cpu", key, pack(spots, code))
     return compiled
 
@@ -88,7 +88,6 @@ def _compile(
     global compilations
     check_restrictions(function)
     from anabranch.kernels import _cpu_numba
-    from anabranch.kernels._cpu_object import undefined_symbols
 
     with _counting:
         compilations += 1
@@ -105,7 +104,7 @@ def _compile(
     unwanted = [name for name in undefined_symbols(code) if _ALLOCATION.match(name) or _PYTHON.match(name)]
     if unwanted:
         raise _missing_symbols(function, parameters, signature, unwanted)
-    return code, spots, has_addresses
+    return without_unwind_tables(code), spots, has_addresses
 
 
 def _missing_symbols(
@@ -129,14 +128,7 @@ def _missing_symbols(
 def _key(
     function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature, symbol: str, checked: bool
 ) -> str | None:
-    try:
-        content = fingerprint(function)
-    except UncacheableError:
-        return None
-    kinds = tuple((parameter.access_code, parameter.scalar) for parameter in parameters)
-    settings = sorted(item for item in os.environ.items() if item[0].startswith("NUMBA_"))
-    text = repr((_platform(), settings, symbol, kinds, signature, checked))
-    return hashlib.sha256(text.encode() + content).hexdigest()
+    return cache_key("cpu", function, parameters, signature, (_platform(), symbol, checked))
 
 
 @cache
@@ -153,10 +145,24 @@ def _platform() -> tuple[object, ...]:
         (path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in Path(__file__).parent.glob("*.py")
     )
     return (
-        sys.implementation.cache_tag,
+        sys.version,
         llvm.get_process_triple(),
         llvm.get_host_cpu_name(),
         features,
+        _has_svml(),
         packages,
-        sources,
+        tuple(sources),
     )
+
+
+def _has_svml() -> bool:
+    """Whether Numba would let LLVM use Intel's library of vector functions."""
+    from llvmlite import binding as llvm
+
+    if not llvm.targets.has_svml():
+        return False
+    try:
+        llvm.load_library_permanently("libsvml.so")
+    except RuntimeError:
+        return False
+    return True

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import struct
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from llvmlite import binding as llvm
 
 from anabranch._kernel_failure import fault_function
+from anabranch.kernels._elf import undefined_symbols
 from anabranch.kernels._failure import Place
-
-_SYMBOL_TABLE: Final = 2
-_SYMBOL_BYTES: Final = 24
-_SECTION_BYTES: Final = 64
 
 
 class MissingSymbolError(Exception):
@@ -55,6 +51,7 @@ def load(code: bytes, symbol: str) -> Compiled:
     """
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    llvm.load_library_permanently("")  # the process itself: else LLVM finds none of the C library's functions
     llvm.add_symbol("anabranch_fault", fault_function())
     missing = _missing(code)
     if missing:
@@ -79,27 +76,3 @@ def _define_numba_symbols() -> None:
 
 def _missing(code: bytes) -> list[str]:
     return [name for name in undefined_symbols(code) if llvm.address_of_symbol(name) is None]
-
-
-def undefined_symbols(code: bytes) -> list[str]:
-    """List the names that a 64-bit little-endian ELF object uses and does not define.
-
-    Other formats give an empty list.
-    """
-    if code[:6] != b"\x7fELF\x02\x01":
-        return []
-    (sections_at,) = struct.unpack_from("<Q", code, 40)
-    count = struct.unpack_from("<H", code, 60)[0]
-    headers = [struct.unpack_from("<IIQQQQIIQQ", code, sections_at + i * _SECTION_BYTES) for i in range(count)]
-    names = []
-    for header in headers:
-        kind, at, size, link = header[1], header[4], header[5], header[6]
-        if kind != _SYMBOL_TABLE:
-            continue
-        strings_at = headers[link][4]
-        for symbol in range(at, at + size, _SYMBOL_BYTES):
-            name_at, _, _, section = struct.unpack_from("<IBBH", code, symbol)
-            if name_at and not section:
-                start = strings_at + name_at
-                names.append(code[start : code.index(b"\0", start)].decode())
-    return [name for name in names if name != "_GLOBAL_OFFSET_TABLE_"]

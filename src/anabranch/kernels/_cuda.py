@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import json
-import os
 import re
 import sys
 import warnings
@@ -16,11 +14,13 @@ from types import FunctionType
 from typing import Final, NamedTuple
 
 from anabranch.kernels import _cache
+from anabranch.kernels._cache_key import cache_key
 from anabranch.kernels._compile_error import NO_MEMORY, compile_error, definition, from_compiler
+from anabranch.kernels._cuda_entry import layout_of
+from anabranch.kernels._elf import check_cubin
 from anabranch.kernels._failure import Place, Spot, pack, places_of, unpack
-from anabranch.kernels._fingerprint import UncacheableError, fingerprint
 from anabranch.kernels._parameter import Parameter
-from anabranch.kernels._ptx import externals
+from anabranch.kernels._ptx import RECORD_SLOT, externals
 from anabranch.kernels._restriction import check_restrictions
 from anabranch.kernels._signature import Signature, Target, describe
 
@@ -30,6 +30,9 @@ _TOOLS: Final = tuple(
     for name in ("numba-cuda-mlir", "cuda-core", "cuda-bindings", "nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-nvjitlink")
     for suffix in ("", "-cu12")
 )
+_LIBRARIES: Final = ("numba", "numpy")  # whose functions kernels call
+# Slots, and whether it moves across rows.
+_HEAD: Final = re.compile(rb"\[\[(\d+(, \d+)*)?\], (true|false)\]")
 _ALLOCATION: Final = re.compile(r"malloc|NRT_")
 
 
@@ -87,9 +90,12 @@ def compile_kernel(
     key = _key(function, parameters, signature, symbol, target)
     stored = _cache.read("cuda", key) if key else None
     if stored is not None:
-        return _unpack(stored, symbol, function, signature)
+        try:
+            return _unpack(stored, symbol, function, signature)
+        except ValueError:
+            pass  # no entry of ours
     compiled, spots = _compile(function, parameters, signature, symbol, target)
-    if key:
+    if key and key == _key(function, parameters, signature, symbol, target):  # unchanged while it was compiled
         _cache.write("cuda", key, _pack(compiled, spots))
     return compiled._replace(places=places_of(spots, function, signature))
 
@@ -143,9 +149,13 @@ def _pack(compiled: CompiledPTX, spots: list[Spot]) -> bytes:
 
 
 def _unpack(stored: bytes, symbol: str, function: FunctionType, signature: Signature) -> CompiledPTX:
+    """Return what `_pack` was given; ValueError for anything else."""
     head, _, rest = stored.partition(b"\n")
-    slots, across = json.loads(head)
+    slots, across = json.loads(head) if _HEAD.fullmatch(head) else ((-1,), False)
+    if not {*layout_of(signature).slots, RECORD_SLOT} >= set(slots):
+        raise ValueError(f"slots of {function.__qualname__}")
     spots, image = unpack(rest)
+    check_cubin(image, symbol)
     return CompiledPTX(image, symbol, tuple(slots), across, places_of(spots, function, signature))
 
 
@@ -156,21 +166,14 @@ def _key(
     symbol: str,
     target: Target,
 ) -> str | None:
-    try:
-        content = fingerprint(function)
-    except UncacheableError:
-        return None
-    kinds = tuple((parameter.access_code, parameter.scalar) for parameter in parameters)
-    settings = sorted(item for item in os.environ.items() if item[0].startswith("NUMBA_"))
-    text = repr((_tools(), settings, symbol, kinds, signature, target))
-    return hashlib.sha256(text.encode() + content).hexdigest()
+    return cache_key("cuda", function, parameters, signature, (_tools(), symbol, tuple(target)))
 
 
 @cache
 def _tools() -> tuple[object, ...]:
     """Everything but the kernel and its target that decides what the compiler puts out."""
     versions = []
-    for name in _TOOLS:
+    for name in (*_LIBRARIES, *_TOOLS):
         try:
             versions.append((name, metadata.version(name)))
         except metadata.PackageNotFoundError:
@@ -178,4 +181,4 @@ def _tools() -> tuple[object, ...]:
     sources = sorted(
         (path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in Path(__file__).parent.glob("*.py")
     )
-    return sys.implementation.cache_tag, versions, sources
+    return sys.version, tuple(versions), tuple(sources)

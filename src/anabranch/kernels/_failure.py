@@ -108,18 +108,32 @@ def unpack(stored: bytes) -> tuple[list[Spot], bytes]:
     """
     head, _, code = stored.partition(b"\n")
     try:
-        return [Spot(int(part), int(line), str(what), str(array), int(parameter))
-                for part, line, what, array, parameter in json.loads(head)], code  # fmt: skip
-    except TypeError as error:
-        raise ValueError(str(error)) from None
+        spots = json.loads(head)
+    except RecursionError:
+        raise ValueError("lists within lists") from None
+    if not isinstance(spots, list) or not all(map(_is_spot, spots)):
+        raise ValueError("no list of spots")
+    return [Spot(*spot) for spot in spots], code
+
+
+def _is_spot(found: object) -> bool:
+    return isinstance(found, list) and list(map(type, found)) == [int, int, str, str, int]
 
 
 def places_of(spots: Sequence[Spot], function: FunctionType, signature: Signature) -> tuple[Place, ...]:
-    """Return the places of a kernel that is loaded for a signature."""
+    """Return the places of a kernel that is loaded for a signature.
+
+    Raises
+    ------
+    ValueError
+        The spots are of another kernel.
+    """
     parts = (function, *helpers(function)) if spots else ()
     slots = _slots_of(signature)
     found = []
     for spot in spots:
+        if spot.part >= len(parts) or spot.parameter >= len(slots):
+            raise ValueError(f"{spot} of {function.__qualname__}")
         where = _line_of(parts[spot.part], spot.line) if spot.part >= 0 else ""
         slot, ndim = slots[spot.parameter] if spot.parameter >= 0 else (-1, 0)
         found.append(Place(where, spot.what, spot.array, slot, ndim))

@@ -2,127 +2,158 @@
 
 Bytecode, constants, defaults, and the values of the globals and closure variables it reads, for
 the function and for every Python function it calls. A value whose meaning cannot be pinned down
-(an instance of some class, a foreign function) makes the kernel uncacheable rather than wrong.
+(an instance of some class, a foreign function, a module that code does more with than read an
+attribute) makes the kernel uncacheable rather than wrong.
 """
 
 from __future__ import annotations
 
 import enum
-import hashlib
 import sys
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
-from anabranch.kernels._reference import is_library, references
+from anabranch.kernels._digest import Digest, UncacheableError
+from anabranch.kernels._overload import Overloads
+from anabranch.kernels._reference import UNDEFINED, codes_of, is_library, library_name, loads
 
-_MAX_ARRAY_BYTES: Final = 1 << 20
-_ATOMS: Final = (bool, int, float, complex, str, bytes, type(None), type(...))
-
-
-class UncacheableError(Exception):
-    """A function refers to something that cannot be pinned down."""
+_ENUM_BASES: Final = ((enum.Enum,), (enum.IntEnum,))
 
 
-def fingerprint(function: FunctionType) -> bytes:
+def fingerprint(function: FunctionType, overloads: Overloads) -> bytes:
     """Return a digest that changes whenever what `function` computes could change.
+
+    Equal digests also mean that each line of the function, and of each helper, is as far from the first one.
+
+    Parameters
+    ----------
+    function : function
+        The kernel's.
+    overloads : Overloads
+        What has been given another meaning in this process.
 
     Raises
     ------
     UncacheableError
         See the module's documentation.
     """
-    digest = _Digest()
-    digest.add(function)
+    if overloads.everything:
+        raise UncacheableError("the compiler has been taught another meaning of a library's function")
+    digest = _FunctionDigest(overloads)
+    try:
+        digest.add(function)
+    except RecursionError:
+        raise UncacheableError("functions or tuples nested too deeply") from None
     return digest.result()
 
 
-class _Digest:
-    def __init__(self) -> None:
-        self._hash = hashlib.sha256()
-        self._functions: dict[FunctionType, int] = {}
-
-    def result(self) -> bytes:
-        return self._hash.digest()
-
-    def _put(self, tag: str, data: str | bytes = b"") -> None:
-        raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
-        self._hash.update(f"{tag}:{len(raw)}:".encode())
-        self._hash.update(raw)
+class _FunctionDigest(Digest):
+    def __init__(self, overloads: Overloads) -> None:
+        super().__init__()
+        self._overloads = overloads
+        self._seen: dict[int, tuple[int, Any]] = {}  # functions and classes by their ids, and held so that these stay
 
     def add(self, value: Any) -> None:
-        if type(value) in _ATOMS:
-            self._put(type(value).__name__, repr(value))
-        elif type(value) is tuple:
-            self._put("tuple", str(len(value)))
-            for item in value:
-                self.add(item)
-        elif type(value) is frozenset:  # a constant such as that of `x in {1, 2}`
-            self._put("frozenset", repr(sorted(map(repr, value))))
-        elif isinstance(value, CodeType):
-            self._add_code(value)
-        elif isinstance(value, ModuleType):
-            self._put("module", value.__name__)
-        elif isinstance(value, FunctionType) and not is_library(value):
+        if id(value) in self._overloads.values:
+            raise UncacheableError(f"the compiler has been taught another meaning of {value!r}")
+        super().add(value)
+
+    def add_other(self, value: Any) -> None:
+        if isinstance(value, ModuleType):
+            raise UncacheableError(f"module {value.__name__} is used as a value")
+        if isinstance(value, FunctionType) and not is_library(value):
             self._add_function(value)
+        elif isinstance(value, enum.EnumMeta):
+            self._add_enum(value)
         elif isinstance(value, enum.Enum):
-            self._put("enum", f"{type(value).__module__}.{type(value).__qualname__}.{value.name}")
-            self.add(value.value)
-        elif not self._add_numpy(value) and not self._add_dispatcher(value):
+            self.put("member")
+            self.add(value.name)
+            self._add_enum(type(value))
+        elif not self._add_dispatcher(value):
             self._add_name(value)
 
-    def _add_code(self, code: CodeType) -> None:
-        flags = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
-        self._put("code", code.co_code)
-        self.add(flags)
-        self.add((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars))
-        self.add(code.co_consts)
-
-    def _add_function(self, function: FunctionType) -> None:
-        known = self._functions.get(function)
-        if known is not None:
-            self._put("again", str(known))
-            return
-        self._functions[function] = len(self._functions)
-        self._put("function", function.__name__)
-        self._add_code(function.__code__)
-        self.add(function.__defaults__)
-        self.add(tuple(sorted((function.__kwdefaults__ or {}).items())))
-        for name, value in references(function):
-            self._put("reference", name)
-            self.add(value)
-
-    def _add_numpy(self, value: Any) -> bool:
-        numpy = sys.modules.get("numpy")
-        if numpy is None:
-            return False
-        if isinstance(value, numpy.generic | numpy.dtype):
-            self._put("numpy", repr(value))
+    def _is_again(self, value: Any) -> bool:
+        """Add which of those seen before `value` is, if it is one."""
+        if id(value) in self._seen:
+            self.put("again")
+            self.add(self._seen[id(value)][0])
             return True
-        if type(value) is numpy.ndarray and not value.dtype.hasobject and value.nbytes <= _MAX_ARRAY_BYTES:
-            self._put("array", f"{value.dtype.str} {value.shape} {value.flags.f_contiguous}")
-            self._put("data", value.tobytes())
-            return True
+        self._seen[id(value)] = len(self._seen), value
         return False
 
+    def _add_code(self, code: CodeType, outer_line: int) -> None:
+        self.put("code", code.co_code)
+        self.put("lines", code.co_linetable)
+        self.put("exceptions", code.co_exceptiontable)
+        self.add((code.co_name, code.co_firstlineno - outer_line, code.co_flags))
+        self.add((code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount))
+        self.add((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars))
+        self.add(len(code.co_consts))
+        for constant in code.co_consts:
+            if isinstance(constant, CodeType):
+                self._add_code(constant, code.co_firstlineno)
+            else:
+                self.add(constant)
+
+    def _add_function(self, function: FunctionType) -> None:
+        if self._is_again(function):
+            return
+        if "_numba_type_" in vars(function):
+            raise UncacheableError(f"{function!r} tells Numba its type itself")
+        self.put("function")
+        self.add(function.__name__)
+        self._check_attributes(function)
+        self._add_code(function.__code__, function.__code__.co_firstlineno)
+        self.add(function.__defaults__)
+        self.add(tuple(sorted((function.__kwdefaults__ or {}).items())))
+        read = loads(function)
+        self.add(len(read))
+        for load in read:
+            if not load.is_exact:
+                raise UncacheableError(f"{load.name} is not in the dictionary of its module")
+            self.add((load.name, load.is_closure))
+            if load.value is UNDEFINED:
+                self.put("undefined")
+            else:
+                self.add(load.value)
+
+    def _check_attributes(self, function: FunctionType) -> None:
+        if not self._overloads.attributes:
+            return
+        for code in codes_of(function.__code__):
+            # A string may be the name of an attribute: getattr(x, "name").
+            names = {*code.co_names, *(constant for constant in code.co_consts if isinstance(constant, str))}
+            for name in sorted(names & self._overloads.attributes):
+                raise UncacheableError(f"the compiler has been taught what .{name} is")
+
+    def _add_enum(self, kind: Any) -> None:
+        if self._is_again(kind):
+            return
+        if kind.__bases__ not in _ENUM_BASES:
+            raise UncacheableError(f"{kind!r} is not derived from Enum or IntEnum alone")
+        self.put("enum")
+        self.add(kind.__base__.__name__)
+        self.add(tuple((name, member.value) for name, member in kind.__members__.items()))
+
     def _add_dispatcher(self, value: Any) -> bool:
-        function = getattr(value, "py_func", None)
-        if not type(value).__module__.startswith("numba.") or not isinstance(function, FunctionType):
+        registry = sys.modules.get("numba.core.registry")
+        compiler = sys.modules.get("numba.core.compiler")
+        if registry is None or compiler is None or type(value) is not registry.CPUDispatcher:
             return False
-        options = sorted((str(name), repr(option)) for name, option in value.targetoptions.items())
-        self._put("dispatcher", repr(options))
-        self.add(function)
+        if not value._can_compile or value.locals or value._compiler.pipeline_class is not compiler.Compiler:
+            raise UncacheableError(f"{value!r} is compiled in a way of its own")
+        self.put("dispatcher")
+        self.add(len(value.targetoptions))
+        for name, option in sorted(value.targetoptions.items()):
+            plain = Digest()  # refuses what is no plain data: a function that decides what to inline, say
+            plain.add((name, frozenset(option) if type(option) is set else option))
+            self.put("option", plain.result())
+        self.add(value.py_func)
         return True
 
     def _add_name(self, value: Any) -> None:
         """Add a function or class of a library whose version is part of the key."""
-        name = getattr(value, "__qualname__", getattr(value, "__name__", None))
-        numpy = sys.modules.get("numpy")
-        if numpy is not None and isinstance(value, numpy.ufunc):
-            if getattr(numpy, str(name), None) is value:
-                self._put("ufunc", str(name))
-                return
-        elif isinstance(value, type | BuiltinFunctionType | FunctionType) or hasattr(value, "__wrapped__"):
-            if is_library(value) and isinstance(name, str) and "<locals>" not in name:
-                self._put("name", f"{value.__module__}.{name}")
-                return
-        raise UncacheableError(f"{value!r}")
+        name = library_name(value)
+        if name is None:
+            raise UncacheableError(f"{value!r}")
+        self.put("name", name.encode())

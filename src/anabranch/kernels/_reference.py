@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import dis
+import sys
 from collections.abc import Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final, NamedTuple
@@ -18,11 +19,15 @@ from anabranch.kernels._atomic import atomic_add
 _GLOBAL: Final = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 _CLOSURE: Final = frozenset({"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
 _ATTRIBUTE: Final = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+_NOTHING: Final = frozenset({"CACHE", "EXTENDED_ARG", "NOP"})
 
 # Packages whose functions Numba knows, or whose behaviour is fixed by their version.
-_LIBRARIES: Final = frozenset(
-    {"builtins", "cmath", "llvmlite", "math", "numba", "numba_cuda_mlir", "numpy", "operator"}
+LIBRARIES: Final = frozenset(
+    {"_operator", "builtins", "cmath", "llvmlite", "math", "numba", "numba_cuda_mlir", "numpy", "operator"}
 )
+
+# The value of a name that is not defined: the compiler reports it with its line.
+UNDEFINED: Final = object()
 
 
 class Reference(NamedTuple):
@@ -30,6 +35,27 @@ class Reference(NamedTuple):
 
     name: str
     value: Any
+
+
+class Load(NamedTuple):
+    """Where code reads from outside, and what that gives now.
+
+    Attributes
+    ----------
+    name : str
+        The dotted name that it is written as, up to the first value that is no module.
+    value : object
+        The value; `UNDEFINED` if there is none; a module if code uses that as a value.
+    is_closure : bool
+        Whether the name is a closure variable.
+    is_exact : bool
+        Whether the value is what each module on the way has in its own dictionary, and no code ran to find it.
+    """
+
+    name: str
+    value: Any
+    is_closure: bool
+    is_exact: bool
 
 
 def codes_of(code: CodeType) -> Iterator[CodeType]:
@@ -40,31 +66,54 @@ def codes_of(code: CodeType) -> Iterator[CodeType]:
             yield from codes_of(constant)
 
 
+def loads(function: FunctionType) -> list[Load]:
+    """List what `function` reads from globals and closure, each way of reading once, in the order of the bytecode."""
+    closure = _closure(function)
+    found: dict[tuple[bool, str], Load] = {}
+    for code in codes_of(function.__code__):
+        for is_closure, names in _chains(code):
+            if is_closure and names[0] not in closure:
+                continue  # a variable of the function itself, seen from a function in it
+            load = _follow(closure if is_closure else _globals(function, names[0]), is_closure, names)
+            found[is_closure, load.name] = load
+    return list(found.values())
+
+
 def references(function: FunctionType) -> list[Reference]:
     """List what `function` reads from globals and closure, in the order of the bytecode.
 
     A chain of attributes is followed through modules and stops at the first other value.
     Undefined names are left out: the compiler reports them with their line.
     """
-    closure = _closure(function)
-    found: dict[str, Any] = {}
-    for code in codes_of(function.__code__):
-        name, value, chained = "", None, False
-        for instruction in dis.get_instructions(code):
-            if chained and instruction.opname in _ATTRIBUTE and isinstance(value, ModuleType):
-                attribute = str(instruction.argval)
-                chained = hasattr(value, attribute)
-                if chained:
-                    name, value = f"{name}.{attribute}", getattr(value, attribute)
-                    found[name] = value
-                continue
-            chained = False
-            if instruction.opname in _GLOBAL or instruction.opname in _CLOSURE:
-                name = str(instruction.argval)
-                chained, value = _look_up(function, closure, instruction.opname, name)
-                if chained:
-                    found[name] = value
-    return [Reference(name, value) for name, value in found.items()]
+    return [Reference(load.name, load.value) for load in loads(function) if load.value is not UNDEFINED]
+
+
+def _chains(code: CodeType) -> Iterator[tuple[bool, list[str]]]:
+    """Yield, per variable that is read from outside, whether it is of the closure, and the names in a row: a.b.c."""
+    names: list[str] = []
+    is_closure = False
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in _NOTHING:
+            continue
+        if names and instruction.opname in _ATTRIBUTE:
+            names.append(str(instruction.argval))
+            continue
+        if names:
+            yield is_closure, names
+        is_closure = instruction.opname in _CLOSURE
+        names = [str(instruction.argval)] if is_closure or instruction.opname in _GLOBAL else []
+    if names:
+        yield is_closure, names
+
+
+def _follow(scope: dict[str, Any], is_closure: bool, names: list[str]) -> Load:
+    name, value, is_exact = names[0], scope.get(names[0], UNDEFINED), True
+    for attribute in names[1:]:
+        if not isinstance(value, ModuleType):
+            break
+        is_exact = is_exact and type(value) is ModuleType and attribute in vars(value)
+        name, value = f"{name}.{attribute}", getattr(value, attribute, UNDEFINED)
+    return Load(name, value, is_closure, is_exact)
 
 
 def _closure(function: FunctionType) -> dict[str, Any]:
@@ -73,22 +122,50 @@ def _closure(function: FunctionType) -> dict[str, Any]:
         try:
             values[name] = cell.cell_contents
         except ValueError:  # not assigned yet
-            continue
+            values[name] = UNDEFINED
     return values
 
 
-def _look_up(function: FunctionType, closure: dict[str, Any], opname: str, name: str) -> tuple[bool, Any]:
-    scopes = (closure,) if opname in _CLOSURE else (function.__globals__, vars(builtins))
-    for scope in scopes:
-        if name in scope:
-            return True, scope[name]
-    return False, None
+def _globals(function: FunctionType, name: str) -> dict[str, Any]:
+    return function.__globals__ if name in function.__globals__ else vars(builtins)
 
 
-def is_library(value: Any) -> bool:
-    """Whether `value` was defined by NumPy, Numba, the standard mathematics or, the atomics, here."""
+def library_name(value: Any) -> str | None:
+    """Return the dotted name by which a library has `value`; None if none has it.
+
+    Libraries are NumPy, Numba, the standard mathematics and, the atomics, this package. A name that was copied to
+    another function, as by `functools.wraps`, does not count.
+    """
+    if isinstance(value, FunctionType):
+        if not is_library(value):
+            return None
+    elif type(value).__module__.partition(".")[0] not in LIBRARIES:
+        return None
+    name = getattr(value, "__qualname__", getattr(value, "__name__", None))
     module = getattr(value, "__module__", None)
-    return isinstance(module, str) and (module.partition(".")[0] in _LIBRARIES or module == atomic_add.__module__)
+    if module is None and type(value).__name__ == "ufunc":
+        module = "numpy"
+    if not isinstance(name, str) or not isinstance(module, str) or not _is_library_module(module):
+        return None
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return f"{module}.{name}" if found is value else None
+
+
+def is_library(function: FunctionType) -> bool:
+    """Whether a function was defined by a library; see `library_name`."""
+    module = function.__globals__.get("__name__")
+    return (
+        isinstance(module, str)
+        and _is_library_module(module)
+        and module in sys.modules
+        and vars(sys.modules[module]) is function.__globals__
+    )
+
+
+def _is_library_module(name: str) -> bool:
+    return name.partition(".")[0] in LIBRARIES or name == atomic_add.__module__
 
 
 def python_function(value: Any) -> FunctionType | None:
