@@ -246,7 +246,9 @@ def compile_for_cpu(kernel, *codes):
 
 def compile_for_cuda(kernel, *codes):
     pytest.importorskip("numba_cuda_mlir", reason="numba-cuda-mlir is not installed")
-    return kernel.compile_cuda((1, codes), (9, 0))
+    from anabranch.kernels._signature import Target
+
+    return kernel.compile_cuda((1, codes), Target((9, 0)))
 
 
 @pytest.mark.parametrize("compile_it", [compile_for_cpu, compile_for_cuda], ids=["cpu", "cuda"])
