@@ -40,4 +40,4 @@ def cpu(problem: Problem) -> Iterator[Case]:
 
     launch()
     problem.check(arrays[-1].numpy().copy())
-    yield Counted(measure, problem.calls, "ns", rounds=ROUNDS, warms_up=True)
+    yield Counted(measure, problem.calls("cpu"), "ns", rounds=ROUNDS, warms_up=True)

@@ -32,7 +32,7 @@ LIMIT = 64  # most iterations of a point of the Mandelbrot set
 EDGE = 32  # how far the rows of a larger array are from its edges
 
 # The points of a batch: so many that starting and timing it do not count.
-BATCH = 2**21
+BATCH = {"cuda": 2**28, "cpu": 2**24}
 MOST_CALLS = 200
 
 View = Callable[[Any], Any]
@@ -73,10 +73,9 @@ class Problem:
     weight: int = 1
     differing: float = 0.0
 
-    @property
-    def calls(self) -> int:
-        """How often the kernel runs in a batch."""
-        return max(1, min(MOST_CALLS, BATCH // (math.prod(self.dim) * self.weight)))
+    def calls(self, device: str) -> int:
+        """Return how often the kernel runs in a batch."""
+        return max(1, min(MOST_CALLS, BATCH[device] // (math.prod(self.dim) * self.weight)))
 
     def check(self, found: Any) -> None:
         """Compare what an implementation computed with what the first one did.

@@ -77,7 +77,7 @@ def gpu_case(problem: Problem, launch: Callable[[], object], result: Callable[[]
     launch()
     gpu_stream().synchronize()
     problem.check(result())
-    yield Counted(GpuTimer(launch).measure, problem.calls, "ns", rounds=ROUNDS, warms_up=True)
+    yield Counted(GpuTimer(launch).measure, problem.calls("cuda"), "ns", rounds=ROUNDS, warms_up=True)
 
 
 @functools.lru_cache(maxsize=1)
@@ -108,4 +108,4 @@ def blocking_case(problem: Problem, call: Callable[[], object], written: Any) ->
         for _ in repeat(calls):
             call()
 
-    yield Timed(batch, lambda: time.sleep(REST_SECONDS), calls=problem.calls, rounds=ROUNDS)
+    yield Timed(batch, lambda: time.sleep(REST_SECONDS), calls=problem.calls("cpu"), rounds=ROUNDS)

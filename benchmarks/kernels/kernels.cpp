@@ -57,7 +57,7 @@ KERNEL(nine_point) {
       const std::int64_t at = i * m + j;
       const float straight = u[at - m] + u[at + m] + u[at - 1] + u[at + 1];
       const float diagonal = u[at - m - 1] + u[at - m + 1] + u[at + m - 1] + u[at + m + 1];
-      v[at] = 0.5f * u[at] + 0.25f * straight + 0.125f * diagonal;
+      v[at] = 0.125f * (straight + diagonal);
     }
 }
 
@@ -71,7 +71,7 @@ KERNEL(seven_point) {
       for (std::int64_t k = 1; k < p - 1; ++k) {
         const std::int64_t at = (i * m + j) * p + k;
         const float around = u[at - m * p] + u[at + m * p] + u[at - p] + u[at + p] + u[at - 1] + u[at + 1];
-        v[at] = 0.5f * u[at] + 0.125f * around;
+        v[at] = 0.125f * (around + u[at] + u[at]);
       }
 }
 

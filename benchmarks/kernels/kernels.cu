@@ -38,7 +38,7 @@ KERNEL(nine_point)(int n, int m, const float* __restrict__ u, float* __restrict_
   if (0 < i && i < n - 1 && 0 < j && j < m - 1) {
     const float straight = u[at - m] + u[at + m] + u[at - 1] + u[at + 1];
     const float diagonal = u[at - m - 1] + u[at - m + 1] + u[at + m - 1] + u[at + m + 1];
-    v[at] = 0.5f * u[at] + 0.25f * straight + 0.125f * diagonal;
+    v[at] = 0.125f * (straight + diagonal);
   }
 }
 
@@ -46,7 +46,7 @@ KERNEL(seven_point)(int n, int m, int p, const float* __restrict__ u, float* __r
   const int i = INDEX_Z, j = INDEX_Y, k = INDEX_X, at = (i * m + j) * p + k;
   if (0 < i && i < n - 1 && 0 < j && j < m - 1 && 0 < k && k < p - 1) {
     const float around = u[at - m * p] + u[at + m * p] + u[at - p] + u[at + p] + u[at - 1] + u[at + 1];
-    v[at] = 0.5f * u[at] + 0.125f * around;
+    v[at] = 0.125f * (around + u[at] + u[at]);
   }
 }
 

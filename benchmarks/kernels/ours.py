@@ -24,7 +24,7 @@ def nine_point(ij, u: ab.In, v: ab.Out):
     if 0 < i < n - 1 and 0 < j < m - 1:
         straight = u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1]
         diagonal = u[i - 1, j - 1] + u[i - 1, j + 1] + u[i + 1, j - 1] + u[i + 1, j + 1]
-        v[i, j] = 0.5 * u[i, j] + 0.25 * straight + 0.125 * diagonal
+        v[i, j] = 0.125 * (straight + diagonal)
 
 
 @ab.kernel
@@ -33,7 +33,7 @@ def seven_point(ijk, u: ab.In, v: ab.Out):
     n, m, p = u.shape
     if 0 < i < n - 1 and 0 < j < m - 1 and 0 < k < p - 1:
         around = u[i - 1, j, k] + u[i + 1, j, k] + u[i, j - 1, k] + u[i, j + 1, k] + u[i, j, k - 1] + u[i, j, k + 1]
-        v[i, j, k] = 0.5 * u[i, j, k] + 0.125 * around
+        v[i, j, k] = 0.125 * (around + u[i, j, k] + u[i, j, k])
 
 
 @ab.kernel

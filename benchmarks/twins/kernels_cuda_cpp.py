@@ -31,7 +31,7 @@ def cuda_cpp(problem: Problem) -> Iterator[Case]:
 
     def shortest(block: Size3) -> float:
         timer = GpuTimer(launch_of(block, tried))
-        return min(timer.measure(problem.calls) for _ in range(TRIES))
+        return min(timer.measure(problem.calls("cuda")) for _ in range(TRIES))
 
     tried = gpu_arrays(problem)
     best = min(BLOCKS[len(problem.dim)], key=shortest)

@@ -17,10 +17,10 @@ STENCILS = {
     "nine_point": """
         const T straight = u[i - m] + u[i + m] + u[i - 1] + u[i + 1];
         const T diagonal = u[i - m - 1] + u[i - m + 1] + u[i + m - 1] + u[i + m + 1];
-        v = 0.5f * u[i] + 0.25f * straight + 0.125f * diagonal;""",
+        v = 0.125f * (straight + diagonal);""",
     "seven_point": """
         const T around = u[i - m * p] + u[i + m * p] + u[i - p] + u[i + p] + u[i - 1] + u[i + 1];
-        v = 0.5f * u[i] + 0.125f * around;""",
+        v = 0.125f * (around + u[i] + u[i]);""",
 }
 IN_PLANE = "const int row = i / m, column = i % m; if (row > 0 && row < n - 1 && column > 0 && column < m - 1)"
 IN_BOX = """

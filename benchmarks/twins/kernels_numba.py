@@ -37,7 +37,7 @@ def loops() -> dict[str, Callable[..., None]]:
             for j in range(1, m - 1):
                 straight = u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1]
                 diagonal = u[i - 1, j - 1] + u[i - 1, j + 1] + u[i + 1, j - 1] + u[i + 1, j + 1]
-                v[i, j] = 0.5 * u[i, j] + 0.25 * straight + 0.125 * diagonal
+                v[i, j] = 0.125 * (straight + diagonal)
 
     @parallel
     def seven_point(u, v):
@@ -46,7 +46,8 @@ def loops() -> dict[str, Callable[..., None]]:
             for j in range(1, m - 1):
                 for k in range(1, p - 1):
                     rows = u[i - 1, j, k] + u[i + 1, j, k] + u[i, j - 1, k] + u[i, j + 1, k]
-                    v[i, j, k] = 0.5 * u[i, j, k] + 0.125 * (rows + u[i, j, k - 1] + u[i, j, k + 1])
+                    around = rows + u[i, j, k - 1] + u[i, j, k + 1]
+                    v[i, j, k] = 0.125 * (around + u[i, j, k] + u[i, j, k])
 
     @parallel
     def transposed(u, v):

@@ -45,7 +45,7 @@ def kernels(triton: Any) -> SimpleNamespace:
         straight += tl.load(u + at - 1, inside) + tl.load(u + at + 1, inside)
         diagonal = tl.load(u + at - m - 1, inside) + tl.load(u + at - m + 1, inside)
         diagonal += tl.load(u + at + m - 1, inside) + tl.load(u + at + m + 1, inside)
-        tl.store(v + at, 0.5 * tl.load(u + at, inside) + 0.25 * straight + 0.125 * diagonal, inside)
+        tl.store(v + at, 0.125 * (straight + diagonal), inside)
 
     @triton.jit
     def seven_point(u, v, n, m, p, size: tl.constexpr):
@@ -56,7 +56,8 @@ def kernels(triton: Any) -> SimpleNamespace:
         around = tl.load(u + at - m * p, inside) + tl.load(u + at + m * p, inside)
         around += tl.load(u + at - p, inside) + tl.load(u + at + p, inside)
         around += tl.load(u + at - 1, inside) + tl.load(u + at + 1, inside)
-        tl.store(v + at, 0.5 * tl.load(u + at, inside) + 0.125 * around, inside)
+        middle = tl.load(u + at, inside)
+        tl.store(v + at, 0.125 * (around + middle + middle), inside)
 
     @triton.jit
     def copied(x, y, n, m, row, column, tile: tl.constexpr):

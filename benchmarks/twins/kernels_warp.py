@@ -48,7 +48,7 @@ def kernels() -> SimpleNamespace:
         if i > 0 and i < u.shape[0] - 1 and j > 0 and j < u.shape[1] - 1:
             straight = u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1]
             diagonal = u[i - 1, j - 1] + u[i - 1, j + 1] + u[i + 1, j - 1] + u[i + 1, j + 1]
-            v[i, j] = 0.5 * u[i, j] + 0.25 * straight + 0.125 * diagonal
+            v[i, j] = 0.125 * (straight + diagonal)
 
     @wp.kernel(enable_backward=False)
     def seven_point(u: boxes, v: boxes):
@@ -56,7 +56,8 @@ def kernels() -> SimpleNamespace:
         inner = i > 0 and i < u.shape[0] - 1 and j > 0 and j < u.shape[1] - 1
         if inner and k > 0 and k < u.shape[2] - 1:
             rows = u[i - 1, j, k] + u[i + 1, j, k] + u[i, j - 1, k] + u[i, j + 1, k]
-            v[i, j, k] = 0.5 * u[i, j, k] + 0.125 * (rows + u[i, j, k - 1] + u[i, j, k + 1])
+            around = rows + u[i, j, k - 1] + u[i, j, k + 1]
+            v[i, j, k] = 0.125 * (around + u[i, j, k] + u[i, j, k])
 
     @wp.kernel(enable_backward=False)
     def transposed(u: planes, v: planes):
