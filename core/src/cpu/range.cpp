@@ -280,7 +280,6 @@ Begun probe(const Range& range, double expected, std::int64_t started, Ref<Failu
 // Runs the first chunk of the worker's own share, a short one, to see how long an index takes now. Only then may others
 // know of the range.
 void begin_share(Shared& shared, double expected) noexcept {
-  const Range& range = shared.range;
   Share& share = shared.share(0);
   const std::int64_t begin = share.next.load(std::memory_order_relaxed);
   const std::int64_t end = std::min(begin + std::min(indices_in(short_probe_ns, expected), shared.chunk), share.end);
