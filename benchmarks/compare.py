@@ -4,12 +4,14 @@
     python benchmarks/compare.py 'launch.*' import  # some
     python benchmarks/compare.py cuda               # those that begin with `cuda.`: what runs on the CUDA device
     python benchmarks/compare.py cuda --lived       # those also in a fresh process, and in one that has lived
+    python benchmarks/compare.py kernels            # how long kernels take on the device
     python benchmarks/compare.py --save             # and keep the result in benchmarks/results/
 
 Every value is the median of many batches, taken in turn from all implementations of the ID. Times hold only within one
 run: what counts is the ratio, ours divided by the twin's. Lower is better everywhere. A twin whose package is not
 installed is left out. On the CUDA device the twin that counts is the one in C on the driver API, the floor; the others
-are shown as so many times the floor.
+are shown as so many times the floor. For the time of kernels on the device, `kernels.*`, it is the fastest written by
+hand: in C++, or on the CPU with Numba.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from typing import Any
 
 from gpu import DEVICE, PREFIX
 from harness import FOLDER, OURS, Result, load, measure
+from kernels import PREFIX as KERNELS
 from lived import FLOOR, Ages, age_table, measure_ages
 from tables import in_words, line_of, table
 
@@ -68,6 +71,10 @@ RATIOS: dict[str, dict[str, float]] = {
 if FREE_THREADED:
     RATIOS |= {f"cuda.launch.threads{count}": {FLOOR: 1.2} for count in (1, 2, 4, 8)}
     RATIOS["threads.launch2"] = {"one thread": 1 / 1.7}
+
+# The twins of `kernels.*` that are written by hand, and how many times the fastest of them ours may be.
+BY_HAND = ("c++", "numba")
+KERNEL_RATIOS = {"cuda": 1.03, "cpu": 1.05}
 
 # What ours may be at most, in its unit.
 LIMITS: dict[str, float] = {
@@ -120,6 +127,8 @@ class Row:
 HEADINGS = ("benchmark", "ours", "twin", "twin's", "ratio", "target", "verdict")
 FLOOR_HEADINGS = ("benchmark", "C floor", "ours", "ratio", "target", "verdict", "others, times the floor")
 FLOOR_WIDTHS = (32, 8, 8, 6, 8, 7, 0)
+KERNEL_HEADINGS = ("kernel", "by hand", "ours", "ratio", "target", "verdict", "others, times the best by hand")
+KERNEL_WIDTHS = (34, 14, 8, 6, 8, 7, 0)
 
 
 def rows_of(benchmark: str, results: dict[str, Result], *, judge: bool = True) -> list[Row]:
@@ -132,7 +141,7 @@ def rows_of(benchmark: str, results: dict[str, Result], *, judge: bool = True) -
     def verdict(reached: float, target: float | None) -> str:
         return "" if target is None or not judge else "met" if reached <= target else "missed"
 
-    rows = []
+    rows, targets = [], ratios_of(benchmark, results)
     if benchmark in LIMITS:
         limit = LIMITS[benchmark]
         text = f"≤ {in_words(limit, ours.unit)}"
@@ -140,7 +149,7 @@ def rows_of(benchmark: str, results: dict[str, Result], *, judge: bool = True) -
     for twin, result in results.items():
         if twin == OURS:
             continue
-        target = RATIOS.get(benchmark, {}).get(twin)
+        target = targets.get(twin)
         text = "" if target is None else f"≤ {target:.3g}"
         if result.samples:
             ratio = ours.value / result.value
@@ -152,27 +161,44 @@ def rows_of(benchmark: str, results: dict[str, Result], *, judge: bool = True) -
     return rows or [Row(benchmark, value)]
 
 
+def floor_of(benchmark: str, results: dict[str, Result]) -> str:
+    """Return the twin that counts, where one does: of a kernel, the fastest that is written by hand."""
+    if not benchmark.startswith(KERNELS):
+        return FLOOR
+    measured = [name for name in BY_HAND if name in results and results[name].samples]
+    return min(measured, key=lambda name: results[name].value, default=BY_HAND[0])
+
+
+def ratios_of(benchmark: str, results: dict[str, Result]) -> dict[str, float]:
+    """Return how many times each twin's value ours may be, for those that have a target."""
+    if benchmark.startswith(KERNELS):
+        return {floor_of(benchmark, results): KERNEL_RATIOS[benchmark.split(".")[1]]}
+    return RATIOS.get(benchmark, {})
+
+
 def _without_value(result: Result) -> str:
     return "failed" if result.failure else f"absent: {result.absent}"
 
 
 def floor_cells(benchmark: str, results: dict[str, Result], *, judge: bool = True) -> tuple[str, ...]:
-    """Put one benchmark of the CUDA device into one row: ours against the floor, and the others beside it."""
-    ours, floor = (results.get(name, Result(absent="not written")) for name in (OURS, FLOOR))
+    """Put one benchmark into one row: ours against the twin that counts, and the others beside it."""
+    by = floor_of(benchmark, results)
+    ours, floor = (results.get(name, Result(absent="not written")) for name in (OURS, by))
     rows = [row for row in rows_of(benchmark, results, judge=judge) if row.target is not None or not ours.samples]
     by_floor = bool(floor.samples) and benchmark not in LIMITS
     others = []
     for name, result in results.items():
-        if name in (OURS, FLOOR) or result.absent:
+        if name in (OURS, by) or result.absent:
             continue
         if result.failure:
             others.append(f"{name} failed")
         else:
-            value = f"{result.value / floor.value:.2f}" if by_floor else in_words(result.value, result.unit)
-            others.append(f"{name} {value}")
+            times = f"{result.value / floor.value:.2f}" if by_floor else in_words(result.value, result.unit)
+            others.append(f"{name} {times}")
+    value = in_words(floor.value, floor.unit) if floor.samples else _without_value(floor)
     return (
         benchmark,
-        in_words(floor.value, floor.unit) if floor.samples else _without_value(floor),
+        f"{value} {by}" if by in BY_HAND and floor.samples else value,
         in_words(ours.value, ours.unit) if ours.samples else "-",
         f"{ours.value / floor.value:.3f}" if ours.samples and by_floor else "",
         ", ".join(row.target_text for row in rows),
@@ -231,7 +257,9 @@ def save(
             elif result.absent:
                 absent.setdefault(benchmark, {})[name] = result.absent
     on_gpu = [benchmark for benchmark in values if benchmark.startswith(PREFIX)]
-    if on_gpu:
+    kernels = [benchmark for benchmark in values if benchmark.startswith(KERNELS)]
+    has_gpu = bool(on_gpu) or any(benchmark.startswith(f"{KERNELS}{PREFIX}") for benchmark in kernels)
+    if has_gpu:
         about |= gpu()
     judged = [
         {"benchmark": row.benchmark, "twin": row.twin, "ratio": row.ratio, "target": row.target, "verdict": row.verdict}
@@ -239,7 +267,7 @@ def save(
     ]
     packages = ", ".join(f"{name} {version}" for name, version in about["packages"].items())
     place = f"{about['cores']} cores of {about['cpu']}"
-    if on_gpu:
+    if has_gpu:
         place = f"{about['gpu']} (driver {about['driver']}), {place}"
     text = [f"{about['date']}, {place}, {about['python']}; {packages}"]
     if on_gpu:
@@ -247,13 +275,18 @@ def save(
         text.append(table(floors, FLOOR_HEADINGS, markdown=True))
     if ages:
         text.append(age_table(ages, judge=judge, markdown=True))
-    cells = [row.cells() for row in rows if not row.benchmark.startswith(PREFIX)]
+    if kernels:
+        floors = [floor_cells(name, all_results[name], judge=judge) for name in kernels]
+        text.append(table(floors, KERNEL_HEADINGS, markdown=True))
+    cells = [row.cells() for row in rows if not row.benchmark.startswith((PREFIX, KERNELS))]
     if cells:
         text.append(table(cells, HEADINGS, markdown=True))
     folder.mkdir(parents=True, exist_ok=True)
     build = "t" if about["free_threaded"] else ""
-    where = "-".join(re.findall(r"[a-z0-9]+", about["gpu"].lower())) + "-" if on_gpu else ""
-    stem = f"{about['date']}-{where}python{sys.version_info[0]}.{sys.version_info[1]}{build}"
+    where = "-".join(re.findall(r"[a-z0-9]+", about["gpu"].lower())) + "-" if has_gpu else ""
+    # A run of kernels alone stands beside the others of its day.
+    what = "kernels-" if len(kernels) == len(all_results) else ""
+    stem = f"{about['date']}-{what}{where}python{sys.version_info[0]}.{sys.version_info[1]}{build}"
     files = [folder / f"{stem}.json", folder / f"{stem}.md"]
     data = {**about, "values": values, "absent": absent, "rows": judged}
     if ages:
@@ -273,7 +306,7 @@ def absent_on_gpu(all_results: dict[str, dict[str, Result]]) -> dict[str, list[s
     found: dict[str, set[str]] = {}
     for name, results in all_results.items():
         for by, result in results.items():
-            if name.startswith(PREFIX) and result.absent:
+            if name.startswith((PREFIX, f"{KERNELS}{PREFIX}")) and result.absent:
                 found.setdefault(result.absent, set()).add(by)
     return {reason: sorted(names) for reason, names in found.items()}
 
@@ -305,19 +338,22 @@ def main() -> int:
         return 0
 
     all_results: dict[str, dict[str, Result]] = {}
-    printed = False
+    headings = ""
     for number, name in enumerate(chosen, 1):
         _show_progress(f"{number}/{len(chosen)} {name}")
         results = all_results[name] = measure(known[name], quick=options.quick)
         _show_progress("")
-        if name.startswith(PREFIX) and not all(result.absent for result in results.values()):
+        if name.startswith((PREFIX, KERNELS)) and not all(result.absent for result in results.values()):
             # At once: who stops the program, or has a driver that hangs, still sees what was measured.
-            if not printed:
-                print(line_of(FLOOR_HEADINGS, FLOOR_WIDTHS))
-            print(line_of(floor_cells(name, results, judge=not options.quick), FLOOR_WIDTHS), flush=True)
-            printed = True
+            kernel = name.startswith(KERNELS)
+            widths = KERNEL_WIDTHS if kernel else FLOOR_WIDTHS
+            heading = line_of(KERNEL_HEADINGS if kernel else FLOOR_HEADINGS, widths)
+            if heading != headings:
+                print(heading)
+                headings = heading
+            print(line_of(floor_cells(name, results, judge=not options.quick), widths), flush=True)
     rows = [row for name, results in all_results.items() for row in rows_of(name, results, judge=not options.quick)]
-    elsewhere = [row.cells() for row in rows if not row.benchmark.startswith(PREFIX)]
+    elsewhere = [row.cells() for row in rows if not row.benchmark.startswith((PREFIX, KERNELS))]
     if elsewhere:
         print(table(elsewhere, HEADINGS))
     ages: dict[str, Ages] = {}
@@ -332,7 +368,7 @@ def main() -> int:
             print("", age_table(ages, judge=not options.quick), sep="\n")
             print(f"without PyTorch: {without}" if without else "with PyTorch")
     for reason, names in absent_on_gpu(all_results).items():
-        print(f"absent from {PREFIX}*: {', '.join(names)}: {reason}")
+        print(f"absent on CUDA: {', '.join(names)}: {reason}")
     failures = [
         f"\n{name} of {by} failed:\n{result.failure}"
         for name, results in [*all_results.items(), *((name, age) for name, each in ages.items() for age in each.both)]

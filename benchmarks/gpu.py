@@ -44,17 +44,23 @@ def on_gpu(name: str, *packages: str) -> Callable[[str], Callable[[Callable[...,
 
     def benchmark(identifier: str) -> Callable[[Callable[..., Iterator[Case]]], SetUp]:
         def register(set_up: Callable[..., Iterator[Case]]) -> SetUp:
-            @functools.wraps(set_up)
-            def guarded() -> Iterator[Case]:
-                if not ab.devices("cuda"):
-                    raise AbsentError("there is no CUDA device")
-                yield from set_up(*map(imported, packages))
-
-            return implementation(name)(PREFIX + identifier)(guarded)
+            return implementation(name)(PREFIX + identifier)(guarded(set_up, *packages))
 
         return register
 
     return benchmark
+
+
+def guarded(set_up: Callable[..., Iterator[Case]], *packages: str) -> SetUp:
+    """Return what sets up, given these packages, where there is a CUDA device, and is absent elsewhere."""
+
+    @functools.wraps(set_up)
+    def where_possible() -> Iterator[Case]:
+        if not ab.devices("cuda"):
+            raise AbsentError("there is no CUDA device")
+        yield from set_up(*map(imported, packages))
+
+    return where_possible
 
 
 def imported(package: str) -> ModuleType:

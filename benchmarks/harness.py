@@ -31,6 +31,8 @@ QUICK_ROUNDS = 2
 QUICK_CALLS = 3
 # The calls of each of several threads in a batch: so many that starting the threads does not count.
 THREAD_CALLS = 500
+# Threads of an OpenMP that has just finished a loop go on looking for the next; they are let come to rest.
+REST_SECONDS = 0.02
 
 
 class AbsentError(Exception):

@@ -20,6 +20,7 @@ NO_BREAK = "\N{NO-BREAK SPACE}"  # between a number and its unit
 
 NAMES = {
     OURS: "Anabranch",
+    "c++": "C++",
     FLOOR: "C",
     "cupy": "CuPy",
     "futures": "ThreadPoolExecutor",
@@ -32,6 +33,8 @@ NAMES = {
 GROUPS = {
     "launch": "Launches",
     "kernel": "Kernels",
+    "kernels.cuda": "Kernels on the GPU, without what the host does",
+    "kernels.cpu": "Kernels on the CPU, without what the caller does",
     "event": "Events",
     "stream": "Streams",
     "memory": "Memory",
@@ -62,8 +65,9 @@ def in_full(benchmark: str) -> str:
 
 
 def group(benchmark: str) -> str:
-    """Return the part of an ID that names its file, without the device's."""
-    return benchmark.removeprefix("cuda.").split(".")[0]
+    """Return the part of an ID that names its table: that of its file without the device's, or a kernel's device."""
+    first, *rest = benchmark.removeprefix("cuda.").split(".")
+    return f"{first}.{rest[0]}" if first == "kernels" else first
 
 
 def newest() -> list[dict[str, Any]]:
@@ -134,7 +138,9 @@ def place(run: dict[str, Any]) -> str:
 def sections() -> Iterator[str]:
     """Yield the text of each run: where, the tables, and the targets that are missed."""
     for run in newest():
-        yield f"## {run.get('gpu', run['cpu'])}, {run['python']}{' (free-threaded)' if run['free_threaded'] else ''}"
+        kernels = "Kernels on " if all(name.startswith("kernels.") for name in run["values"]) else ""
+        lock = " (free-threaded)" if run["free_threaded"] else ""
+        yield f"## {kernels}{run.get('gpu', run['cpu'])}, {run['python']}{lock}"
         yield place(run)
         targets = judged(run)
         missed = [row for row in targets if row["verdict"] == "missed"]

@@ -48,6 +48,15 @@ def recorded(results, tmp_path, monkeypatch):
         row("import", "numpy", 0.25, 0.5, "met"),
     ]
     machine = {**MACHINE, "gpu": "Some GPU", "driver": "1.2"}
+    kernels = {
+        "kernels.cuda.transposed.1M": {
+            "anabranch": {"median": 7000, "unit": "ns"},
+            "c++": {"median": 5000, "unit": "ns"},
+        }
+    }
+    rows = [row("kernels.cuda.transposed.1M", "c++", 1.4, 1.03, "missed")]
+    run = {"date": "2021-02-03", **machine, "values": kernels, "absent": {}, "rows": rows}
+    (tmp_path / "2021-02-03-kernels-some-gpu-python3.12.json").write_text(json.dumps(run))
     for date in "2020-01-01", "2021-02-03":
         run = {"date": date, **machine, "values": values, "absent": {}, "rows": judged}
         (tmp_path / f"{date}-some-gpu-python3.12.json").write_text(json.dumps(run))
@@ -67,6 +76,12 @@ def test_values_are_shown_with_how_many_times_the_floor_they_are(recorded) -> No
 
 def test_where_the_target_is_a_time_there_is_no_ratio(recorded) -> None:
     assert "| 2 ns | 55 ns | ≤ 40 ns, **missed** |" in recorded
+
+
+def test_the_times_of_kernels_have_a_section_of_their_own(recorded) -> None:
+    assert "## Kernels on Some GPU" in recorded
+    assert "### Kernels on the GPU" in recorded
+    assert "| Copy a plane, rows to columns; 1M elements | 7 µs | ≤ 1.03 of C++, **missed** | 5 µs |" in recorded
 
 
 def test_the_page_counts_what_is_missed(recorded) -> None:

@@ -23,7 +23,7 @@ EXTRA_FILES: dict[str, set[str]] = {
     # The workers, and what they run: what other devices have in hardware.
     "cpu": {
         f"{stem}.{suffix}"
-        for stem in ("graph", "plan", "pool", "range", "task", "task_memory")
+        for stem in ("graph", "pace", "plan", "pool", "range", "task", "task_memory")
         for suffix in ("cpp", "hpp")
     },
     "cuda": {

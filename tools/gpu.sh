@@ -4,8 +4,8 @@
 #   WHEELS=folder tools/gpu.sh [STEP...]
 #
 # Needs Python 3.11 or later with the build and test requirements of pyproject.toml. Packages that are missing come from
-# $WHEELS, as wheels, or as .tar.xz of what a wheel holds; no network is used. Steps: benchmarks demo core contract
-# cuda examples memcheck initcheck alone; without any, all of them. PYTEST_ARGS goes to pytest, BACKTRACE=yes to
+# $WHEELS, as wheels, or as .tar.xz of what a wheel holds; no network is used. Steps: benchmarks kernels demo core
+# contract cuda examples memcheck initcheck alone; without any, all of them. PYTEST_ARGS goes to pytest, BACKTRACE=yes to
 # compute-sanitizer. Logs go to $OUT, or build/gpu.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -138,6 +138,8 @@ initcheck() {
 
 benchmarks() { "$python" benchmarks/compare.py cuda --lived --save; }
 
+kernels() { "$python" benchmarks/compare.py kernels.cuda --save; }
+
 steps=("$@")
 step wheels 60 wheels && step package 200 package || { printf '%s\n' "${table[@]}"; exit 1; }
 # What measures comes first and alone, what needs the whole GPU last; the rest runs side by side, the sanitizers apart:
@@ -145,6 +147,7 @@ step wheels 60 wheels && step package 200 package || { printf '%s\n' "${table[@]
 nvidia-smi --query-gpu=timestamp,memory.used --format=csv,noheader --loop=2 >"$logs/memory.log" 2>/dev/null &
 trap 'kill $! 2>/dev/null' EXIT
 if wanted benchmarks; then step benchmarks 150 benchmarks; fi
+if wanted kernels; then step kernels 120 kernels; fi
 if wanted demo; then step demo 30 demo; fi
 if wanted core; then step core 120 core; fi
 for group in 'contract cuda examples' 'memcheck initcheck'; do
@@ -156,7 +159,9 @@ for group in 'contract cuda examples' 'memcheck initcheck'; do
 done
 if wanted alone; then step alone 100 alone; fi
 
-if wanted benchmarks && [ -f "$logs/benchmarks.log" ]; then echo; cat "$logs/benchmarks.log"; fi
+for name in benchmarks kernels; do
+  if wanted $name && [ -f "$logs/$name.log" ]; then echo; cat "$logs/$name.log"; fi
+done
 echo
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null || echo 'no GPU'
 printf '%s\n' "${table[@]}"

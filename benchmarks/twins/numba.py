@@ -3,12 +3,9 @@
 import time
 from collections.abc import Iterator
 
-from harness import Case, Timed, implementation, repeat
+from harness import REST_SECONDS, Case, Timed, implementation, repeat
 
 twin = implementation("numba")
-
-# Threads of an OpenMP that has just finished a loop go on looking for the next; they are let come to rest.
-REST_SECONDS = 0.02
 
 
 @twin("kernel.saxpy_memory_bound")

@@ -19,7 +19,7 @@ np = pytest.importorskip("numpy")
 
 pytestmark = pytest.mark.numba
 
-ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
+ENTRY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 NUMBERS = [*"bhilBHIL", "e", "f", "d", "F", "D", "?"]
 DTYPES = [np.dtype(code).name for code in NUMBERS]
 ATOMIC = [name for name in DTYPES if name not in ("bool", "float16", "complex64", "complex128")]
@@ -48,15 +48,15 @@ def pack(value: Any) -> bytes:
 
 
 def prepare(kernel: Kernel, dim: int | tuple[int, ...], *args: Any) -> Any:
-    """Return a function (begin, end) that runs a part of a launch."""
+    """Return a function (begin, end) that runs a part of a launch and returns the index at which it ended."""
     dims = (dim,) if isinstance(dim, int) else dim
     compiled = kernel.compile_cpu((len(dims), tuple(map(code_of, args))))
     entry = ENTRY(compiled.address)
     sizes = (ctypes.c_int64 * len(dims))(*dims)
     slots = b"".join(map(pack, args))
 
-    def run(begin: int = 0, end: int = math.prod(dims)) -> None:
-        entry(begin, end, ctypes.addressof(sizes), slots)
+    def run(begin: int = 0, end: int = math.prod(dims)) -> int:
+        return entry(begin, end, ctypes.addressof(sizes), slots)
 
     run.keepalive = compiled, args
     return run

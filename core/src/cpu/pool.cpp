@@ -65,7 +65,7 @@ void Pool::start_threads() noexcept {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   for (int i = 0; i < workers_; ++i) {
-    std::thread thread([this] { work(); });
+    std::thread thread([this, i] { work(i); });
     const std::string name = name_ + "-" + std::to_string(i);
     pthread_setname_np(thread.native_handle(), name.substr(0, 15).c_str());
     thread.detach();
@@ -73,7 +73,10 @@ void Pool::start_threads() noexcept {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-void Pool::work() noexcept {
+thread_local int Pool::this_worker_ = 0;
+
+void Pool::work(int number) noexcept {
+  this_worker_ = number;
   Job* job = take(false);
   while (job) {
     job->run();

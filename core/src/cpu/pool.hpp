@@ -6,6 +6,8 @@
 #include <mutex>
 #include <string>
 
+#include "pace.hpp"
+
 namespace anabranch::cpu {
 
 // Tells the processor that this thread spins.
@@ -67,8 +69,14 @@ class Pool {
   // Queues several of the same urgency, at least one.
   void ready(const Jobs& jobs) noexcept;
   int workers() const noexcept { return workers_; }
+  // The number of the calling worker in its pool, from 0 on; 0 for any other thread.
+  static int this_worker() noexcept { return this_worker_; }
+  // How fast what the workers run is.
+  Paces& paces() noexcept { return paces_; }
   // Whether a job waits that should go before one of that urgency. A hint.
   bool contended(bool urgent) const noexcept { return urgent_waiting_.load(std::memory_order_relaxed) > 0 && !urgent; }
+  // Whether an idle worker watches the queue, so that a job would be taken at once. A hint.
+  bool watched() const noexcept { return watched_.load(std::memory_order_relaxed); }
   // Whether any job waits. A hint.
   bool waiting() const noexcept { return queued_.load(std::memory_order_relaxed) > 0; }
 
@@ -78,12 +86,15 @@ class Pool {
 
  private:
   void start_threads() noexcept;
-  void work() noexcept;
+  void work(int number) noexcept;
   Job* take(bool after_a_job) noexcept;
   void watch() noexcept;
 
+  static thread_local int this_worker_;
+
   const std::string name_;
   const int workers_;
+  Paces paces_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::condition_variable quiet_;

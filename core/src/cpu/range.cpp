@@ -1,40 +1,118 @@
 #include "range.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <limits>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 namespace anabranch::cpu {
 namespace {
 
-// Below this a range is not worth sharing: waking another worker takes about as long.
-constexpr std::int64_t worth_sharing_ns = 30'000;
-// How long the first worker runs alone to learn how long an index takes.
+// Below this a range is not worth waking another worker for, which takes about as long.
+constexpr std::int64_t worth_waking_ns = 30'000;
+// The same if a worker watches the queue. Where ranges follow each other one is woken for the next of them, but not
+// again and again, in case it cannot come.
+constexpr std::int64_t worth_sharing_ns = 2'000;
+constexpr std::int64_t follows_ns = 5'000;
+constexpr std::int64_t between_wakes_ns = 500'000;
+// How long the first worker runs alone to learn how long an index takes, or that it takes about what it did before.
 constexpr std::int64_t probe_ns = 4'000;
+constexpr std::int64_t short_probe_ns = 100;
+constexpr double about = 4;
 // The length of a chunk: long against the few nanoseconds that taking one costs, short enough for an urgent stream to
 // wait for.
-constexpr std::int64_t shortest_chunk_ns = 10'000;
+constexpr std::int64_t shortest_chunk_ns = 1'000;
 constexpr std::int64_t longest_chunk_ns = 200'000;
+// Into how many chunks the share of each worker is cut, so that one that comes late leaves the others little to wait
+// for.
+constexpr std::int64_t chunks_per_share = 4;
 // Chunks end on multiples of this, where they are longer, to keep vector loops and cache lines whole.
 constexpr std::int64_t chunk_multiple = 64;
+// How long the first worker waits for the others' last chunks, so that the stream stays where its memory is cached.
+constexpr std::int64_t patience_ns = 3'000;
 constexpr std::int64_t none_failed = std::numeric_limits<std::int64_t>::max();
+
+std::int64_t divided(std::int64_t number, std::int64_t by) noexcept { return (number + by - 1) / by; }
+
+const void* key(const Range& range) noexcept { return reinterpret_cast<const void*>(range.function); }
+
+// Returns `end`, or the first index that failed.
+std::int64_t run(const Range& range, std::int64_t begin, std::int64_t end) noexcept {
+  return range.function(begin, end, range.dims, range.arguments);
+}
+
+Ref<Failure> failure_at(const Range& range, std::int64_t position, const Fault& fault) noexcept {
+  return kernel_failure(*range.kernel, *range.shape, {static_cast<const std::uint64_t*>(range.arguments), range.slots},
+                        position, fault);
+}
+
+// How many indices take so long.
+std::int64_t indices_in(double nanoseconds, double per_index) noexcept {
+  constexpr double most = 1e18;
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::min(nanoseconds / per_index, most)));
+}
+
+// How long a chunk is, of a part of a range that one worker should get.
+std::int64_t chunk_of(std::int64_t share, double per_index) noexcept {
+  const double share_ns = per_index * static_cast<double>(share);
+  const double chunk_ns = std::clamp(share_ns / chunks_per_share, double{shortest_chunk_ns}, double{longest_chunk_ns});
+  const std::int64_t chunks = std::clamp<std::int64_t>(static_cast<std::int64_t>(share_ns / chunk_ns), 1, share);
+  const std::int64_t chunk = divided(share, chunks);
+  return chunk > chunk_multiple ? divided(chunk, chunk_multiple) * chunk_multiple : chunk;
+}
+
+// The part of a range that one worker takes chunks from before it looks at those of others, so that in the next kernel
+// on the same arrays it finds in its cache what it left there. Two of them are on no common cache line, wherever they
+// lie: aligned memory would take longer to get.
+struct Share {
+  std::atomic<std::int64_t> next{0};
+  std::int64_t end = 0;
+  std::array<std::byte, 112> apart;
+};
 
 // The chunks of a range that are still to be taken. Outlives the range, since a helper may come late.
 struct Shared final : RefCounted {
-  Shared(const Range& range, Pool& pool, RangeOwner& owner, std::int64_t begin, std::int64_t chunk)
-      : range(range), pool(pool), owner(owner), chunk(chunk), next(begin), left(range.size - begin) {}
+  // For the indices from `begin` on, for so many workers.
+  Shared(const Range& range, Pool& pool, RangeOwner& owner, std::int64_t begin, int workers, double per_index)
+      : range(range),
+        pool(pool),
+        owner(owner),
+        chunk(chunk_of(divided(range.size - begin, workers), per_index)),
+        left(range.size - begin) {
+    const std::int64_t length = divided(divided(left, workers), chunk) * chunk;
+    shares = std::vector<Share>(static_cast<std::size_t>(divided(left, length)));
+    for (Share& share : shares) {
+      share.next.store(begin, std::memory_order_relaxed);
+      begin = share.end = std::min(begin + length, range.size);
+    }
+  }
 
-  const Range range;  // valid as long as a chunk is left to run
-  Pool& pool;
-  RangeOwner& owner;  // as the range
-  const std::int64_t chunk;
-  std::atomic<std::int64_t> next;
-  std::atomic<std::int64_t> left;
-  std::atomic<std::int64_t> failed_at{none_failed};
-  std::mutex mutex;
-  Fault fault;  // at `failed_at`; guarded by the mutex
+  Share& share(std::size_t place) noexcept {
+    return shares[(static_cast<std::size_t>(Pool::this_worker()) + place) % shares.size()];
+  }
+
+  // Notes that so many indices were run. Whether they were the last.
+  bool count(std::int64_t taken) noexcept {
+    return taken > 0 && left.fetch_sub(taken, std::memory_order_acq_rel) == taken;
+  }
+
+  // Called by the first worker when it waits no longer. Whether the range is over, so that nobody calls the owner.
+  bool leave() noexcept { return last_word.exchange(LastWord::left, std::memory_order_acq_rel) == LastWord::over; }
+  // Called by whoever else ran the last chunk. Whether it has to call the owner.
+  bool finish() noexcept { return last_word.exchange(LastWord::over, std::memory_order_acq_rel) == LastWord::left; }
+
+  // Runs a chunk, unless one that comes before it has failed: what comes after an index that failed need not run, but
+  // what comes before it might fail at a lower one.
+  void run_chunk(std::int64_t begin, std::int64_t end) noexcept {
+    if (begin >= failed_at.load(std::memory_order_relaxed)) return;
+    const std::int64_t stopped = run(range, begin, end);
+    if (stopped != end) [[unlikely]]
+      fail(stopped);
+  }
 
   // Called by each worker whose chunk failed, before it counts the chunk as run.
   void fail(std::int64_t position) noexcept {
@@ -44,41 +122,47 @@ struct Shared final : RefCounted {
     failed_at.store(position, std::memory_order_relaxed);
     fault = std::move(found);
   }
+
+  // When all chunks were run, and before anything of the range goes.
+  Ref<Failure> failure() const noexcept {
+    const std::int64_t position = failed_at.load(std::memory_order_relaxed);
+    return position == none_failed ? nullptr : failure_at(range, position, fault);
+  }
+
+  enum class LastWord : std::uint8_t { none, left, over };
+
+  const Range range;  // valid as long as a chunk is left to run
+  Pool& pool;
+  RangeOwner& owner;  // as the range
+  std::int64_t chunk;
+  std::vector<Share> shares;
+  std::atomic<std::int64_t> left;
+  std::atomic<LastWord> last_word{LastWord::none};
+  std::atomic<std::int64_t> failed_at{none_failed};
+  std::mutex mutex;
+  Fault fault;  // at `failed_at`; guarded by the mutex
 };
 
-Ref<Failure> failure_at(const Range& range, std::int64_t position, const Fault& fault) noexcept {
-  return kernel_failure(*range.kernel, *range.shape, {static_cast<const std::uint64_t*>(range.arguments), range.slots},
-                        position, fault);
-}
-
-// When all chunks were run, and before anything of the range goes.
-Ref<Failure> failure_of(Shared& shared) noexcept {
-  const std::int64_t position = shared.failed_at.load(std::memory_order_relaxed);
-  return position == none_failed ? nullptr : failure_at(shared.range, position, shared.fault);
-}
-
 enum class Outcome {
-  finished,   // this ran the last of them
-  exhausted,  // none is left to take; others still run
+  exhausted,  // none is left to take; others may still run
   displaced,  // something more urgent wants the worker
 };
 
-Outcome take_chunks(Shared& shared, bool urgent) noexcept {
-  const Range& range = shared.range;
-  while (true) {
-    if (shared.pool.stopping()) return Outcome::exhausted;
-    if (shared.pool.contended(urgent)) return Outcome::displaced;
-    const std::int64_t begin = shared.next.fetch_add(shared.chunk, std::memory_order_relaxed);
-    if (begin >= range.size) return Outcome::exhausted;
-    const std::int64_t end = std::min(begin + shared.chunk, range.size);
-    // What comes after an index that failed need not run; what comes before it might fail at a lower one.
-    if (begin < shared.failed_at.load(std::memory_order_relaxed)) {
-      const std::int64_t stopped = range.function(begin, end, range.dims, range.arguments);
-      if (stopped != end) [[unlikely]]
-        shared.fail(stopped);
+// Returns with how many indices it ran in `taken`.
+Outcome take_chunks(Shared& shared, bool urgent, std::int64_t& taken) noexcept {
+  for (std::size_t place = 0; place < shared.shares.size(); ++place) {
+    Share& share = shared.share(place);
+    while (share.next.load(std::memory_order_relaxed) < share.end) {
+      if (shared.pool.stopping()) return Outcome::exhausted;
+      if (shared.pool.contended(urgent)) return Outcome::displaced;
+      const std::int64_t begin = share.next.fetch_add(shared.chunk, std::memory_order_relaxed);
+      if (begin >= share.end) break;
+      const std::int64_t end = std::min(begin + shared.chunk, share.end);
+      shared.run_chunk(begin, end);
+      taken += end - begin;
     }
-    if (shared.left.fetch_sub(end - begin, std::memory_order_acq_rel) == end - begin) return Outcome::finished;
   }
+  return Outcome::exhausted;
 }
 
 // Takes chunks on one more worker, then goes.
@@ -87,12 +171,20 @@ class Helper final : public Job {
   Helper(Ref<Shared> shared, bool urgent) : Job(urgent), shared_(std::move(shared)) {}
 
   void run() noexcept override {
-    const Outcome outcome = take_chunks(*shared_, urgent());
-    if (outcome == Outcome::displaced) return shared_->pool.ready(*this);
-    RangeOwner& owner = shared_->owner;
-    Ref<Failure> failure = outcome == Outcome::finished ? failure_of(*shared_) : nullptr;
-    delete this;
-    if (outcome == Outcome::finished) owner.range_over(std::move(failure));
+    std::int64_t taken = 0;
+    const Outcome outcome = take_chunks(*shared_, urgent(), taken);
+    if (shared_->count(taken)) {
+      RangeOwner& owner = shared_->owner;
+      // The starter may let everything of the range go as soon as it can see that all is over.
+      const bool last = shared_->finish();
+      Ref<Failure> failure = last ? shared_->failure() : nullptr;
+      delete this;
+      if (last) owner.range_over(std::move(failure));
+    } else if (outcome == Outcome::displaced) {
+      shared_->pool.ready(*this);
+    } else {
+      delete this;
+    }
   }
 
  private:
@@ -134,56 +226,142 @@ std::int64_t run_fill(std::int64_t begin, std::int64_t end, const std::int64_t*,
   return end;
 }
 
+// Returns how long a range that began at that time must still take to be shared.
+std::int64_t worth_sharing(Pool& pool, std::int64_t started) noexcept {
+  if (pool.waiting()) return worth_waking_ns;
+  if (pool.watched()) return worth_sharing_ns;
+  Paces& paces = pool.paces();
+  const bool follows = started - paces.last_end() < follows_ns;
+  if (!follows || started - paces.last_wake() < between_wakes_ns) return worth_waking_ns;
+  paces.note_wake(started);
+  return worth_sharing_ns;
+}
+
+// Whether that took about as long as was expected of so many indices.
+bool as_expected(std::int64_t elapsed, std::int64_t indices, double expected) noexcept {
+  const double predicted = expected * static_cast<double>(indices);
+  return static_cast<double>(elapsed) < about * std::max(predicted, double{short_probe_ns});
+}
+
 // Whether no index failed.
 bool run_alone(const Range& range, std::int64_t begin, std::int64_t end, Ref<Failure>& failure) noexcept {
-  const std::int64_t stopped = range.function(begin, end, range.dims, range.arguments);
+  const std::int64_t stopped = run(range, begin, end);
   if (stopped == end) [[likely]]
     return true;
   failure = failure_at(range, stopped, take_fault());
   return false;
 }
 
+// The indices of a range that one worker has run alone, and how long each of the others should take.
+struct Begun {
+  std::int64_t end = 0;
+  double per_index = 0;
+};
+
+// Runs the first indices, until it is known how long one takes; all of them count as run if one failed.
+Begun probe(const Range& range, double expected, std::int64_t started, Ref<Failure>& failure) noexcept {
+  std::int64_t begin = 0;
+  std::int64_t elapsed = 0;
+  std::int64_t step = expected > 0 ? indices_in(short_probe_ns, expected) : 1;
+  while (begin < range.size && elapsed < probe_ns) {
+    const std::int64_t end = step < range.size - begin ? begin + step : range.size;
+    if (!run_alone(range, begin, end, failure)) return {range.size, 0};
+    begin = end;
+    elapsed = std::max<std::int64_t>(1, now_nanoseconds() - started);
+    if (expected > 0 && as_expected(elapsed, begin, expected)) return {begin, expected};
+    // Faster and faster, but not far beyond the time.
+    const auto rest = static_cast<double>(probe_ns - elapsed) / static_cast<double>(elapsed);
+    step =
+        std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(begin) * std::clamp(rest, 1.0, 8.0)));
+  }
+  return {begin, static_cast<double>(elapsed) / static_cast<double>(begin)};
+}
+
+// Runs the first chunk of the worker's own share, a short one, to see how long an index takes now. Only then may others
+// know of the range.
+void begin_share(Shared& shared, double expected) noexcept {
+  Share& share = shared.share(0);
+  const std::int64_t begin = share.next.load(std::memory_order_relaxed);
+  const std::int64_t end = std::min(begin + std::min(indices_in(short_probe_ns, expected), shared.chunk), share.end);
+  const std::int64_t started = now_nanoseconds();
+  shared.run_chunk(begin, end);
+  const std::int64_t elapsed = now_nanoseconds() - started;
+  if (!as_expected(elapsed, end - begin, expected)) {
+    const double per_index = static_cast<double>(elapsed) / static_cast<double>(end - begin);
+    shared.chunk = std::min(shared.chunk, indices_in(longest_chunk_ns, per_index));
+  }
+  share.next.store(end, std::memory_order_relaxed);
+  shared.left.store(shared.left.load(std::memory_order_relaxed) - (end - begin), std::memory_order_relaxed);
+}
+
+// Waits for the last chunks of others, but not long. Whether they are over.
+bool await_others(const Shared& shared) noexcept {
+  const std::int64_t until = now_nanoseconds() + patience_ns;
+  do {
+    for (int i = 0; i < 16; ++i) {
+      if (shared.left.load(std::memory_order_acquire) == 0) return true;
+      relax();
+    }
+  } while (!shared.pool.waiting() && !shared.pool.stopping() && now_nanoseconds() < until);
+  return false;
+}
+
+Step share(const Ref<Shared>& shared, bool urgent, Ref<Failure>& failure) noexcept {
+  Pool& pool = shared->pool;
+  for (std::size_t i = 1; i < shared->shares.size(); ++i) pool.ready(*new Helper(shared, urgent));
+  const std::int64_t started = now_nanoseconds();
+  std::int64_t taken = 0;
+  const Outcome outcome = take_chunks(*shared, urgent, taken);
+  if (taken > 0) {
+    const std::int64_t elapsed = now_nanoseconds() - started;
+    pool.paces().note(key(shared->range), static_cast<double>(elapsed) / static_cast<double>(taken));
+  }
+  bool over = shared->count(taken);
+  if (!over) {
+    if (outcome == Outcome::displaced) {
+      pool.ready(*new Helper(shared, urgent));
+    } else {
+      over = await_others(*shared);
+    }
+  }
+  if (!over && !shared->leave()) return Step::parked;
+  failure = shared->failure();
+  return Step::done;
+}
+
 }  // namespace
 
 Step run_range(const Range& range, Pool& pool, bool urgent, RangeOwner& owner, Ref<Failure>& failure) noexcept {
-  std::int64_t begin = 0;
-  std::int64_t elapsed = 0;
-  if (range.size > 1) {
-    const std::int64_t started = now_nanoseconds();
-    for (std::int64_t step = 1; begin < range.size && elapsed < probe_ns; step *= 8) {
-      const std::int64_t end = std::min(begin + step, range.size);
-      if (!run_alone(range, begin, end, failure)) return Step::done;
-      begin = end;
-      elapsed = now_nanoseconds() - started;
-    }
-  }
-  const double per_index =
-      static_cast<double>(std::max<std::int64_t>(elapsed, 1)) / static_cast<double>(std::max<std::int64_t>(begin, 1));
-  const double remaining = per_index * static_cast<double>(range.size - begin);
-  if (range.size <= 1 || begin == range.size || remaining < worth_sharing_ns) {
-    if (begin < range.size) run_alone(range, begin, range.size, failure);
+  if (range.size <= 1) {
+    if (range.size == 1) run_alone(range, 0, 1, failure);
     return Step::done;
   }
-
-  const double chunk_ns =
-      std::clamp(remaining / (pool.workers() * 8), double{shortest_chunk_ns}, double{longest_chunk_ns});
-  std::int64_t chunk = std::max<std::int64_t>(1, static_cast<std::int64_t>(chunk_ns / per_index));
-  if (chunk > chunk_multiple) chunk -= chunk % chunk_multiple;
-  const std::int64_t chunks = (range.size - begin + chunk - 1) / chunk;
-  auto shared = make_ref<Shared>(range, pool, owner, begin, chunk);
-  const std::int64_t helpers = std::min<std::int64_t>(pool.workers() - 1, chunks - 1);
-  for (std::int64_t i = 0; i < helpers; ++i) pool.ready(*new Helper(shared, urgent));
-  switch (take_chunks(*shared, urgent)) {
-    case Outcome::finished:
-      failure = failure_of(*shared);
-      return Step::done;
-    case Outcome::displaced:
-      pool.ready(*new Helper(shared, urgent));
-      break;
-    case Outcome::exhausted:
-      break;
+  Paces& paces = pool.paces();
+  const std::int64_t started = now_nanoseconds();
+  const double expected = paces.find(key(range));
+  const auto threshold = static_cast<double>(worth_sharing(pool, started));
+  // Of a short range one more worker gets a part if it comes in time, no others.
+  const auto workers = [&pool](double time) {
+    return time < double{worth_waking_ns} ? std::min(pool.workers(), 2) : pool.workers();
+  };
+  const double whole = expected * static_cast<double>(range.size);
+  if (whole >= threshold) {
+    auto shared = make_ref<Shared>(range, pool, owner, 0, workers(whole), expected);
+    begin_share(*shared, expected);
+    return share(shared, urgent, failure);
   }
-  return Step::parked;
+  const Begun begun = probe(range, expected, started, failure);
+  const double rest = begun.per_index * static_cast<double>(range.size - begun.end);
+  if (begun.end == range.size || rest < threshold) {
+    if (begun.end < range.size) run_alone(range, begun.end, range.size, failure);
+    const std::int64_t ended = now_nanoseconds();
+    paces.note(key(range), static_cast<double>(ended - started) / static_cast<double>(range.size));
+    paces.note_end(ended);
+    return Step::done;
+  }
+  paces.note(key(range), begun.per_index);
+  auto shared = make_ref<Shared>(range, pool, owner, begun.end, workers(rest), begun.per_index);
+  return share(shared, urgent, failure);
 }
 
 Range copy_range(const CopyWork& copy) noexcept { return block_range(&run_copy, copy); }

@@ -1,5 +1,6 @@
 // Kernels, split over the workers.
 #include <algorithm>
+#include <array>
 #include <latch>
 #include <thread>
 
@@ -148,6 +149,54 @@ TEST(a_long_kernel_uses_all_workers) {
       },
       meeting);
   finish(*a);
+}
+
+TEST(kernels_of_one_function_may_take_very_different_times) {
+  for (const int workers : {1, 2, 3, 7}) {
+    CpuBackend& device = make_device(workers);
+    const auto a = stream(device);
+    // What the one before took is no more than a hint for the next, in both directions.
+    std::vector<Counts> all;
+    for (int round = 0; round < 6; ++round) {
+      all.emplace_back(100'000);
+      all.emplace_back(300, 1, 3'000);
+      all.emplace_back(2);
+      all.emplace_back(20'000, 1, 30);
+    }
+    for (Counts& counts : all) count(*a, counts);
+    finish(*a);
+    for (const Counts& counts : all) CHECK(counts.all(1));
+  }
+}
+
+TEST(a_worker_gets_the_same_part_of_each_kernel) {
+  CpuBackend& device = make_device(2);
+  const auto a = stream(device);
+  // Slow enough to be shared; at every other index both workers are held until both are there.
+  struct Parts {
+    std::latch both{2};
+    std::array<std::thread::id, 4> of;
+  };
+  std::array<Parts, 4> rounds;
+  for (Parts& parts : rounds) {
+    launch<Parts>(
+        *a, 4,
+        [](std::int64_t begin, std::int64_t end, Parts& parts) {
+          for (std::int64_t i = begin; i < end; ++i) {
+            parts.of[static_cast<std::size_t>(i)] = std::this_thread::get_id();
+            const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(100);
+            while (std::chrono::steady_clock::now() < until) continue;
+            if (i % 2 == 1) parts.both.arrive_and_wait();
+          }
+        },
+        parts);
+    finish(*a);
+  }
+  // How long an index takes is known from the second kernel on.
+  for (std::size_t i = 1; i < rounds.size(); ++i) {
+    CHECK(rounds[i].of == rounds[1].of);
+    CHECK(rounds[i].of[1] != rounds[i].of[3]);
+  }
 }
 
 TEST(operations_after_a_kernel_see_all_of_it) {

@@ -10,21 +10,31 @@ at which the kernel failed, after which it has run none. What decides the speed 
 
 * the arrays' pointers, shapes and strides are values of the function, loaded before the loop;
 * an index is known to be at least 0, so the wraparound of ``x[i]`` for negative ones folds away;
-* of a launch of several dimensions the last one is a plain inner loop, with no division.
+* of a launch of several dimensions the last one is a plain inner loop, with no division;
+* where the arguments allow it, a second version asks neither whether arrays overlap nor where in
+  the array an index is (see `_cpu_better`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from llvmlite import ir
-from numba.core import cgutils, types
-from numba.np import arrayobj
+from numba.core import types
+
+from anabranch.kernels._cpu_better import FEW, PARAMETERS, Better
+from anabranch.kernels._cpu_slots import Slots
 
 _I64: Final = ir.IntType(64)
-_F64: Final = ir.DoubleType()
 _NO_WRAP: Final = ("nuw", "nsw")
+
+
+class _Loop(NamedTuple):
+    """How the loop over the last axis is emitted: with one of its own for what is `halo` from the ends, and `hints`."""
+
+    halo: int = 0
+    hints: Sequence[Any] = ()
 
 
 def index_type(launch_ndim: int) -> Any:
@@ -45,73 +55,40 @@ def add_entry(context: Any, library: Any, kernel: Any, symbol: str, launch_ndim:
         Numba type that the slots of each argument hold: an array, or a scalar before its cast.
     """
     module = library.create_ir_module("anabranch.entry")
-    signature = ir.FunctionType(_I64, [_I64, _I64, _I64.as_pointer(), _I64.as_pointer()])
-    entry = ir.Function(module, signature, symbol)
-    begin, end, dims, slots = entry.args
-    builder = ir.IRBuilder(entry.append_basic_block("entry"))
     callee = context.declare_function(module, kernel)
-    reader = _Slots(context, builder, slots)
-    arguments = [reader.read(source, target) for source, target in zip(sources, kernel.argtypes[1:], strict=True)]
 
-    def call(index: Sequence[Any], position: Any) -> None:
-        first = index[0] if launch_ndim == 1 else context.make_tuple(builder, kernel.argtypes[0], index)
-        status, _ = context.call_conv.call_function(
-            builder, callee, kernel.restype, kernel.argtypes, [first, *arguments]
-        )
-        with builder.if_then(status.is_error, likely=False):
-            builder.ret(position)
+    def add_loops(builder: Any, parameters: Sequence[Any], known: Mapping[int, Any], how: _Loop) -> None:
+        begin, end, dims, slots = parameters
+        reader = Slots(context, builder, slots, known)
+        arguments = [reader.read(source, target) for source, target in zip(sources, kernel.argtypes[1:], strict=True)]
 
-    begin = _at_least_zero(builder, begin)
-    if launch_ndim == 1:
-        _loop(builder, begin, end, lambda i: call([i], i))
-    else:
+        def call(index: Sequence[Any], position: Any) -> None:
+            first = index[0] if launch_ndim == 1 else context.make_tuple(builder, kernel.argtypes[0], index)
+            status, _ = context.call_conv.call_function(
+                builder, callee, kernel.restype, kernel.argtypes, [first, *arguments]
+            )
+            with builder.if_then(status.is_error, likely=False):
+                builder.ret(position)
+
+        begin = _at_least_zero(builder, begin)
         with builder.if_then(builder.icmp_signed("<", begin, end)):
-            _loop_rows(builder, begin, end, dims, launch_ndim, call)
-    builder.ret(end)
+            if launch_ndim == 1:
+                _loop_inside(builder, begin, end, builder.load(dims), how, lambda i: call([i], i))
+            else:
+                _loop_rows(builder, begin, end, dims, launch_ndim, how, call)
+        builder.ret(end)
+
+    entry = ir.Function(module, ir.FunctionType(_I64, PARAMETERS), symbol)
+    builder = ir.IRBuilder(entry.append_basic_block("entry"))
+    better = Better.of(library.compiled(kernel), kernel, launch_ndim, sources)
+    if better is not None:
+        function = better.declare(module, symbol)
+        with builder.if_then(better.holds(context, builder, *entry.args[2:])):
+            builder.ret(builder.call(function, [*entry.args, *better.data(builder, entry.args[3])]))
+        inner = ir.IRBuilder(function.append_basic_block("entry"))
+        add_loops(inner, function.args[:4], better.known(context, inner, function), _Loop(better.interior.halo))
+    add_loops(builder, entry.args, {}, _Loop(hints=() if better is None else better.hints_for_others()))
     library.add_entry_module(module)
-
-
-class _Slots:
-    """Reads the packed arguments one after the other."""
-
-    def __init__(self, context: Any, builder: Any, slots: Any) -> None:
-        self._context = context
-        self._builder = builder
-        self._slots = slots
-        self._next = 0
-
-    def read(self, source: Any, target: Any) -> Any:
-        """Return the next argument, stored as `source`, as a value of the type `target`."""
-        if isinstance(source, types.Array):
-            return self._array(source)
-        if isinstance(source, types.Complex):
-            parts = self._context.make_complex(self._builder, types.complex128)
-            parts.real = self._load(_F64)
-            parts.imag = self._load(_F64)
-            return self._scalar(parts._getvalue(), types.complex128, source, target)
-        if isinstance(source, types.Float):
-            return self._scalar(self._load(_F64), types.float64, source, target)
-        stored = types.uint64 if source in types.unsigned_domain else types.int64
-        return self._scalar(self._load(_I64), stored, source, target)
-
-    def _load(self, kind: Any) -> Any:
-        pointer = self._builder.gep(self._slots, [_I64(self._next)])
-        self._next += 1
-        return self._builder.load(self._builder.bitcast(pointer, kind.as_pointer()))
-
-    def _scalar(self, value: Any, stored: Any, source: Any, target: Any) -> Any:
-        narrow = self._context.cast(self._builder, value, stored, source)
-        return self._context.cast(self._builder, narrow, source, target)
-
-    def _array(self, kind: Any) -> Any:
-        context, builder = self._context, self._builder
-        array = context.make_array(kind)(context, builder)
-        data = builder.inttoptr(self._load(_I64), context.get_data_type(kind.dtype).as_pointer())
-        shape = [self._load(_I64) for _ in range(kind.ndim)]
-        strides = [self._load(_I64) for _ in range(kind.ndim)]
-        itemsize = context.get_abi_sizeof(context.get_data_type(kind.dtype))
-        arrayobj.populate_array(array, data, shape, strides, itemsize, None)
-        return array._getvalue()
 
 
 def _at_least_zero(builder: Any, value: Any) -> Any:
@@ -119,8 +96,16 @@ def _at_least_zero(builder: Any, value: Any) -> Any:
     return builder.select(builder.icmp_signed("<", value, _I64(0)), _I64(0), value)
 
 
-def _loop(builder: Any, start: Any, stop: Any, body: Any) -> None:
-    """Emit ``for (i = start; i < stop; ++i) body(i)`` in the form LLVM vectorises."""
+def _smaller(builder: Any, first: Any, second: Any) -> Any:
+    return builder.select(builder.icmp_signed("<", first, second), first, second)
+
+
+def _larger(builder: Any, first: Any, second: Any) -> Any:
+    return builder.select(builder.icmp_signed(">", first, second), first, second)
+
+
+def _loop(builder: Any, start: Any, stop: Any, hints: Sequence[Any], body: Any) -> None:
+    """Emit ``for (i = start; i < stop; ++i) body(i)`` in the form LLVM vectorises, unless `hints` say not to."""
     before = builder.block
     loop = builder.append_basic_block("loop")
     after = builder.append_basic_block("after")
@@ -131,45 +116,109 @@ def _loop(builder: Any, start: Any, stop: Any, body: Any) -> None:
     body(i)
     following = builder.add(i, _I64(1), flags=_NO_WRAP)
     i.add_incoming(following, builder.block)
-    builder.cbranch(builder.icmp_signed("<", following, stop), loop, after)
+    latch = builder.cbranch(builder.icmp_signed("<", following, stop), loop, after)
+    if hints:
+        latch.set_metadata("llvm.loop", _loop_metadata(builder.module, hints))
     builder.position_at_end(after)
 
 
-def _loop_rows(builder: Any, begin: Any, end: Any, dims: Any, ndim: int, call: Any) -> None:
-    """Emit the loops over rows, each the part of one that lies within the range."""
-    sizes = [builder.load(builder.gep(dims, [_I64(axis)])) for axis in range(ndim)]
-    coordinates = [cgutils.alloca_once(builder, _I64) for _ in range(ndim)]
-    rest = begin
-    for axis in reversed(range(1, ndim)):
-        builder.store(builder.urem(rest, sizes[axis]), coordinates[axis])
-        rest = builder.udiv(rest, sizes[axis])
-    builder.store(rest, coordinates[0])
+def _loop_metadata(module: Any, hints: Sequence[Any]) -> Any:
+    """Return a node of its own for a loop; LLVM knows one by its being its own first operand."""
+    nodes = [module.add_metadata(hint) for hint in hints]
+    loop = module.add_metadata([f"loop {len(module.metadata)}", *nodes])
+    loop.operands = (loop, *nodes)
+    return loop
 
+
+def _loop_inside(builder: Any, start: Any, stop: Any, size: Any, how: _Loop, body: Any) -> None:
+    """Emit the loop so that the calls which are far enough from the ends of an axis of `size` have one of their own."""
+    if how.halo == 0:
+        _loop(builder, start, stop, how.hints, body)
+        return
+    halo = _I64(how.halo)
+    first = _larger(builder, start, halo)
+    last = _smaller(builder, stop, builder.sub(size, halo, flags=("nsw",)))
+    if how.halo == 1:
+        # What is known of the indices at the ends folds the kernel, mostly to nothing.
+        with builder.if_then(builder.icmp_signed("==", start, _I64(0))):
+            body(_I64(0))
+        _loop(builder, first, last, how.hints, body)
+        at_end = builder.icmp_signed("==", stop, size)
+        with builder.if_then(builder.and_(at_end, builder.icmp_signed(">", size, _I64(1)))):
+            body(builder.sub(size, _I64(1), flags=_NO_WRAP))
+    else:
+        _loop(builder, start, _smaller(builder, stop, halo), FEW, body)
+        _loop(builder, first, last, how.hints, body)
+        _loop(builder, _larger(builder, first, last), stop, FEW, body)
+
+
+def _loop_rows(builder: Any, begin: Any, end: Any, dims: Any, ndim: int, how: _Loop, call: Any) -> None:
+    """Emit the loops over rows, each the part of one that lies within the range, which is not empty."""
+    sizes = [builder.load(builder.gep(dims, [_I64(axis)])) for axis in range(ndim)]
+    rest = begin
+    coordinates: list[Any] = []
+    for axis in reversed(range(1, ndim)):
+        coordinates.insert(0, builder.urem(rest, sizes[axis]))
+        rest = builder.udiv(rest, sizes[axis])
+    *outer, row, column = [rest, *coordinates]
+    left = builder.sub(end, begin)
+    if ndim == 2:
+        _loop_plane(builder, row, column, left, end, sizes, how, call)
+        return
+    before = builder.block
+    planes = builder.append_basic_block("planes")
+    after = builder.append_basic_block("planes.after")
+    builder.branch(planes)
+    builder.position_at_end(planes)
+    state = [*outer, row, column, left]
+    phis = [builder.phi(_I64) for _ in state]
+    for phi, value in zip(phis, state, strict=True):
+        phi.add_incoming(value, before)
+    *outer, row, column, left = phis
+    at = [_at_least_zero(builder, coordinate) for coordinate in outer]
+    left = _loop_plane(
+        builder, row, column, left, end, sizes, how, lambda index, position: call([*at, *index], position)
+    )
+    following = [*_next_plane(builder, sizes, outer), _I64(0), _I64(0), left]
+    for phi, value in zip(phis, following, strict=True):
+        phi.add_incoming(value, builder.block)
+    builder.cbranch(builder.icmp_signed(">", left, _I64(0)), planes, after)
+    builder.position_at_end(after)
+
+
+def _loop_plane(
+    builder: Any, row: Any, column: Any, left: Any, end: Any, sizes: Sequence[Any], how: _Loop, call: Any
+) -> Any:
+    """Emit the loop over the rows of a plane from that index on; return how many of `left` before `end` then remain."""
     before = builder.block
     rows = builder.append_basic_block("rows")
     after = builder.append_basic_block("rows.after")
     builder.branch(rows)
     builder.position_at_end(rows)
-    position = builder.phi(_I64)
-    position.add_incoming(begin, before)
-    *outer, start = [_at_least_zero(builder, builder.load(coordinate)) for coordinate in coordinates]
-    to_range_end = builder.add(start, builder.sub(end, position))
-    in_row = builder.icmp_signed("<", to_range_end, sizes[-1])
-    stop = builder.select(in_row, to_range_end, sizes[-1])
-    first = builder.sub(position, start)
-    _loop(builder, start, stop, lambda last: call([*outer, last], builder.add(first, last)))
-    _next_row(builder, sizes, coordinates)
-    following = builder.add(position, builder.sub(stop, start), flags=_NO_WRAP)
-    position.add_incoming(following, builder.block)
-    builder.cbranch(builder.icmp_signed("<", following, end), rows, after)
+    i, start, count = (builder.phi(_I64) for _ in range(3))
+    for phi, value in zip((i, start, count), (row, column, left), strict=True):
+        phi.add_incoming(value, before)
+    stop = _smaller(builder, builder.add(start, count, flags=_NO_WRAP), sizes[-1])
+    before_row = builder.sub(builder.sub(end, count), start)
+    _loop_inside(builder, start, stop, sizes[-1], how, lambda j: call([i, j], builder.add(before_row, j)))
+    remaining = builder.sub(count, builder.sub(stop, start, flags=_NO_WRAP), flags=_NO_WRAP)
+    following = builder.add(i, _I64(1), flags=_NO_WRAP)
+    for phi, value in zip((i, start, count), (following, _I64(0), remaining), strict=True):
+        phi.add_incoming(value, builder.block)
+    more = builder.icmp_signed(">", remaining, _I64(0))
+    if len(sizes) > 2:
+        more = builder.and_(more, builder.icmp_signed("<", following, sizes[-2]))
+    builder.cbranch(more, rows, after)
     builder.position_at_end(after)
+    return remaining
 
 
-def _next_row(builder: Any, sizes: Sequence[Any], coordinates: Sequence[Any]) -> None:
-    builder.store(_I64(0), coordinates[-1])
+def _next_plane(builder: Any, sizes: Sequence[Any], outer: Sequence[Any]) -> list[Any]:
+    found: list[Any] = []
     carry = _I64(1)
-    for axis in reversed(range(len(sizes) - 1)):
-        value = builder.add(builder.load(coordinates[axis]), carry)
-        full = builder.icmp_signed("==", value, sizes[axis])
-        builder.store(builder.select(full, _I64(0), value), coordinates[axis])
+    for size, coordinate in zip(reversed(sizes[:-2]), reversed(outer), strict=True):
+        value = builder.add(coordinate, carry)
+        full = builder.icmp_signed("==", value, size)
+        found.insert(0, builder.select(full, _I64(0), value))
         carry = builder.zext(full, _I64)
+    return found

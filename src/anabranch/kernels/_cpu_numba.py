@@ -20,6 +20,7 @@ from anabranch.kernels._cpu_entry import add_entry, index_type
 from anabranch.kernels._cpu_half import half
 from anabranch.kernels._cpu_helper import Helpers
 from anabranch.kernels._cpu_target import FAULT_FUNCTION, Build, Pipeline, bounds_told
+from anabranch.kernels._cpu_wraparound import expect_no_wraparound
 from anabranch.kernels._failure import Spot
 from anabranch.kernels._parameter import Parameter
 from anabranch.kernels._reference import helpers
@@ -63,6 +64,15 @@ class _ObjectLibrary(codegen.CPUCodeLibrary):  # type: ignore[misc]  # Numba has
 
     def _finalize_specific(self) -> None:
         pass
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        """Add what Numba emitted, told that indices are mostly not negative."""
+        expect_no_wraparound(ir_module)
+        super().add_ir_module(ir_module)
+
+    def compiled(self, description: Any) -> Any:
+        """Return the code of a function in the library."""
+        return self._final_module.get_function(description.mangled_name)
 
     def add_entry_module(self, module: Any) -> None:
         """Add a module without the passes that Numba runs on each function alone.

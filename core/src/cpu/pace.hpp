@@ -1,0 +1,49 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace anabranch::cpu {
+
+// How long an index took of what ran lately, by the function that ran it, when the last
+// range was over, and when a worker was last woken for those to follow. Hints: each
+// may be of another function, or of other arguments of the same one. Any thread.
+class Paces {
+ public:
+  // In nanoseconds; 0 where nothing is known.
+  double find(const void* function) const noexcept {
+    const Entry& entry = entry_of(function);
+    const bool same = entry.function.load(std::memory_order_relaxed) == function;
+    return same ? entry.nanoseconds.load(std::memory_order_relaxed) : 0;
+  }
+  void note(const void* function, double nanoseconds) noexcept {
+    Entry& entry = const_cast<Entry&>(entry_of(function));
+    entry.nanoseconds.store(nanoseconds, std::memory_order_relaxed);
+    entry.function.store(function, std::memory_order_relaxed);
+  }
+
+  std::int64_t last_end() const noexcept { return last_end_.load(std::memory_order_relaxed); }
+  void note_end(std::int64_t time) noexcept { last_end_.store(time, std::memory_order_relaxed); }
+  std::int64_t last_wake() const noexcept { return last_wake_.load(std::memory_order_relaxed); }
+  void note_wake(std::int64_t time) noexcept { last_wake_.store(time, std::memory_order_relaxed); }
+
+ private:
+  struct Entry {
+    std::atomic<const void*> function{nullptr};
+    std::atomic<double> nanoseconds{0};
+  };
+
+  const Entry& entry_of(const void* function) const noexcept {
+    // Functions begin at multiples of 16, those of other kernels in other pages.
+    const auto bits = reinterpret_cast<std::uintptr_t>(function);
+    return entries_[(bits >> 4 ^ bits >> 12) % entries_.size()];
+  }
+
+  std::array<Entry, 64> entries_;
+  std::atomic<std::int64_t> last_end_{0};
+  std::atomic<std::int64_t> last_wake_{0};
+};
+
+}  // namespace anabranch::cpu
