@@ -54,10 +54,14 @@ def cupy(problem: Problem, cupy: Any) -> Iterator[Case]:
 
 
 def _launch(cupy: Any, problem: Problem, arrays: tuple[Any, ...]) -> Callable[[], object]:
+    import numpy
+
     elementwise = functools.partial(cupy.ElementwiseKernel, name=problem.name)
     name, (first, *_), written = problem.name, arrays, arrays[-1]
     if name.startswith("saxpy"):
-        saxpy = elementwise("A alpha, T x, T y", "T z", "z = alpha * x + y")
+        # A letter in place of a type is found from arrays alone.
+        kind = numpy.asarray(problem.scalars[0]).dtype.name
+        saxpy = elementwise(f"{kind} alpha, T x, T y", "T z", "z = alpha * x + y")
         return functools.partial(saxpy, problem.scalars[0], first, written, written)
     if name in STENCILS:
         plane = len(problem.dim) == 2

@@ -42,7 +42,8 @@ const void* key(const Range& range) noexcept { return reinterpret_cast<const voi
 
 // Returns `end`, or the first index that failed.
 std::int64_t run(const Range& range, std::int64_t begin, std::int64_t end) noexcept {
-  return range.function(begin, end, range.dims, range.arguments);
+  const std::int64_t stopped = range.function(begin, end, range.dims, range.arguments);
+  return range.kernel ? stopped : end;
 }
 
 Ref<Failure> failure_at(const Range& range, std::int64_t position, const Fault& fault) noexcept {

@@ -48,7 +48,7 @@ inline Range kernel_range(const Kernel& kernel, const LaunchShape& shape,
           shape.dims,
           shape.size(),
           arguments.data(),
-          &kernel,
+          kernel.may_fail() ? &kernel : nullptr,
           &shape,
           arguments.size()};
 }

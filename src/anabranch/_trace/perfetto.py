@@ -67,7 +67,8 @@ def perfetto(operations: Sequence[Operation]) -> bytes:
     # before the next one of its stream begins.
     events.sort(key=lambda event: event[:2])
     for time, _, event in events:
-        trace.packet.add(timestamp=time, trusted_packet_sequence_id=_SEQUENCE, track_event=event)
+        # Times are not negative here. A GPU's may be by as much as its clock is known, right at the beginning.
+        trace.packet.add(timestamp=max(time, 0), trusted_packet_sequence_id=_SEQUENCE, track_event=event)
     if trace.packet:
         trace.packet[0].sequence_flags = proto.TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
     serialized: bytes = trace.SerializeToString()
