@@ -11,8 +11,8 @@ from kernels.device_time import gpu_arrays, gpu_case, gpu_stream
 from kernels.ours import KERNELS
 from kernels.registration import LARGE, on_cuda
 
-# The atomics of its own have other names. Its launch of saxpy_mixed gave other results than ours, CUDA C++ and CuPy on an
-# H200, in 94 of 100 elements.
+# The atomics of its own have other names. Its launch of saxpy_mixed gave other results than CUDA C++ on an H200, in 94
+# of 100 elements.
 NAMES = [name for name in MAKERS if name not in ("histogram", "saxpy_mixed")]
 
 # By dimensions of the index space; the grid's x is its last axis.

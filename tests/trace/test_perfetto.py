@@ -75,6 +75,11 @@ def test_an_operation_is_a_slice():
     assert (opens.source_location.file_name, opens.source_location.line_number) == ("a.py", 7)
 
 
+def test_what_a_gpu_s_clock_puts_before_the_beginning_is_at_it():
+    (begin, _), (end, _) = events([Operation("copy", "copy", Stream(GPU, "s"), GPU, -0.5, 0.25)])
+    assert (begin, end) == (0, 250_000)
+
+
 @pytest.mark.parametrize("kind", ["record", "alloc", "free"])
 def test_what_takes_no_time_is_an_instant(kind):
     ((moment, event),) = events([Operation(kind, kind, Stream(GPU, "s"), GPU, 2.0, 2.0)])
