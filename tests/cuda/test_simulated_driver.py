@@ -271,6 +271,23 @@ def test_the_time_of_work_that_is_under_way_is_waited_for(run_with):
 # Errors
 
 
+def test_a_synchronized_device_makes_queries_quick_again_once(run_with):
+    script = (
+        BEGIN
+        + """
+    x, y = ab.zeros(1000, device=device), ab.zeros(1000, device=device)
+    ab.synchronize(device)
+    print(made(lambda: ab.synchronize(device), "cuCtxSynchronize"))
+    ab.copy(x, y)
+    print(made(lambda: ab.synchronize(device), "cuCtxSynchronize"))
+    print(made(lambda: ab.synchronize(device), "cuCtxSynchronize"))
+    large = ab.zeros(1 << 16, device=device)
+    print(made(lambda: ab.synchronize(device), "cuCtxSynchronize"))
+    """
+    )
+    assert run_with(script).split() == ["[0]", "[1]", "[0]", "[1]"]
+
+
 def test_an_error_of_one_call_is_raised_there_and_nothing_is_lost(run_with):
     script = f"""{BEGIN}
     try:

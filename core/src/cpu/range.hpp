@@ -44,13 +44,8 @@ Step run_range(const Range& range, Pool& pool, bool urgent, RangeOwner& owner, R
 // The ranges of what devices are asked for; each refers to what it is made of.
 inline Range kernel_range(const Kernel& kernel, const LaunchShape& shape,
                           std::span<const std::uint64_t> arguments) noexcept {
-  return {reinterpret_cast<RangeFunction>(kernel.code),
-          shape.dims,
-          shape.size(),
-          arguments.data(),
-          kernel.may_fail() ? &kernel : nullptr,
-          &shape,
-          arguments.size()};
+  return {reinterpret_cast<RangeFunction>(kernel.code), shape.dims, shape.size(),    arguments.data(),
+          kernel.may_fail() ? &kernel : nullptr,        &shape,     arguments.size()};
 }
 Range copy_range(const CopyWork& copy) noexcept;
 Range fill_range(const FillWork& fill) noexcept;

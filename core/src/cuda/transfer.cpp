@@ -94,6 +94,9 @@ CUDA_KERNEL_NODE_PARAMS elements_kernel(CUfunction function, std::int64_t count,
   return kernel;
 }
 
+// From so many bytes on a memset slows queries, see `CudaBackend::slow_queries`.
+constexpr std::size_t large_memset = 64 * 1024;
+
 // The same members as `Primitives`, for what goes to a stream at once: not virtual, so that it costs what the driver's
 // call does.
 struct Now {
@@ -103,8 +106,10 @@ struct Now {
 
   void copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
     device.check(driver->cuMemcpyAsync(to, from, bytes, stream), what);
+    device.slow_queries();
   }
   void set(CUdeviceptr to, unsigned value, unsigned itemsize, std::size_t count) {
+    if (count * itemsize >= large_memset) device.slow_queries();
     switch (itemsize) {
       case 1:
         return device.check(driver->cuMemsetD8Async(to, static_cast<unsigned char>(value), count, stream), what);
