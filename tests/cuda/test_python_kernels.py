@@ -145,6 +145,26 @@ def test_kernels_that_move_across_rows_are_known():
     assert not build(smooth, plane, plane, ndim=2).across
 
 
+def test_helpers_are_compiled_anew_for_each_kernel():
+    scope = {"FACTOR": 2.5}
+    exec("def scaled(x, i):\n    return FACTOR * x[i]\n", scope)
+    scaled = scope["scaled"]
+
+    def kernel():
+        @ab.kernel
+        def use(i, x: ab.In, y: ab.Out):
+            y[i] = scaled(x, i)
+
+        return use
+
+    codes = array("float64"), array("float64")
+    assert "0d4004000000000000" in build(kernel(), *codes).text.lower()
+    scope["FACTOR"] = 5.5
+    assert "0d4016000000000000" in build(kernel(), *codes).text.lower()
+    checked = build(kernel(), *codes, target=Target((9, 0), checked=True))
+    assert {spot.part for spot in checked.spots} == {0, 1}
+
+
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("checked", [False, True])
 def test_what_may_fail_takes_a_record(wide, checked):

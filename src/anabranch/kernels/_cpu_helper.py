@@ -6,9 +6,10 @@ error model of whoever called first, and without the kernel's checks.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import Any, Final
 
 from numba.core import errors, types, utils
 from numba.core.registry import CPUDispatcher, cpu_target
@@ -16,6 +17,8 @@ from numba.core.typing.templates import fold_arguments
 from numba.extending import models, register_model
 
 from anabranch.kernels._reference import python_function
+
+_numbers: Final = itertools.count()
 
 Compile = Callable[[FunctionType, tuple[Any, ...], dict[str, Any]], Any]
 
@@ -31,7 +34,8 @@ class Helper(types.Callable, types.Opaque):  # type: ignore[misc]  # Numba has n
         self._signature = utils.pysignature(function)
         self._results: dict[tuple[Any, ...], Any] = {}
         self._compiling = False
-        super().__init__(f"anabranch.helper({function.__qualname__}, {id(function):#x})")
+        # Numba takes types of one name for one type, also those of two compilations.
+        super().__init__(f"anabranch.helper({function.__qualname__}, {next(_numbers)})")
 
     def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
         plain = tuple(map(types.unliteral, args)), {name: types.unliteral(kind) for name, kind in kws.items()}

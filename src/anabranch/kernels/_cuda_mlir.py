@@ -43,7 +43,8 @@ _SCOPE: Final = {
     "cuda": cuda,
     "ignore": ignore,
 }
-_registered: Final[set[int]] = set()
+# What stands for each helper that was registered, by the helper's identity.
+_registered: Final[dict[int, Any]] = {}
 
 
 class Ptx(NamedTuple):
@@ -90,7 +91,14 @@ def _target(capability: tuple[int, int]) -> Iterator[None]:
 
 
 def _register_helpers(function: FunctionType) -> None:
-    """Let kernels call plain Python functions, and those that Numba has decorated for the CPU."""
+    """Let kernels call plain Python functions, and those that Numba has decorated for the CPU.
+
+    What was compiled of them before is forgotten: it has the globals of that time, and the checks and the places of
+    another kernel.
+    """
+    for template in _registered.values():
+        template._impl_cache.clear()
+        template._compiled_overloads.clear()
     for part in (function, *helpers(function)):
         for _, value in references(part):
             helper = python_function(value)
@@ -103,7 +111,8 @@ def _register(value: Any, helper: FunctionType) -> None:
     def implement(*args: Any, **kwargs: Any) -> FunctionType:
         return helper
 
-    _registered.add(id(value))  # the registry keeps the value alive
+    _, kind = extending.typing_registry.globals[-1]
+    _registered[id(value)] = kind.templates[-1]  # the registry keeps the value alive
 
 
 def _is_known(value: Any) -> bool:
