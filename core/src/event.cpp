@@ -104,7 +104,9 @@ std::uintptr_t Event::handle() {
 }
 
 double elapsed_milliseconds(const Record& begin, const Record& end) {
-  return begin.stream->backend().elapsed(begin, end).value();
+  const std::optional<double> milliseconds = begin.stream->backend().elapsed(begin, end);
+  if (!milliseconds) throw Error(ErrorKind::event, "there is no time between events that are not complete");
+  return *milliseconds;
 }
 
 }  // namespace anabranch

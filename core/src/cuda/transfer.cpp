@@ -95,7 +95,7 @@ CUDA_KERNEL_NODE_PARAMS elements_kernel(CUfunction function, std::int64_t count,
 }
 
 // From so many bytes on a memset slows queries, see `CudaBackend::slow_queries`.
-constexpr std::size_t large_memset = 64 * 1024;
+constexpr std::size_t large_memset = std::size_t{64} << 10;
 
 // The same members as `Primitives`, for what goes to a stream at once: not virtual, so that it costs what the driver's
 // call does.
