@@ -19,7 +19,7 @@ from typing import Any, Final
 from numba_cuda_mlir import lowering_utilities, mlir_lowering
 from numba_cuda_mlir.lowering import numpy as lowering_numpy
 from numba_cuda_mlir.lowering.cuda import T, arith, llvm
-from numba_cuda_mlir.lowering_utilities import linalg_lowering
+from numba_cuda_mlir.lowering_utilities import linalg_lowering, scf
 from numba_cuda_mlir.numba_cuda.core import ir as numba_ir
 
 from anabranch.kernels._failure import Spot, array_text, indexed_array
@@ -196,15 +196,10 @@ def tell(what: str) -> None:
     _active.failures.tell(what)
 
 
-def checks_indices() -> bool:
-    """Whether this thread compiles a kernel whose indices are checked."""
-    failures: Failures | None = getattr(_active, "failures", None)
-    return failures is not None and failures.checked
-
-
 def check_indices(indices: Sequence[Any], sizes: Sequence[Any]) -> None:
     """Generate the comparison of indices with the sizes of the first axes, of MLIR's index type, if it is wanted."""
-    if not checks_indices():
+    failures: Failures | None = getattr(_active, "failures", None)
+    if failures is None or not failures.checked:
         return
     # One comparison for each without signs: an index that is still negative is very large.
     outside = [arith.cmpi(arith.CmpIPredicate.uge, index, size) for index, size in zip(indices, sizes, strict=True)]
@@ -217,14 +212,12 @@ def check_indices(indices: Sequence[Any], sizes: Sequence[Any]) -> None:
             axis = arith.select(outside[number], _constant(number), axis)
             index = arith.select(outside[number], indices[number], index)
             size = arith.select(outside[number], sizes[number], size)
-        _active.failures.tell("", axis, index, size)
+        failures.tell("", axis, index, size)
 
 
 @contextmanager
 def if_(condition: Any) -> Iterator[None]:
     """Generate code that runs where `condition` holds."""
-    from numba_cuda_mlir.lowering_utilities import scf
-
     with scf.if_ctx_manager(condition):
         yield
         scf.yield_([])
