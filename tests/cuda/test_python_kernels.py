@@ -101,7 +101,7 @@ def test_kernels_compile_for_devices_that_the_machine_need_not_have(capability):
 def test_each_parameter_has_its_slot():
     ptx = build(saxpy, ("scalar", "float64"), array("float32"), array("float32", contiguous=False))
     (line,) = re.findall(r"\.entry symbol\((.*?)\)", ptx.text, re.DOTALL)
-    # The size of the index space; a thread's indices; alpha; the pointer of x, which is contiguous; pointer and stride of y.
+    # The size of the index space; a thread's indices; alpha; the pointer of x, contiguous; pointer and stride of y.
     assert line.count(".param") == 2 + len(ptx.slots)
     assert ptx.slots == (0, 1, 4, 6)
 
