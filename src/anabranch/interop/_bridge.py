@@ -7,10 +7,10 @@ import threading
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from anabranch._current import current_stream, legacy_stream
-from anabranch._errors import DeviceError
-from anabranch._loan import Loan
-from anabranch._stream import Stream
+from anabranch._core.errors import DeviceError
+from anabranch._memory.external_use import Loan
+from anabranch._stream.current import current_stream, legacy_stream
+from anabranch._stream.stream import Stream
 from anabranch.interop._cuda_core import CudaCore
 from anabranch.interop._cupy import CuPy
 from anabranch.interop._numba import Numba, NumbaMlir
