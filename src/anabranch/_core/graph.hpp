@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "anabranch/_core/host_job.hpp"
 #include "anabranch/capture.hpp"
 #include "anabranch/graph.hpp"
-#include "anabranch/_core/host_job.hpp"
 
 // Graphs as the Cython modules use them.
 namespace anabranch::python {

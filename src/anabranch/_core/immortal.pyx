@@ -1,7 +1,7 @@
-"""Objects that are not counted, so that threads which use them at the same time do not write to the same memory."""
+"""Immortal objects: no reference-count contention on free-threaded builds."""
 
 
 def keep(objects):
-    """Keep objects for as long as the process lives. For the thread that made them."""
+    """Make objects immortal. To be called by the thread that made them."""
     for each in objects:
-        keep_forever(each)
+        make_immortal(each)

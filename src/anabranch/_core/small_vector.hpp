@@ -11,7 +11,7 @@ namespace anabranch::python {
 
 // A list that grows at its end, and takes memory of its own only for more than `few` elements.
 template <class T, std::size_t few>
-class Few {
+class SmallVector {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
@@ -41,8 +41,8 @@ class Few {
   std::vector<T> many_;
 };
 
-using Text = Few<char, 512>;
-using Words = Few<std::uint64_t, 32>;
-using Addresses = Few<const void*, 16>;
+using Text = SmallVector<char, 512>;
+using Words = SmallVector<std::uint64_t, 32>;
+using Addresses = SmallVector<const void*, 16>;
 
 }  // namespace anabranch::python

@@ -2,8 +2,8 @@
 
 from cython.operator cimport dereference as deref
 
-from anabranch._core.gc_pause cimport pause_collector, resume_collector
 from anabranch._core.core cimport CStream, OperationKind, Point, Ref, TracedOperation, close_operation, trace_instant
+from anabranch._core.gc_pause cimport pause_collector, resume_collector
 
 
 cdef int show(CStream* stream, Point point, OperationKind kind, object name, size_t size) except -1:

@@ -5,11 +5,11 @@ from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from anabranch._core cimport core
-from anabranch._task.context cimport current_capture, current_state, current_task, enter_device, leave_scope
 from anabranch._core.core cimport (
     CBackend, CCapture, CStream, Point, Ref, capturing, find_device, synchronize_point, translate)
+from anabranch._core.immortal cimport make_immortal
 from anabranch._hazards.ordering cimport Sight, look, observe
-from anabranch._core.immortal cimport keep_forever
+from anabranch._task.context cimport current_capture, current_state, current_task, enter_device, leave_scope
 
 cdef extern from *:
     """
@@ -156,7 +156,7 @@ cdef list _devices():
             device.backend = backend_at(ordinal)
             device.ordinal = ordinal
             device.alias = f"{device.kind}:{device.index}"
-            keep_forever(device)
+            make_immortal(device)
             made.append(device)
         _all = _publish(made)
     return _all

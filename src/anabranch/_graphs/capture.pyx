@@ -3,13 +3,13 @@
 cimport cython
 from cython.operator cimport dereference as deref
 
-from anabranch._task.context cimport current_capture, current_state, enter_stream, leave_scope, use_capture
 from anabranch._core.core cimport CCapture, Ref
 from anabranch._core.graph cimport CGraph, Works, begin_capture, end_capture, take_accesses
-from anabranch._stream.current cimport as_stream, current_stream_of
 from anabranch._device.device cimport as_device
 from anabranch._graphs.graph cimport Graph
+from anabranch._stream.current cimport as_stream, current_stream_of
 from anabranch._stream.stream cimport Stream
+from anabranch._task.context cimport current_capture, current_state, enter_stream, leave_scope, use_capture
 
 from anabranch._core.errors import text_of
 

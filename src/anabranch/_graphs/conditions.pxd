@@ -1,9 +1,9 @@
 from libcpp.vector cimport vector
 
-from anabranch._memory.array cimport Array
-from anabranch._task.context cimport TaskState
 from anabranch._core.core cimport CStream, Ref
 from anabranch._core.graph cimport CGraph, GraphAccesses, NodeTouch, Works
+from anabranch._memory.array cimport Array
+from anabranch._task.context cimport TaskState
 
 
 cdef class Body:

@@ -6,17 +6,17 @@ from libc.stdint cimport uint64_t
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from anabranch._memory.array cimport Array, as_array
-from anabranch._task.context cimport TaskState, current_state, use_capture
 from anabranch._core.core cimport Access as MemoryAccess
 from anabranch._core.core cimport CCapture, CStream, Point, Ref, Touch
 from anabranch._core.graph cimport (
     GraphAccesses, NodeKind, NodeTouch, add_nested, begin_body, end_capture, merged, take_accesses, tell_origin)
-from anabranch._stream.current cimport current_stream_of
-from anabranch._hazards.ordering cimport note, order
 from anabranch._graphs.nodes cimport functions_of
+from anabranch._hazards.ordering cimport note, order
+from anabranch._memory.array cimport Array, as_array
 from anabranch._memory.slice cimport whole_of
+from anabranch._stream.current cimport current_stream_of
 from anabranch._stream.stream cimport Stream
+from anabranch._task.context cimport TaskState, current_state, use_capture
 
 from anabranch._core.errors import text_of
 

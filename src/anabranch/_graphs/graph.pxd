@@ -1,9 +1,9 @@
 cimport cython
-from anabranch._task.context cimport TaskState
 from anabranch._core.core cimport CStream, Ref, forked
 from anabranch._core.graph cimport CGraph, GraphAccesses, Works
 from anabranch._device.device cimport DeviceBase
 from anabranch._graphs.nodes cimport Recorded
+from anabranch._task.context cimport TaskState
 
 
 cdef class Graph:

@@ -8,18 +8,18 @@ from libc.stdint cimport uint32_t, uint64_t
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from anabranch._task.context cimport TaskState, current_state
 from anabranch._core.core cimport (
     CCapture, CStream, HazardMode, OperationKind, Point, Ref, as_context, check_fork, forked, tracing)
 from anabranch._core.graph cimport (
     CGraph, GraphAccesses, GraphInstance, NodeKind, Works, add_nested, begin_capture, end_capture, instantiate,
     set_work, take_accesses, tell_origin, unordered)
-from anabranch._stream.current cimport as_stream, current_stream_of
-from anabranch._hazards.ordering cimport note, order
+from anabranch._core.tracing cimport show
 from anabranch._graphs.nodes cimport Node, Recorded, dimensions_of, recorded_as
+from anabranch._hazards.ordering cimport note, order
+from anabranch._stream.current cimport as_stream, current_stream_of
 from anabranch._stream.host_node cimport ReplayContext, context_of_replay, note_replay
 from anabranch._stream.stream cimport Stream
-from anabranch._core.tracing cimport show
+from anabranch._task.context cimport TaskState, current_state
 
 from anabranch._core.errors import CaptureError, ClosedError, DeviceError, Error
 from anabranch._launch.launch import launch as launch_kernel

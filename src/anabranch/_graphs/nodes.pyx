@@ -8,8 +8,8 @@ from libcpp.vector cimport vector
 from anabranch._core.core cimport CBackend, LaunchShape, Ref
 from anabranch._core.graph cimport (
     CGraph, GraphAccesses, GraphInstance, Works, devices_of, grid_of, merged, origin_of, shape_of, with_functions)
-from anabranch._device.device cimport device_of
 from anabranch._core.kernel cimport LaunchGrid
+from anabranch._device.device cimport device_of
 from anabranch._launch.configuration cimport LaunchConfig
 from anabranch._stream.host_node cimport ReplayedFunction
 

@@ -1,10 +1,10 @@
 from libc.stdint cimport uint64_t
 from libcpp.vector cimport vector
 
-from anabranch._task.context cimport TaskState, current_task
 from anabranch._core.core cimport (
     Access, CStream, HazardMode, HostAccess, HostTask, Moment, Past, Point, Record, Ref, Site, Storage, Touch, Use,
     open_operation, tracing, translate)
+from anabranch._task.context cimport TaskState, current_task
 from anabranch._task.site cimport current_site
 
 

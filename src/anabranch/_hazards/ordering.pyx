@@ -4,17 +4,17 @@ cimport cython
 from cython.operator cimport dereference as deref
 from libcpp.vector cimport vector
 
-from anabranch._task.context cimport TaskState, current_state, use_mode
 from anabranch._core.core cimport (
     Access, CCapture, CStream, HazardMode, HostAccess, HostTask, MemoryKind, Race, Ref, Site, Storage, Touch, Use,
     checks_begun, synchronize_uses,
 )
 from anabranch._core.core cimport added_waits as c_added_waits
+from anabranch._task.context cimport TaskState, current_state, use_mode
 from anabranch._task.defaults cimport first_mode, set_first_mode
 from anabranch._task.site cimport current_site
 
-from anabranch._task.defaults import modes
 from anabranch._core.errors import ClosedError, text_of
+from anabranch._task.defaults import modes
 
 cdef extern from "anabranch/_hazards/ordering.hpp" namespace "anabranch::python" nogil:
     void note_loans(const Touch*, size_t, const CStream*) except +translate

@@ -2,10 +2,10 @@
 
 from cpython.object cimport PyObject
 
-from anabranch._stream.current cimport as_stream, borrowed_stream_of
-from anabranch._task.context cimport TaskState
 from anabranch._device.device cimport DeviceBase, as_device
+from anabranch._stream.current cimport as_stream, borrowed_stream_of
 from anabranch._stream.stream cimport Stream
+from anabranch._task.context cimport TaskState
 
 
 # Borrowed all: the caller holds them until the launch returns. Counting references costs as much as the rest of a short

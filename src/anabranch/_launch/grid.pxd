@@ -3,11 +3,11 @@ from libcpp cimport bool as cbool
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from anabranch._memory.array cimport Array
 from anabranch._core.core cimport CBackend, CKernel, Ref, translate
 from anabranch._device.device cimport DeviceBase
 from anabranch._launch.call_args cimport Given
 from anabranch._launch.configuration cimport LaunchConfig
+from anabranch._memory.array cimport Array
 
 cdef extern from *:
     """

@@ -9,22 +9,22 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 from libcpp.vector cimport vector
 
-from anabranch._memory.array cimport Array
-from anabranch._task.context cimport TaskState, current_state
 from anabranch._core.core cimport CBackend, CKernel, CStream, OperationKind, Point, Ref, Touch, tracing
 from anabranch._core.graph cimport tell_origin
-from anabranch._device.device cimport DeviceBase
-from anabranch._launch.call_args cimport Given, args_of, named_device, stream_of
-from anabranch._hazards.ordering cimport access_of, note, order
 from anabranch._core.kernel cimport LaunchGrid
+from anabranch._core.tracing cimport show
+from anabranch._device.device cimport DeviceBase
+from anabranch._hazards.ordering cimport access_of, note, order
+from anabranch._launch.call_args cimport Given, args_of, named_device, stream_of
 from anabranch._launch.configuration cimport LaunchConfig
+from anabranch._memory.array cimport Array
 from anabranch._memory.traced_scalar cimport Scalar, marks_of
 from anabranch._stream.stream cimport Stream
-from anabranch._core.tracing cimport show
+from anabranch._task.context cimport TaskState, current_state
 
+from anabranch._core.errors import DeviceError
 from anabranch._device.device import devices
 from anabranch._memory.dtype import names as dtype_names
-from anabranch._core.errors import DeviceError
 
 cdef extern from *:
     """

@@ -9,26 +9,26 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 from libcpp.vector cimport vector
 
-from anabranch._memory.array cimport Array
-from anabranch._task.context cimport TaskState, current_state
 from anabranch._core.core cimport (
     CKernel, CStream, HazardMode, LaunchShape, OperationKind, Point, Ref, Site, Slots, Touch, max_dimensions, tracing)
 from anabranch._core.graph cimport tell_origin
+from anabranch._core.tracing cimport show
 from anabranch._device.device cimport DeviceBase
-from anabranch._memory.dtype cimport dtype_code
+from anabranch._hazards.ordering cimport access_of, note, order
 from anabranch._launch.call_args cimport Given, args_of, named_device, stream_of
+from anabranch._launch.configuration cimport most_indices, read_dimensions
 from anabranch._launch.grid cimport (
     KernelForm, architecture_of, check_again, check_array, load_kernel, parameter_of, shown)
-from anabranch._hazards.ordering cimport access_of, note, order
 from anabranch._launch.kernel_failure cimport launch_site_slots, make_kernel, places_of
-from anabranch._launch.configuration cimport most_indices, read_dimensions
+from anabranch._memory.array cimport Array
+from anabranch._memory.dtype cimport dtype_code
 from anabranch._memory.traced_scalar cimport Scalar, marks_of
-from anabranch._task.site cimport current_site
 from anabranch._stream.stream cimport Stream
-from anabranch._core.tracing cimport show
+from anabranch._task.context cimport TaskState, current_state
+from anabranch._task.site cimport current_site
 
-from anabranch._memory.dtype import names as dtype_names
 from anabranch._launch.target import Target
+from anabranch._memory.dtype import names as dtype_names
 
 cdef enum:
     most_arguments = 128

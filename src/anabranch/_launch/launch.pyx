@@ -3,11 +3,11 @@
 from cpython.object cimport PyObject
 
 from anabranch._core.builtin cimport make_function
+from anabranch._core.immortal cimport make_immortal_once_shared
 from anabranch._launch.call_args cimport Given
+from anabranch._launch.configuration cimport LaunchConfig
 from anabranch._launch.grid cimport GridKernel, launch_grid
 from anabranch._launch.indices cimport KernelBase, launch_indices
-from anabranch._launch.configuration cimport LaunchConfig
-from anabranch._core.immortal cimport share
 
 cdef bytes _description = b"""launch(kernel, dim, /, *args, stream=None, device=None, block=None)
 --
@@ -59,10 +59,10 @@ cdef object _launch(PyObject* module, PyObject** args, Py_ssize_t count, PyObjec
     if names != NULL:
         _read_names(&given, args + count, <tuple>names)
     if isinstance(<object>kernel, KernelBase):
-        share(kernel)
+        make_immortal_once_shared(kernel)
         launch_indices(<KernelBase>kernel, <object>dim, &given)
     elif isinstance(<object>kernel, GridKernel) and isinstance(<object>dim, LaunchConfig) and given.block == NULL:
-        share(kernel)
+        make_immortal_once_shared(kernel)
         launch_grid(<GridKernel>kernel, <LaunchConfig>dim, &given)
     else:
         _refuse(<object>kernel, <object>dim)

@@ -1,8 +1,8 @@
 from libc.stdint cimport int64_t
 
-from anabranch._memory.array cimport Array
 from anabranch._core.core cimport Layout, MemoryKind
 from anabranch._device.device cimport DeviceBase
+from anabranch._memory.array cimport Array
 from anabranch._memory.dtype cimport ElementType
 from anabranch._stream.stream cimport Stream
 

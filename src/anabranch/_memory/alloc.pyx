@@ -5,18 +5,18 @@ from cpython.ref cimport Py_INCREF
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uintptr_t
 
-from anabranch._memory.allocator cimport allocate_with
-from anabranch._memory.array cimport Array
-from anabranch._task.context cimport current_state
 from anabranch._core.core cimport (
     CBackend, CStream, HazardMode, Layout, MemoryKind, Storage, checks_begun, discard_reference, max_dimensions,
     row_major, tracing)
+from anabranch._core.tracing cimport show_memory
 from anabranch._device.device cimport DeviceBase, device_of
+from anabranch._memory.allocator cimport allocate_with
+from anabranch._memory.array cimport Array
 from anabranch._memory.dtype cimport ElementType, dtype_code
 from anabranch._stream.host_threads cimport ensure_host_thread
-from anabranch._task.site cimport current_site
 from anabranch._stream.stream cimport Stream
-from anabranch._core.tracing cimport show_memory
+from anabranch._task.context cimport current_state
+from anabranch._task.site cimport current_site
 
 
 cdef Layout layout_of(object shape, int64_t itemsize) except *:

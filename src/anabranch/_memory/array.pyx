@@ -9,7 +9,6 @@ from anabranch._memory import host_view, protocols
 
 from anabranch._core cimport core
 from anabranch._core.core cimport Access as MemoryAccess
-from anabranch._task.context cimport TaskState, current_state
 from anabranch._core.core cimport (
     CBackend, CStream, Elements, MemoryKind, StreamOptions, Touch, Use, byte_t, copy_elements,
     host_function_stream, pass_threads, row_major,
@@ -19,6 +18,7 @@ from anabranch._hazards.ordering cimport (
     uses_before)
 from anabranch._memory.slice cimport view_of, whole_of
 from anabranch._memory.staging cimport download
+from anabranch._task.context cimport TaskState, current_state
 
 from anabranch._core.errors import ClosedError
 

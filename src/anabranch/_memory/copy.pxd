@@ -1,9 +1,9 @@
 from libc.stdint cimport int64_t
 
-from anabranch._memory.array cimport Array
-from anabranch._task.context cimport TaskState
 from anabranch._core.core cimport Point
+from anabranch._memory.array cimport Array
 from anabranch._stream.stream cimport Stream
+from anabranch._task.context cimport TaskState
 
 # All enqueue what was checked before. This one returns the point of it, 0 where there are no elements.
 cdef Point enqueue_fill(Array dst, const void* value, Stream stream) except? 0

@@ -5,24 +5,24 @@ from cpython.object cimport PyObject
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uint64_t
 
-from anabranch._memory.array cimport Array, as_array
 from anabranch._core.builtin cimport make_function
-from anabranch._task.context cimport TaskState, current_state
 from anabranch._core.core cimport Access as MemoryAccess
 from anabranch._core.core cimport (
     CStream, Layout, MemoryKind, OperationKind, Point, Touch, byte_t, open_operation, overlap, row_major,
     synchronize_point, tracing)
 from anabranch._core.graph cimport tell_origin
-from anabranch._stream.current cimport as_stream, current_stream_of
+from anabranch._core.tracing cimport show
 from anabranch._device.device cimport DeviceBase
-from anabranch._memory.dtype cimport ElementType, Item, element_type, encode
 from anabranch._hazards.ordering cimport note, observe_stream, order
 from anabranch._memory.alloc cimport new_array
-from anabranch._memory.traced_scalar cimport Scalar
+from anabranch._memory.array cimport Array, as_array
+from anabranch._memory.dtype cimport ElementType, Item, element_type, encode
 from anabranch._memory.slice cimport whole_of
 from anabranch._memory.staging cimport download, upload
+from anabranch._memory.traced_scalar cimport Scalar
+from anabranch._stream.current cimport as_stream, current_stream_of
 from anabranch._stream.stream cimport Stream
-from anabranch._core.tracing cimport show
+from anabranch._task.context cimport TaskState, current_state
 
 from anabranch._core.errors import DeviceError
 

@@ -10,5 +10,5 @@ cdef extern from "anabranch/loan.hpp" namespace "anabranch" nogil:
     void lend "anabranch::Loan::lend"(CStream&, Storage&, ByteRange) except +translate
 
 
-cdef class Loan:
+cdef class ExternalUse:
     cdef Ref[CLoan] core

@@ -3,6 +3,6 @@ from typing import final
 from anabranch._stream.stream import Stream
 
 @final
-class Loan:
+class ExternalUse:
     def __init__(self, stream: Stream) -> None: ...
     def end(self) -> None: ...

@@ -1,15 +1,15 @@
-"""Memory that other libraries work with on our streams: what they put in, nobody tells us of."""
+"""Memory in use by other libraries, whose operations on our streams we do not see."""
 
 cimport cython
 
-from anabranch._task.context cimport TaskState, current_state
 from anabranch._core.core cimport CStream, HazardMode, Ref, Site
-from anabranch._task.site cimport current_site
 from anabranch._stream.stream cimport Stream
+from anabranch._task.context cimport TaskState, current_state
+from anabranch._task.site cimport current_site
 
 
 @cython.final
-cdef class Loan:
+cdef class ExternalUse:
     """From now until `end`, arrays that are exported to a stream, or imported on it, count as in use there.
 
     Whoever looks for order with them meanwhile finds an access by what the stream has got by then; the end is one, too.

@@ -3,20 +3,20 @@
 from libc.stdint cimport int64_t, uintptr_t
 
 from anabranch._core cimport core
-from anabranch._memory.array cimport Array
-from anabranch._task.context cimport current_state
 from anabranch._core.core cimport Access as MemoryAccess
 from anabranch._core.core cimport (
     CStream, Elements, Layout, MemoryKind, Ref, StreamOptions, byte_t, copy_elements, forked)
-from anabranch._memory.copy cimport enqueue_fill, enqueue_value, transfer
 from anabranch._device.device cimport DeviceBase, as_device
-from anabranch._memory.dtype cimport ElementType, Item, as_dtype, element_type, encode
-from anabranch._stream.current cimport as_stream, current_stream_of
 from anabranch._memory.alloc cimport layout_of, new_array
-from anabranch._memory.traced_scalar cimport Scalar
+from anabranch._memory.array cimport Array
+from anabranch._memory.copy cimport enqueue_fill, enqueue_value, transfer
+from anabranch._memory.dtype cimport ElementType, Item, as_dtype, element_type, encode
 from anabranch._memory.slice cimport whole_of
 from anabranch._memory.staging cimport upload
+from anabranch._memory.traced_scalar cimport Scalar
+from anabranch._stream.current cimport as_stream, current_stream_of
 from anabranch._stream.stream cimport Stream
+from anabranch._task.context cimport current_state
 
 
 cdef Stream _stream_for(object device, object stream):

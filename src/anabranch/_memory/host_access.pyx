@@ -1,8 +1,8 @@
 """What host functions declare that they access."""
 
-from anabranch._memory.array cimport Array, as_array
 from anabranch._core.core cimport Access as MemoryAccess
 from anabranch._hazards.ordering cimport Touches
+from anabranch._memory.array cimport Array, as_array
 from anabranch._memory.slice cimport whole_of
 
 

@@ -9,22 +9,22 @@ from libc.stdlib cimport calloc
 from libcpp.memory cimport unique_ptr
 from libcpp.vector cimport vector
 
-from anabranch._memory.array cimport Array
-from anabranch._task.context cimport TaskState, current_state, current_task
 from anabranch._core.core cimport Access as MemoryAccess
 from anabranch._core.core cimport (
     Activation, CStream, HazardMode, Layout, Ref, Site, Touch, Use, forked, max_dimensions, owner_of, settle_point)
-from anabranch._stream.current cimport current_stream_of
 from anabranch._device.device cimport DeviceBase, as_device, device_of as device_of_backend
+from anabranch._hazards.ordering cimport follow_use, look_before, note, note_touches, order, uses_of, wait_for_stream
+from anabranch._memory.alloc cimport adopt_array, layout_of_others
+from anabranch._memory.array cimport Array
 from anabranch._memory.dlpack cimport (
     DL_CPU, DL_CUDA, DL_CUDA_HOST, DL_CUDA_MANAGED, DL_READ_ONLY, DLDataType, DLManagedTensor, DLManagedTensorVersioned,
     DLTensor, delete_plain, delete_versioned)
 from anabranch._memory.dtype cimport as_dtype
-from anabranch._hazards.ordering cimport follow_use, look_before, note, note_touches, order, uses_of, wait_for_stream
 from anabranch._memory.external_use cimport lend
-from anabranch._memory.alloc cimport adopt_array, layout_of_others
 from anabranch._memory.slice cimport whole_of
+from anabranch._stream.current cimport current_stream_of
 from anabranch._stream.stream cimport Stream
+from anabranch._task.context cimport TaskState, current_state, current_task
 
 cdef dict _code_of_kind = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 cdef dict _kind_of_code = {code: kind for kind, code in _code_of_kind.items()}

@@ -9,17 +9,17 @@ from libcpp.vector cimport vector
 from anabranch._stream import awaitable
 
 from anabranch._core cimport core
-from anabranch._memory.array cimport Array, as_array
-from anabranch._task.context cimport TaskState, current_state
 from anabranch._core.core cimport Access as MemoryAccess
 from anabranch._core.core cimport (
     ByteRange, CBackend, CStream, Elements, HazardMode, Moment, Record, Ref, Site, Storage, StreamOptions, Touch, Use,
     discard_reference, find_device,
 )
 from anabranch._hazards.ordering cimport follow_use, hand_on, refuse_captured, uses_before
-from anabranch._stream.host_threads cimport ensure_host_thread, notification
+from anabranch._memory.array cimport Array, as_array
 from anabranch._memory.slice cimport whole_of
 from anabranch._memory.staging cimport enqueue_download
+from anabranch._stream.host_threads cimport ensure_host_thread, notification
+from anabranch._task.context cimport TaskState, current_state
 
 
 @cython.final

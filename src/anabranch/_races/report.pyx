@@ -3,8 +3,8 @@
 from anabranch._races import race
 
 from anabranch._core.core cimport Access, CStream, Ref, Site, StreamRole
-from anabranch._stream.current cimport stream_of_record
 from anabranch._hazards.ordering cimport Found
+from anabranch._stream.current cimport stream_of_record
 from anabranch._task.site cimport place_of
 
 

@@ -1,9 +1,9 @@
 from cpython.object cimport PyObject
 
-from anabranch._task.context cimport TaskState
 from anabranch._core.core cimport CStream, Ref
 from anabranch._device.device cimport DeviceBase
 from anabranch._stream.stream cimport Stream
+from anabranch._task.context cimport TaskState
 
 # The stream for what a user may pass as one: a Stream, or None for the current one of `device` (None: the
 # current device).

@@ -1,11 +1,11 @@
 """The default streams, and the current stream of a task."""
 
 from anabranch._core cimport core
-from anabranch._task.context cimport TaskState, current_state, stream_in
 from anabranch._core.core cimport CStream, Ref, StreamRole, forked, per_thread_is_default
+from anabranch._core.immortal cimport make_immortal
 from anabranch._device.device cimport DeviceBase, as_device, device_at, device_of
 from anabranch._stream.stream cimport Stream, stream_over
-from anabranch._core.immortal cimport keep_forever
+from anabranch._task.context cimport TaskState, current_state, stream_in
 
 # By device ordinal: the legacy, the per-thread and the default stream's objects.
 cdef dict _legacy = {}
@@ -21,7 +21,7 @@ cdef Stream _default_object(dict known, DeviceBase device, StreamRole role):
         stream = stream_over(device, record, record.get().handle())
         stream.per_thread = role == StreamRole.per_thread
         stream.is_default = True
-        keep_forever(stream)
+        make_immortal(stream)
         stream = known.setdefault(device.ordinal, stream)
     return stream
 

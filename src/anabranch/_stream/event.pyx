@@ -9,15 +9,15 @@ from libcpp.optional cimport optional
 from anabranch._stream import awaitable
 
 from anabranch._core cimport core
-from anabranch._task.context cimport current_state, current_task
 from anabranch._core.core cimport (
     CEvent, EventOptions, HazardMode, Record, Ref, checks_begun, elapsed_milliseconds, synchronize_point,
 )
 from anabranch._device.device cimport as_device
 from anabranch._hazards.ordering cimport observe_record
-from anabranch._stream.host_threads cimport notification
 from anabranch._stream.current cimport as_stream
+from anabranch._stream.host_threads cimport notification
 from anabranch._stream.stream cimport Stream
+from anabranch._task.context cimport current_state, current_task
 
 from anabranch._core.errors import ClosedError, EventError
 

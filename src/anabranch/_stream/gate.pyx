@@ -8,10 +8,10 @@ from libc.stdint cimport uint64_t
 from libcpp.string cimport string
 
 from anabranch._core cimport core
-from anabranch._task.context cimport current_task
 from anabranch._core.core cimport CStream, Pending, Ref, make_failure, make_gate
 from anabranch._hazards.ordering cimport hand_on, note_operation
 from anabranch._stream.stream cimport Stream
+from anabranch._task.context cimport current_task
 
 from anabranch._core.errors import KernelError
 

@@ -7,12 +7,12 @@ from cython.operator cimport dereference as deref
 from libc.stdint cimport uint64_t
 from libcpp.string cimport string
 
-from anabranch._task.context cimport Task, TaskState, begin_call
 from anabranch._core.core cimport (
     CStream, HazardMode, Moment, Pending, Point, Ref, context_of, make_failure,
     make_graph_call)
 from anabranch._core.graph cimport add_host, tell_origin
 from anabranch._hazards.ordering cimport PastOf, follow_call, look_before, note, order, past_of
+from anabranch._task.context cimport Task, TaskState, begin_call
 
 from anabranch._core.errors import KernelError, text_of
 

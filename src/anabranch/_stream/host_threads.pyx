@@ -19,17 +19,17 @@ from libc.stdint cimport uint64_t
 from anabranch._core.core import finalizing, stopped
 
 from anabranch._core cimport core
-from anabranch._task.context cimport Task, TaskState, begin_call, current_state
 from anabranch._core.core cimport (
     CStream, ErrandKind, Failure, HazardMode, HostCall, Moment, Notice, OperationKind, Past, Pending, Point,
     PythonErrand, Record, Ref, ReplayedCall, as_pending, host_inbox, open_operation, throw_failure, tracing,
 )
+from anabranch._core.tracing cimport show
 from anabranch._hazards.ordering cimport (
     ComingMoment, PastOf, Touches, follow_call, hand_on, look_before, note_at, note_operation, observe_record, order,
     past_of, refuse_outside,
 )
 from anabranch._stream.host_node cimport ReplayedFunction, submit_captured
-from anabranch._core.tracing cimport show
+from anabranch._task.context cimport Task, TaskState, begin_call, current_state
 
 cdef extern from *:
     """

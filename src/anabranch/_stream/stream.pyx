@@ -8,16 +8,16 @@ from libcpp.vector cimport vector
 from anabranch._stream import awaitable
 
 from anabranch._core cimport core
-from anabranch._task.context cimport current_capture, current_task, enter_stream, leave_scope, use_stream
 from anabranch._core.core cimport (
     CBackend, CCapture, CStream, Past, Record, Ref, StreamOptions, StreamRole, capturing, forked, recorder_of,
     synchronize_point,
 )
 from anabranch._device.device cimport DeviceBase, as_device
+from anabranch._hazards.ordering cimport Sight, look, observe, past_within, wait_for_stream
 from anabranch._stream.event cimport Event
 from anabranch._stream.external cimport handle_of, owner_of_stream
-from anabranch._hazards.ordering cimport Sight, look, observe, past_within, wait_for_stream
 from anabranch._stream.host_threads cimport notification, submit_call
+from anabranch._task.context cimport current_capture, current_task, enter_stream, leave_scope, use_stream
 
 from anabranch._core.errors import ClosedError
 

@@ -16,8 +16,8 @@ from cpython.object cimport PyObject
 
 from libc.stdint cimport uint64_t
 
-from anabranch._core.gc_pause cimport pause_collector, resume_collector
 from anabranch._core.core cimport CCapture, HazardMode, HostTask, Moment, Past, Ref, begin_checks, first_device
+from anabranch._core.gc_pause cimport pause_collector, resume_collector
 from anabranch._task.defaults cimport first_bounds, first_mode
 
 cdef extern from *:

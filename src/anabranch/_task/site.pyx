@@ -3,8 +3,8 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport uintptr_t
 
-from anabranch._core.gc_pause cimport pause_collector, resume_collector
 from anabranch._core.core cimport Site, calling_site
+from anabranch._core.gc_pause cimport pause_collector, resume_collector
 
 cdef extern from "anabranch/_task/site.hpp" namespace "anabranch::python":
     cppclass Codes:

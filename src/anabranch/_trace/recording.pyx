@@ -10,8 +10,8 @@ from libcpp.vector cimport vector
 
 from anabranch._core.core cimport (
     CStream, Point, Ref, Trace, TracedOperation, c_correlate, nanoseconds, now_nanoseconds, synchronize_point)
-from anabranch._stream.current cimport stream_of_record
 from anabranch._device.device cimport device_of
+from anabranch._stream.current cimport stream_of_record
 from anabranch._task.site cimport place_of
 
 from anabranch._core.errors import Error

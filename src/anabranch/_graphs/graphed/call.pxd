@@ -1,11 +1,11 @@
 from libcpp.vector cimport vector
 from libc.stdint cimport int64_t
 
-from anabranch._task.context cimport TaskState
 from anabranch._core.core cimport Access, Ref, Storage
 from anabranch._core.graph cimport GraphInstance
 from anabranch._device.device cimport DeviceBase
 from anabranch._graphs.graphed.patches cimport Patches
+from anabranch._task.context cimport TaskState
 
 
 cdef struct AccessOfCall:

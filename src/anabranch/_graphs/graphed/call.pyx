@@ -8,28 +8,28 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy, memset
 from libcpp.vector cimport vector
 
-from anabranch._memory.array cimport Array
-from anabranch._graphs.conditions cimport Bodies, Body
-from anabranch._task.context cimport TaskState, enter_stream, leave_scope, use_capture
 from anabranch._core.core cimport (
     CCapture, CStream, HazardMode, OperationKind, Point, Ref, Storage, Touch, as_context, byte_t, tracing)
 from anabranch._core.graph cimport (
     CGraph, GraphAccesses, GraphInstance, NodeTouch, Works, begin_capture, end_capture, forget_origins, instantiate,
     merged, origin_of, share_bytes, take_accesses)
-from anabranch._stream.current cimport current_stream_of
-from anabranch._device.device cimport as_device
-from anabranch._memory.dtype cimport ElementType, Item, encode
 from anabranch._core.small_vector cimport Words
-from anabranch._launch.grid cimport GridKernel, put_number
-from anabranch._hazards.ordering cimport note, order
-from anabranch._launch.indices cimport pack_number, words_of
+from anabranch._core.tracing cimport show
+from anabranch._device.device cimport as_device
+from anabranch._graphs.conditions cimport Bodies, Body
 from anabranch._graphs.graphed.patches cimport (
     NodePatch, Number, Patches, Slot, destination, is_write, launch_call, make_patches, node_of, source, storage_of)
-from anabranch._stream.host_node cimport ReplayContext, ReplayedFunction, context_of_replay, note_replay
 from anabranch._graphs.graphed.result cimport argument_of, result_of, stand_in
+from anabranch._hazards.ordering cimport note, order
+from anabranch._launch.grid cimport GridKernel, put_number
+from anabranch._launch.indices cimport pack_number, words_of
+from anabranch._memory.array cimport Array
+from anabranch._memory.dtype cimport ElementType, Item, encode
 from anabranch._memory.traced_scalar cimport Scalar, scalar_argument
+from anabranch._stream.current cimport current_stream_of
+from anabranch._stream.host_node cimport ReplayContext, ReplayedFunction, context_of_replay, note_replay
 from anabranch._stream.stream cimport Stream
-from anabranch._core.tracing cimport show
+from anabranch._task.context cimport TaskState, enter_stream, leave_scope, use_capture
 
 from anabranch._core.errors import CaptureError, text_of
 

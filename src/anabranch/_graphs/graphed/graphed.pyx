@@ -12,13 +12,13 @@ from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp
 
-from anabranch._memory.array cimport Array
-from anabranch._graphs.graphed.call cimport CapturedCall, capture_call, replay_call
-from anabranch._task.context cimport TaskState, current_state
 from anabranch._core.core cimport MemoryKind, Storage
 from anabranch._core.graph cimport share_bytes
-from anabranch._memory.dtype cimport dtype_code
 from anabranch._core.small_vector cimport Addresses, Text
+from anabranch._graphs.graphed.call cimport CapturedCall, capture_call, replay_call
+from anabranch._memory.array cimport Array
+from anabranch._memory.dtype cimport dtype_code
+from anabranch._task.context cimport TaskState, current_state
 
 from anabranch._core.errors import CaptureError
 

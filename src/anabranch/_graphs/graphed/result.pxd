@@ -1,7 +1,7 @@
 from libcpp.vector cimport vector
 
-from anabranch._memory.array cimport Array
 from anabranch._core.core cimport Ref, Storage
+from anabranch._memory.array cimport Array
 
 # An array like another, of other memory.
 cdef Array stand_in(Array array, Ref[Storage] storage)

@@ -6,8 +6,8 @@ import operator
 from libc.stdint cimport int64_t
 from libcpp.vector cimport vector
 
-from anabranch._memory.array cimport Array
 from anabranch._core.core cimport CStream, Ref, Storage
+from anabranch._memory.array cimport Array
 from anabranch._memory.traced_scalar cimport Scalar
 from anabranch._stream.host_node cimport read_graphed_arguments_with
 
