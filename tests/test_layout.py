@@ -205,6 +205,12 @@ def test_imports_go_down_the_list_of_folders() -> None:
     assert upward == {(*pair, True) for pair in UPWARD}
 
 
+def test_private_folders_export_nothing_of_their_modules() -> None:
+    # Importing one module of a folder then imports what that needs, and no more.
+    folders = [file for file in PACKAGE.rglob("_*/**/__init__.py") if len(ast.parse(file.read_text()).body) > 1]
+    assert [name(file) for file in folders] == []
+
+
 @pytest.mark.parametrize("file", sources(PACKAGE, ".py"), ids=name)
 def test_package_uses_no_private_module_of_another(file: Path) -> None:
     private = [

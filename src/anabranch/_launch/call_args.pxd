@@ -10,7 +10,7 @@ from anabranch._task.context cimport TaskState
 
 # Borrowed all: the caller holds them until the launch returns. Counting references costs as much as the rest of a short
 # launch does where threads share objects and no lock keeps them apart.
-cdef struct Given:
+cdef struct CallArgs:
     PyObject** args         # of the kernel
     Py_ssize_t count
     PyObject* stream        # NULL: none, like those below
@@ -19,7 +19,7 @@ cdef struct Given:
 
 
 # The device that was named, if any, by itself or by the stream. Raises ValueError if both were, and differ.
-cdef inline DeviceBase named_device(const Given* given):
+cdef inline DeviceBase named_device(const CallArgs* given):
     cdef DeviceBase device = None
     if given.device != NULL:
         device = as_device(<object>given.device)
@@ -32,11 +32,11 @@ cdef inline DeviceBase named_device(const Given* given):
 
 
 # The stream that was named, else the current one of the device; None: of the current device. Borrowed as well.
-cdef inline PyObject* stream_of(const Given* given, TaskState state, DeviceBase where) except NULL:
+cdef inline PyObject* stream_of(const CallArgs* given, TaskState state, DeviceBase where) except NULL:
     if given.stream != NULL:
         return given.stream
     return borrowed_stream_of(state, -1 if where is None else where.ordinal)
 
 
-cdef inline tuple args_of(const Given* given):
+cdef inline tuple args_of(const CallArgs* given):
     return tuple([<object>given.args[i] for i in range(given.count)])

@@ -5,7 +5,7 @@ from libcpp.vector cimport vector
 
 from anabranch._core.core cimport CBackend, CKernel, Ref, translate
 from anabranch._device.device cimport DeviceBase
-from anabranch._launch.call_args cimport Given
+from anabranch._launch.call_args cimport CallArgs
 from anabranch._launch.configuration cimport LaunchConfig
 from anabranch._memory.array cimport Array
 
@@ -87,8 +87,8 @@ cdef inline int check_array(object kernel, Py_ssize_t position, Array array, Dev
 
 # Raises ClosedError if one of the first `count` arguments is an array that is closed. For after Python code has run, in
 # which anybody may close one that was looked at: until the launch is enqueued and noted none may run then.
-cdef int check_again(const Given* given, Py_ssize_t count) except -1
+cdef int check_again(const CallArgs* given, Py_ssize_t count) except -1
 # Puts a number into the slots of a parameter; whether Python code may have run for it. Raises TypeError, ValueError.
 cdef int put_number(GridKernel kernel, Py_ssize_t i, object value, uint64_t* slots) except -1
 # Enqueues a checked launch.
-cdef int launch_grid(GridKernel kernel, LaunchConfig config, const Given* given) except -1
+cdef int launch_grid(GridKernel kernel, LaunchConfig config, const CallArgs* given) except -1

@@ -15,10 +15,10 @@ from anabranch._core.kernel cimport LaunchGrid
 from anabranch._core.tracing cimport show
 from anabranch._device.device cimport DeviceBase
 from anabranch._hazards.ordering cimport access_of, note, order
-from anabranch._launch.call_args cimport Given, args_of, named_device, stream_of
+from anabranch._launch.call_args cimport CallArgs, args_of, named_device, stream_of
 from anabranch._launch.configuration cimport LaunchConfig
 from anabranch._memory.array cimport Array
-from anabranch._memory.traced_scalar cimport Scalar, marks_of
+from anabranch._memory.traced_scalar cimport TracedScalar, marks_of
 from anabranch._stream.stream cimport Stream
 from anabranch._task.context cimport TaskState, current_state
 
@@ -162,7 +162,7 @@ cdef CKernel* _loaded(GridKernel kernel, DeviceBase device) except NULL:
     return kernel.loaded[device.ordinal].get()
 
 
-cdef int check_again(const Given* given, Py_ssize_t count) except -1:
+cdef int check_again(const CallArgs* given, Py_ssize_t count) except -1:
     cdef Py_ssize_t i
     for i in range(count):
         if type(<object>given.args[i]) is Array:
@@ -327,7 +327,7 @@ cdef int _put_raw(GridKernel kernel, Py_ssize_t i, object value, uint64_t* slots
     return 1
 
 
-cdef int launch_grid(GridKernel kernel, LaunchConfig config, const Given* given) except -1:
+cdef int launch_grid(GridKernel kernel, LaunchConfig config, const CallArgs* given) except -1:
     # Few on the stack: compilers touch every page of a large frame, which costs more than the launch does otherwise.
     cdef uint64_t[few_slots] few
     cdef vector[uint64_t] many
@@ -352,8 +352,8 @@ cdef int launch_grid(GridKernel kernel, LaunchConfig config, const Given* given)
     for i in range(count):
         arg = given.args[i]
         if type(<object>arg) is not Array:
-            if type(<object>arg) is Scalar:
-                arg = <PyObject*>(<Scalar>arg).value
+            if type(<object>arg) is TracedScalar:
+                arg = <PyObject*>(<TracedScalar>arg).value
             if put_number(kernel, i, <object>arg, slots) != 0:
                 check_again(given, i)
             continue

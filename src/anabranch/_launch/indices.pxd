@@ -2,7 +2,7 @@ from libc.stdint cimport uint8_t, uint64_t
 from libcpp.vector cimport vector
 
 from anabranch._core.core cimport CKernel, Ref
-from anabranch._launch.call_args cimport Given
+from anabranch._launch.call_args cimport CallArgs
 
 
 cdef extern from "anabranch/_launch/plan_table.hpp" namespace "anabranch::python" nogil:
@@ -23,4 +23,4 @@ cdef int pack_number(object kernel, Py_ssize_t position, object value, uint64_t*
 # How many slots numbers of that kind take.
 cdef int words_of(int kind) noexcept
 # Enqueues a checked launch.
-cdef int launch_indices(KernelBase kernel, object dim, const Given* given) except -1
+cdef int launch_indices(KernelBase kernel, object dim, const CallArgs* given) except -1

@@ -15,14 +15,14 @@ from anabranch._core.graph cimport tell_origin
 from anabranch._core.tracing cimport show
 from anabranch._device.device cimport DeviceBase
 from anabranch._hazards.ordering cimport access_of, note, order
-from anabranch._launch.call_args cimport Given, args_of, named_device, stream_of
+from anabranch._launch.call_args cimport CallArgs, args_of, named_device, stream_of
 from anabranch._launch.configuration cimport most_indices, read_dimensions
 from anabranch._launch.grid cimport (
     KernelForm, architecture_of, check_again, check_array, load_kernel, parameter_of, shown)
 from anabranch._launch.kernel_failure cimport launch_site_slots, make_kernel, places_of
 from anabranch._memory.array cimport Array
 from anabranch._memory.dtype cimport dtype_code
-from anabranch._memory.traced_scalar cimport Scalar, marks_of
+from anabranch._memory.traced_scalar cimport TracedScalar, marks_of
 from anabranch._stream.stream cimport Stream
 from anabranch._task.context cimport TaskState, current_state
 from anabranch._task.site cimport current_site
@@ -88,7 +88,7 @@ cdef struct Packed:
     size_t slot_count
     size_t capacity
     uint64_t wide           # not 0 where a size, a stride or an offset, in elements, is too large for 32 bits
-    const Given* given      # NULL: a number alone
+    const CallArgs* given      # NULL: a number alone
 
 
 cdef inline uint64_t* _room(Packed* packed, size_t count) except NULL:
@@ -162,8 +162,8 @@ cdef int _put_scalar(Packed* packed, object value, object kernel, Py_ssize_t pos
         number[0] = PyComplex_RealAsDouble(value)
         number[1] = PyComplex_ImagAsDouble(value)
         _put(packed, number, 2)
-    elif type(value) is Scalar:
-        return _put_scalar(packed, (<Scalar>value).value, kernel, position)
+    elif type(value) is TracedScalar:
+        return _put_scalar(packed, (<TracedScalar>value).value, kernel, position)
     else:
         if _numpy_scalar is None:
             import numpy
@@ -293,7 +293,7 @@ cdef Ref[CKernel] _compile(KernelBase kernel, Packed* packed, DeviceBase device)
     return compiled
 
 
-cdef int launch_indices(KernelBase kernel, object dim, const Given* given) except -1:
+cdef int launch_indices(KernelBase kernel, object dim, const CallArgs* given) except -1:
     cdef Packed packed
     # Few on the stack, as in a launch with blocks.
     cdef uint64_t[few_slots] few

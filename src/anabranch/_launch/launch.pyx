@@ -4,7 +4,7 @@ from cpython.object cimport PyObject
 
 from anabranch._core.builtin cimport make_function
 from anabranch._core.immortal cimport make_immortal_once_shared
-from anabranch._launch.call_args cimport Given
+from anabranch._launch.call_args cimport CallArgs
 from anabranch._launch.configuration cimport LaunchConfig
 from anabranch._launch.grid cimport GridKernel, launch_grid
 from anabranch._launch.indices cimport KernelBase, launch_indices
@@ -46,7 +46,7 @@ CompileError
 
 
 cdef object _launch(PyObject* module, PyObject** args, Py_ssize_t count, PyObject* names):
-    cdef Given given
+    cdef CallArgs given
     if count < 2:
         raise TypeError(f"launch takes a kernel and its dimensions, then the kernel's arguments; {count} were given")
     cdef PyObject* kernel = args[0]
@@ -69,7 +69,7 @@ cdef object _launch(PyObject* module, PyObject** args, Py_ssize_t count, PyObjec
     return None
 
 
-cdef int _read_names(Given* given, PyObject** values, tuple names) except -1:
+cdef int _read_names(CallArgs* given, PyObject** values, tuple names) except -1:
     cdef PyObject* value
     for i, name in enumerate(names):
         value = values[i]

@@ -19,7 +19,7 @@ from anabranch._memory.array cimport Array, as_array
 from anabranch._memory.dtype cimport ElementType, Item, element_type, encode
 from anabranch._memory.slice cimport whole_of
 from anabranch._memory.staging cimport download, upload
-from anabranch._memory.traced_scalar cimport Scalar
+from anabranch._memory.traced_scalar cimport TracedScalar
 from anabranch._stream.current cimport as_stream, current_stream_of
 from anabranch._stream.stream cimport Stream
 from anabranch._task.context cimport TaskState, current_state
@@ -49,9 +49,9 @@ cdef Point enqueue_fill(Array dst, const void* value, Stream stream) except? 0:
 
 cdef int enqueue_value(Array dst, object value, Stream stream) except -1:
     cdef ElementType type_ = element_type(dst._dtype)
-    cdef bint of_call = type(value) is Scalar
+    cdef bint of_call = type(value) is TracedScalar
     cdef Item item
-    encode((<Scalar>value).value if of_call else value, type_, &item)
+    encode((<TracedScalar>value).value if of_call else value, type_, &item)
     dst.check()  # a value that converts itself may have closed it
     cdef Point point = enqueue_fill(dst, &item, stream)
     if of_call and point != 0 and stream.get().capture() != NULL:

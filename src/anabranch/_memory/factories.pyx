@@ -13,7 +13,7 @@ from anabranch._memory.copy cimport enqueue_fill, enqueue_value, transfer
 from anabranch._memory.dtype cimport ElementType, Item, as_dtype, element_type, encode
 from anabranch._memory.slice cimport whole_of
 from anabranch._memory.staging cimport upload
-from anabranch._memory.traced_scalar cimport Scalar
+from anabranch._memory.traced_scalar cimport TracedScalar
 from anabranch._stream.current cimport as_stream, current_stream_of
 from anabranch._stream.stream cimport Stream
 from anabranch._task.context cimport current_state
@@ -106,12 +106,12 @@ def full(shape, value, dtype=None, *, device=None, stream=None, bint pinned=Fals
     if dtype is None:
         import numpy
 
-        if type(value) is Scalar:
-            value = (<Scalar>value).look()  # what the array is depends on it
+        if type(value) is TracedScalar:
+            value = (<TracedScalar>value).look()  # what the array is depends on it
         dtype = numpy.asarray(value).dtype
     cdef ElementType type_ = element_type(dtype)
     cdef Item item
-    encode((<Scalar>value).value if type(value) is Scalar else value, type_, &item)
+    encode((<TracedScalar>value).value if type(value) is TracedScalar else value, type_, &item)
     cdef Array array = _make(shape, type_, target, pinned)
     enqueue_value(array, value, target)
     return array

@@ -1,4 +1,4 @@
-cdef class Scalar:
+cdef class TracedScalar:
     """A number that a function is given in each call, while the function is captured."""
     cdef readonly object value      # of the call that is captured
     cdef object fn                  # how it is computed; None: it is an argument itself
@@ -12,7 +12,7 @@ cdef class Scalar:
     cdef object of(self, tuple args)
 
 
-cdef Scalar scalar_argument(object value, int position, set looked)
+cdef TracedScalar scalar_argument(object value, int position, set looked)
 # Of the arguments of a launch those that are numbers of the call, or arrays of it: the position, the slot where it
 # begins if slots are filled one after the other, and the argument.
 cdef tuple marks_of(tuple args)

@@ -13,7 +13,7 @@ from anabranch._memory.array cimport Array
 
 
 @cython.final
-cdef class Scalar:
+cdef class TracedScalar:
     @property
     def __class__(self):
         return type(self.look())
@@ -21,7 +21,8 @@ cdef class Scalar:
     cdef object of(self, tuple args):
         if self.fn is None:
             return args[self.position]
-        return self.fn(*[(<Scalar>each).of(args) if type(each) is Scalar else each for each in self.operands])
+        values = [(<TracedScalar>each).of(args) if type(each) is TracedScalar else each for each in self.operands]
+        return self.fn(*values)
 
     cdef object look(self):
         # All that it is computed from.
@@ -29,8 +30,8 @@ cdef class Scalar:
             self.looked.add(self.position)
         else:
             for each in self.operands:
-                if type(each) is Scalar:
-                    (<Scalar>each).look()
+                if type(each) is TracedScalar:
+                    (<TracedScalar>each).look()
         return self.value
 
     def __bool__(self):
@@ -193,25 +194,25 @@ cdef class Scalar:
 
 
 cdef object _value(object other):
-    return (<Scalar>other).look() if type(other) is Scalar else other
+    return (<TracedScalar>other).look() if type(other) is TracedScalar else other
 
 
 cdef object _computed(object fn, object first, object second=None):
     operands = (first,) if second is None else (first, second)
     for each in operands:
-        if type(each) is not Scalar and type(each) not in (int, float, complex, bool):
+        if type(each) is not TracedScalar and type(each) not in (int, float, complex, bool):
             # Arrays of NumPy and the like: the value is what they are given.
             return fn(*[_value(each) for each in operands])
-    cdef Scalar made = Scalar.__new__(Scalar)
-    made.value = fn(*[(<Scalar>each).value if type(each) is Scalar else each for each in operands])
+    cdef TracedScalar made = TracedScalar.__new__(TracedScalar)
+    made.value = fn(*[(<TracedScalar>each).value if type(each) is TracedScalar else each for each in operands])
     made.fn = fn
     made.operands = operands
     made.position = -1
     return made
 
 
-cdef Scalar scalar_argument(object value, int position, set looked):
-    cdef Scalar made = Scalar.__new__(Scalar)
+cdef TracedScalar scalar_argument(object value, int position, set looked):
+    cdef TracedScalar made = TracedScalar.__new__(TracedScalar)
     made.value = value
     made.position = position
     made.looked = looked
@@ -227,8 +228,8 @@ cdef tuple marks_of(tuple args):
                 marks.append((position, slot, each))
             slot += 1 + 2 * (<Array>each).layout.ndim
             continue
-        if type(each) is Scalar:
+        if type(each) is TracedScalar:
             marks.append((position, slot, each))
-            each = (<Scalar>each).value
+            each = (<TracedScalar>each).value
         slot += 2 if isinstance(each, complex) or getattr(getattr(each, "dtype", None), "kind", "") == "c" else 1
     return tuple(marks)

@@ -25,7 +25,7 @@ from anabranch._launch.grid cimport GridKernel, put_number
 from anabranch._launch.indices cimport pack_number, words_of
 from anabranch._memory.array cimport Array
 from anabranch._memory.dtype cimport ElementType, Item, encode
-from anabranch._memory.traced_scalar cimport Scalar, scalar_argument
+from anabranch._memory.traced_scalar cimport TracedScalar, scalar_argument
 from anabranch._stream.current cimport current_stream_of
 from anabranch._stream.host_node cimport ReplayContext, ReplayedFunction, context_of_replay, note_replay
 from anabranch._stream.stream cimport Stream
@@ -151,7 +151,7 @@ cdef Ref[Patches] _patches(
         patch.node = i
         origin = origin_of(graph.get().nodes[i])
         if isinstance(origin, tuple):
-            if type(origin[0]) is Scalar:
+            if type(origin[0]) is TracedScalar:
                 _patch_value(call, &patch, origin[0], origin[1])
                 _patch_memory(&patch, works, accesses, aliases, firsts)
             else:
@@ -206,7 +206,7 @@ cdef int _patch_memory(
     return 0
 
 
-cdef int _patch_value(CapturedCall call, NodePatch* patch, Scalar scalar, ElementType type_) except -1:
+cdef int _patch_value(CapturedCall call, NodePatch* patch, TracedScalar scalar, ElementType type_) except -1:
     cdef Number number
     number.slot = 0
     number.words = 2
@@ -222,7 +222,7 @@ cdef int _patch_launch(
         const vector[char*]& firsts) except -1:
     cdef Slot slot
     cdef Number number
-    cdef Scalar scalar
+    cdef TracedScalar scalar
     cdef uint64_t[2] packed
     cdef bint grid = isinstance(kernel, GridKernel)
     for position, at, mark in marks:
@@ -285,7 +285,7 @@ cdef int _pack(CapturedCall call, tuple args, Words* numbers) except -1:
     cdef Words slots
     cdef uint64_t[2] packed
     cdef Item item
-    cdef Scalar scalar
+    cdef TracedScalar scalar
     cdef uint64_t* slot
     cdef size_t words
     for scalar, kernel, position, what in call.numbers:

@@ -8,7 +8,7 @@ from libcpp.vector cimport vector
 
 from anabranch._core.core cimport CStream, Ref, Storage
 from anabranch._memory.array cimport Array
-from anabranch._memory.traced_scalar cimport Scalar
+from anabranch._memory.traced_scalar cimport TracedScalar
 from anabranch._stream.host_node cimport read_graphed_arguments_with
 
 from anabranch._core.errors import CaptureError
@@ -51,7 +51,7 @@ cdef object result_of(
     cdef Array view
     if result is None:
         return None
-    if type(result) is Scalar:
+    if type(result) is TracedScalar:
         return functools.partial(_scalar_of, result)
     if type(result) is tuple or type(result) is list or type(result) is dict:
         if level == most_levels:
@@ -80,7 +80,7 @@ def _constant_of(value, args):
     return value
 
 
-def _scalar_of(Scalar scalar, args):
+def _scalar_of(TracedScalar scalar, args):
     return scalar.of(args)
 
 
@@ -101,8 +101,8 @@ def _view_of(Array like, position, offset, args):
 
 cdef object _host_argument(CStream* stream, object argument):
     # Of a call that stands for others, numbers are those of this one, and arrays cannot be told apart later.
-    if type(argument) is Scalar:
-        return (<Scalar>argument).look()
+    if type(argument) is TracedScalar:
+        return (<TracedScalar>argument).look()
     if type(argument) is Array and (<Array>argument).storage.get().original().get() != NULL:
         stream.capture().refuse(b"a host function has an array of the call, which later calls could not exchange")
     return argument
