@@ -19,3 +19,11 @@ class Target(NamedTuple):
     capability: tuple[int, int]
     checked: bool = False
     wide: bool = False
+
+    @property
+    def coarse(self) -> bool:
+        """Whether its threads may run several indices each, see `kernels._cuda.entry`.
+
+        Not if indices are checked: an error is told by the thread's place in the grid.
+        """
+        return not self.wide and not self.checked
