@@ -33,8 +33,8 @@ RANDOM_TESTS = [
     "tests/hazards/test_random_check.py::test_auto_comes_after_what_was_off",
     "tests/hazards/test_random_graph.py",
 ]
-OTHER_TESTS = ["tests/hazards/test_waits.py", "tests/hazards/test_random_check.py", "tests/contract"]
-OTHER_FILES = ["-k", "test_hazard or test_errors_async or test_graph"]  # of the contract
+CONTRACT_TESTS = ["tests/contract/hazards", "tests/contract/graphs", "tests/contract/stream/test_errors_async.py"]
+OTHER_TESTS = [["tests/hazards/test_waits.py"], ["tests/hazards/test_random_check.py"], CONTRACT_TESTS]
 TESTS_FAILED = 1  # what pytest returns then; other positive numbers mean that it could not run them
 
 
@@ -120,9 +120,13 @@ class Copy:
             capture_output=True,
             text=True,
         )
-        for name in filter(None, tracked.stdout.split("\0")):
-            if (ROOT / name).is_file():
-                self.write(name, (ROOT / name).read_bytes())
+        names = {name for name in tracked.stdout.split("\0") if name and (ROOT / name).is_file()}
+        for name in names:
+            self.write(name, (ROOT / name).read_bytes())
+        for folder in ("core", "src", "tests"):
+            for path in (COPY / folder).rglob("*.[chp]*"):
+                if path.is_file() and str(path.relative_to(COPY)) not in names:
+                    path.unlink()
         modules = Path(cython_cmake.__file__).with_name("cmake")
         python = ["-DSKBUILD=2", f"-DPython_EXECUTABLE={sys.executable}", f"-DCMAKE_MODULE_PATH={modules}"]
         for folder, options in (("core", []), ("package", python)):
@@ -183,10 +187,10 @@ class Copy:
         for name in CORE_TESTS:
             if self.fails(name, ["ctest", "--test-dir", "build/core", "--no-tests=error", "-R", f"^{name}$"], None):
                 return name
-        for name in OTHER_TESTS:
-            deselected = [part for test in RANDOM_TESTS for part in ("--deselect", test)]
-            if self.pytest_fails(name, name, *(OTHER_FILES if name == "tests/contract" else deselected)):
-                return name
+        deselected = [part for test in RANDOM_TESTS for part in ("--deselect", test)]
+        for files in OTHER_TESTS:
+            if self.pytest_fails(files[0], *files, *deselected):
+                return files[0]
         return ""
 
 

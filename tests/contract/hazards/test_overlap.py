@@ -1,0 +1,43 @@
+"""What an added wait leaves free: work that its source stream got later is none of its business."""
+
+import pytest
+
+import anabranch as ab
+
+from ..accesses import read, ready, streams, write
+
+
+@pytest.fixture(autouse=True)
+def _added(on_device):
+    with ab.hazards("auto"):
+        yield
+
+
+def test_an_added_wait_is_not_for_what_is_held_back_behind_the_access(device):
+    (a, b), array = streams(device), ready(device)
+    write(array, a)
+    with ab.testing.Gate(a):
+        read(array, b)
+        b.synchronize()
+
+
+def test_nor_is_one_for_a_stream_that_has_waited_for_the_access(device):
+    (a, b, c), array = streams(device, 3), ready(device)
+    write(array, a)
+    b.wait_stream(a)
+    read(array, b)
+    with ab.testing.Gate(a):
+        write(array, c)  # after the read, and so after the write
+        c.synchronize()
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_an_event_of_the_program_s_own_is_as_good(device, recorded):
+    (a, b), array = streams(device), ready(device)
+    write(array, a)
+    event = a.record_event() if recorded else None
+    with ab.testing.Gate(a):
+        if recorded:
+            b.wait_event(event)
+        read(array, b)
+        b.synchronize()
