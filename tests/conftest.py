@@ -40,12 +40,6 @@ def pytest_collection_modifyitems(config, items):
                 item.add_marker(pytest.mark.thread_unsafe(reason="measures what others at work change"))
 
 
-def pytest_collection_finish():
-    # What pytest made of thousands of tests is out of the collector's sight: else each gc.collect() takes 0.2 s.
-    gc.collect()
-    gc.freeze()
-
-
 def pytest_sessionfinish():
     if sysconfig.get_config_var("Py_GIL_DISABLED") and sys._is_gil_enabled():
         pytest.exit("the interpreter lock, off at the beginning, is on", returncode=1)
@@ -54,6 +48,18 @@ def pytest_sessionfinish():
 def pytest_runtest_setup(item):
     if item.get_closest_marker("numba") and importlib.util.find_spec("numba") is None:
         pytest.skip("Numba is not installed")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def little_to_collect(request):
+    """What is there by now is out of the collector's sight, so that a test may collect what it made in no time.
+
+    With what pytest makes of thousands of tests, and Numba of its modules, that takes up to 0.6 s.
+    """
+    if any(item.get_closest_marker("numba") for item in request.session.items) and importlib.util.find_spec("numba"):
+        importlib.import_module("numba")
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(params=ab.devices(), ids=lambda device: device.alias)
