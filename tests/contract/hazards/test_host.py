@@ -8,7 +8,7 @@ import pytest
 
 import anabranch as ab
 
-from ..accesses import BY_THE_HOST, complete, each_order_by_the_host, read, ready, streams, write
+from ..accesses import BY_THE_HOST, each_order_by_the_host, read, ready, streams, write
 from ..arrays import TIMEOUT
 
 
@@ -88,18 +88,6 @@ def test_waiting_for_one_stream_covers_no_other(device, wait):
         write(array, c)
 
 
-def test_an_event_that_the_host_waits_for_covers_what_was_there_at_its_record(device):
-    (a, b), x, y = streams(device), ready(device), ready(device)
-    write(x, a)
-    event = a.record_event()
-    write(y, a)
-    complete(a)
-    event.synchronize()
-    write(x, b)
-    with pytest.raises(ab.RaceError):
-        write(y, b)
-
-
 def test_synchronizing_one_device_covers_no_other(device, other_device):
     there, array = ab.Stream(other_device), ready(other_device)
     write(array, there)
@@ -108,15 +96,6 @@ def test_synchronizing_one_device_covers_no_other(device, other_device):
         write(array, ab.Stream(other_device))
     ab.synchronize()
     write(array, ab.Stream(other_device))
-
-
-def test_what_the_host_has_waited_for_is_known_to_every_stream_from_then_on(device):
-    (a, b, c), array = streams(device, 3), ready(device)
-    write(array, a)
-    a.synchronize()
-    event = b.record_event()
-    c.wait_event(event)
-    write(array, c)
 
 
 # Threads

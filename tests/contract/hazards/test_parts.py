@@ -106,28 +106,6 @@ def test_random_views_race_if_and_only_if_they_have_an_element_in_common(device)
         assert races(write, array[two], b) == bool(np.intersect1d(numbers[one], numbers[two]).size)
 
 
-def test_a_whole_covers_its_parts(device):
-    """Who comes after the write to all of it comes after the writes to parts of it, which came before."""
-    (a, b, c), array = streams(device, 3), ready(device)
-    write(array[:4], a)
-    write(array[4:], a)
-    b.wait_stream(a)
-    write(array, b)
-    c.wait_stream(b)
-    write(array[2:6], c)
-
-
-def test_a_part_does_not_cover_the_whole(device):
-    (a, b, c), array = streams(device, 3), ready(device)
-    write(array, a)
-    b.wait_event(a.record_event())
-    write(array[:4], b)
-    c.wait_stream(b)
-    write(array[4:], a)
-    assert races(write, array[4:], c)
-    write(array[:4], c)
-
-
 SAME_MEMORY = {
     "imported twice": lambda memory: (ab.asarray(memory), ab.asarray(memory)),
     "two views imported": lambda memory: (ab.asarray(memory[:6]), ab.from_dlpack(memory[5:])),

@@ -10,6 +10,7 @@ import pytest
 import anabranch as ab
 
 from ..accesses import each_order, each_order_by_streams, each_pair, each_way, read, ready, streams, write
+from .programs import Program, each_program
 
 
 @pytest.fixture(autouse=True)
@@ -93,47 +94,63 @@ def test_different_arrays_need_no_order(device, way):
         way.write(array, stream)
 
 
-def test_work_without_arrays_races_with_nothing(device):
-    (a, b), array = streams(device), ready(device)
-    write(array, a)
-    b.submit(int)
-    b.record_event()
-    write(array, a)
+PROGRAMS = {
+    "work without arrays races with nothing": "a writes x, b works, b marks e, a writes x",
+    "what comes after the first access does not matter": "a writes x, b after a, a writes y, b writes x",
+    "every reader is compared with the last writer": "a writes x, b after a, b reads x, c reads x !RAW a",
+    "two branches may read but neither may write": (
+        "a writes x, a marks e, b after e, b reads x, c after e, c reads x, b writes x !WAR c, b after c, b writes x"
+    ),
+    "who comes after the last writer comes after those before": (
+        "a writes x, b after a, b writes x, c after b, c reads x"
+    ),
+    "a reader of one part brings no order to another": (
+        "a writes x, b after a, b reads x[:4], a writes x[4:], c after b, c writes x[:4], c writes x[4:] !WAW a"
+    ),
+    "a whole covers its parts": "a writes x[:4], a writes x[4:], b after a, b writes x, c after b, c writes x[2:6]",
+    "a part does not cover the whole": (
+        "a writes x, a marks e, b after e, b writes x[:4], c after b, a writes x[4:], c writes x[4:] !, c writes x[:4]"
+    ),
+    # The last link was there before the first, so nothing came through it.
+    "a chain made in the wrong sequence is none": "a writes x, c after b, b after a, c reads x !",
+    # b's first wait covered the earlier write to x; the later one is a's own.
+    "what two streams know adds up": (
+        "a writes x, b writes y, a marks e, b marks f, a writes x, b writes y,"
+        " b after e, a after f, b marks g, a after g, a writes x, a writes y"
+    ),
+    "a diamond is in order": (
+        "a writes x, b after a, b writes x[:4], d after b, c after a, c writes x[4:], d after c, d reads x"
+    ),
+    "waiting for oneself is no order with others": "a writes x, b after b, b marks e, b after e, b writes x !",
+    "an older event takes nothing back": "a writes x, a marks e, a writes x, b after a, b after e, b writes x",
+    "an event covers what was there at its record": "a reads x, a marks e, a reads x, b after e, b writes x !",
+    "many streams may wait for one event": (
+        "a writes x, a marks e, b after e, b reads x, c after e, c reads x, d after e, d reads x"
+    ),
+    "recording again takes back no earlier wait": "a writes x, a marks e, b after e, c marks e, b writes x",
+    "a wait does not follow a later record": "a marks e, b after e, a writes x, a marks e, b writes x !",
+    "a wait outlives its event": "a writes x, a marks e, b after e, e closes, b writes x",
+    "order outlives the stream it came through": "a writes x, c after a, c marks e, c closes, b after e, b writes x",
+    "work of a closed stream races too": "a writes x, a closes, b writes x !",
+    "an event that the host waits for covers what was there at its record": (
+        "a writes x, a marks e, a writes y, a completes, host after e, b writes x, b writes y !"
+    ),
+    "what the host has waited for is known to every stream from then on": (
+        "a writes x, host after a, b marks e, c after e, c writes x"
+    ),
+}
 
 
-def test_what_comes_after_the_first_access_does_not_matter(device):
-    (a, b), array = streams(device), ready(device)
-    write(array, a)
-    b.wait_stream(a)
-    write(ready(device), a)
-    write(array, b)
+@each_program(PROGRAMS)
+def test_a_program_races_where_it_says(device, program):
+    Program(device).run(program)
+
+
+def test_a_chain_may_go_through_another_device(device, other_device):
+    Program(device, other_device).run("a writes x, other after a, other marks e, b after e, b writes x")
 
 
 # Readers and writers
-
-
-def test_every_reader_is_compared_with_the_last_writer(device):
-    (a, b, c), array = streams(device, 3), ready(device)
-    write(array, a)
-    b.wait_stream(a)
-    read(array, b)
-    with pytest.raises(ab.RaceError) as caught:
-        read(array, c)
-    assert (caught.value.kind, caught.value.first.stream) == ("RAW", a)
-
-
-def test_two_branches_may_read_but_neither_may_write(device):
-    (a, b, c), array = streams(device, 3), ready(device)
-    write(array, a)
-    event = a.record_event()
-    for branch in b, c:
-        branch.wait_event(event)
-        read(array, branch)
-    with pytest.raises(ab.RaceError) as caught:
-        write(array, b)
-    assert (caught.value.kind, caught.value.first.stream) == ("WAR", c)
-    b.wait_stream(c)
-    write(array, b)
 
 
 @pytest.mark.parametrize("missing", [None, 0, 4, 9])
@@ -154,31 +171,6 @@ def test_a_writer_comes_after_all_readers(device, missing):
     assert caught.value.first.stream == readers[missing]
 
 
-def test_who_comes_after_the_last_writer_comes_after_those_before(device):
-    (a, b, c), array = streams(device, 3), ready(device)
-    write(array, a)
-    b.wait_stream(a)
-    write(array, b)
-    c.wait_stream(b)
-    read(array, c)
-
-
-def test_a_reader_of_one_part_brings_no_order_to_another(device):
-    (a, b, c), array = streams(device, 3), ready(device)
-    write(array, a)
-    b.wait_stream(a)
-    read(array[:4], b)
-    write(array[4:], a)
-    c.wait_stream(b)
-    write(array[:4], c)
-    with pytest.raises(ab.RaceError) as caught:
-        write(array[4:], c)
-    assert caught.value.first.stream == a
-
-
-# Chains and merges
-
-
 @pytest.mark.parametrize("broken", [None, 0, 5, 9])
 def test_order_goes_through_a_chain_of_streams(device, broken):
     chain, array = streams(device, 11), ready(device)
@@ -192,60 +184,6 @@ def test_order_goes_through_a_chain_of_streams(device, broken):
     with pytest.raises(ab.RaceError) as caught:
         write(array, chain[-1])
     assert caught.value.first.stream == chain[0]
-
-
-def test_a_chain_made_in_the_wrong_sequence_is_none(device):
-    """The last link was there before the first, so nothing came through it."""
-    (a, b, c), array = streams(device, 3), ready(device)
-    write(array, a)
-    c.wait_stream(b)
-    b.wait_stream(a)
-    with pytest.raises(ab.RaceError):
-        read(array, c)
-
-
-def test_what_two_streams_know_adds_up(device):
-    (a, b), x, y = streams(device), ready(device), ready(device)
-    write(x, a)
-    write(y, b)
-    of_a, of_b = a.record_event(), b.record_event()
-    write(x, a)
-    write(y, b)
-    b.wait_event(of_a)
-    a.wait_event(of_b)
-    a.wait_event(b.record_event())
-    # b's first wait covered the earlier write to x; the later one is a's own.
-    write(x, a)
-    write(y, a)
-
-
-def test_an_older_event_takes_nothing_back(device):
-    (a, b), array = streams(device), ready(device)
-    write(array, a)
-    older = a.record_event()
-    write(array, a)
-    b.wait_stream(a)
-    b.wait_event(older)
-    write(array, b)
-
-
-def test_a_diamond_is_in_order(device):
-    (top, left, right, bottom), array = streams(device, 4), ready(device)
-    write(array, top)
-    for side, part in (left, array[:4]), (right, array[4:]):
-        side.wait_stream(top)
-        write(part, side)
-        bottom.wait_stream(side)
-    read(array, bottom)
-
-
-def test_waiting_for_oneself_is_no_order_with_others(device):
-    (a, b), array = streams(device), ready(device)
-    write(array, a)
-    b.wait_stream(b)
-    b.wait_event(b.record_event())
-    with pytest.raises(ab.RaceError):
-        write(array, b)
 
 
 @pytest.mark.filterwarnings("ignore:.*was never recorded")
