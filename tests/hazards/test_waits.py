@@ -9,7 +9,7 @@ import pytest
 
 import anabranch as ab
 
-from ..contract.hazards.programs import Program, each_program
+from ..contract.programs import Program, each_program
 
 
 @pytest.fixture

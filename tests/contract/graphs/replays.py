@@ -28,6 +28,18 @@ def edges(graph):
     return {(before.index, after.index) for before, after in graph.edges}
 
 
+def assert_edges(graph, expected):
+    """The order is as written down, such as `0>1 0>2`."""
+    assert edges(graph) == {tuple(map(int, pair.split(">"))) for pair in expected.split()}
+
+
+def replays(graph, program, expected):
+    """Launch the graph of a program, and look at what is in its arrays then, as written down: `x=1 y=2`."""
+    graph.launch(program.stream("a"))
+    for name, value in (each.split("=") for each in expected.split()):
+        assert_all(program.arrays[name], int(value))
+
+
 def joined(device, stream, count):
     """Make streams that wait for a captured one, and so are captured."""
     made = [ab.Stream(device) for _ in range(count)]

@@ -5,7 +5,7 @@ import pytest
 import anabranch as ab
 
 from ..accesses import ready
-from .replays import SIZE, assert_all, edges, kinds, replays_to
+from .replays import SIZE, assert_all, kinds, replays_to
 
 
 def test_nothing_runs_until_the_launch(device):
@@ -207,14 +207,6 @@ def test_a_stream_that_failed_can_be_captured_but_runs_nothing(device, failures_
     with ab.capture(stream) as graph:
         ab.fill(array, 7)
     replays_to(graph, ab.Stream(device), [array], 7)
-
-
-def test_one_stream_is_one_chain(device):
-    array = ready(device)
-    with ab.capture(ab.Stream(device)) as graph:
-        for value in range(4):
-            ab.fill(array, value)
-    assert edges(graph) == {(0, 1), (1, 2), (2, 3)}
 
 
 def test_two_captures_of_one_stream_are_two_graphs(device):

@@ -5,7 +5,8 @@ import pytest
 import anabranch as ab
 
 from ..accesses import PAIRS, each_pair, each_way, read, ready
-from .replays import SIZE, assert_all, edges, here, joined, kinds
+from ..programs import Program
+from .replays import SIZE, assert_all, assert_edges, edges, here, joined, kinds, replays
 
 ACCESSES = {"read": read, "write": lambda array, stream: ab.fill(array, 1, stream=stream)}
 
@@ -14,19 +15,44 @@ def branches(device, stream, count=2):
     return joined(device, stream, count)
 
 
-def test_missing_order_is_added_as_an_edge(device):
-    stream, x, y = ab.Stream(device), ready(device), ready(device)
-    with ab.capture(stream) as graph:
-        a, b = branches(device, stream)
-        ab.fill(x, 1, stream=a)
-        ab.fill(y, 2, stream=b)
-        ab.copy(y, x, stream=b)
-        ab.fill(x, 3, stream=a)
-    assert edges(graph) == {(0, 2), (1, 2), (2, 3)}
+# What the branches a to e of a capture do, which edges come of it, and what is in the arrays after each launch.
+PROGRAMS = {
+    "missing order is added": ("a fills x 1, b fills y 2, b copies x y, a fills x 3", "0>2 1>2 2>3", "x=3 y=1"),
+    "reads get no edge": ("a copies x y, b copies x z", "", ""),
+    "parts that do not overlap get no edge": ("a writes x[::2], b writes x[1::2], c writes x[2:4]", "0>2 1>2", "x=1"),
+    "where there is order nothing is added": ("a fills x 2, d after a, b after d, b writes x", "0>1", "x=1"),
+    # c comes after b, and b after a: no edge from a to c.
+    "order that others imply is no edge of its own": (
+        "a fills x 1, b copies x y, c fills y 2, c fills x 3",
+        "0>1 1>2 2>3",
+        "x=3 y=2",
+    ),
+    "a writer comes after all readers": (
+        "a copies x u, b copies x v, c copies x y, d copies x z, e writes x",
+        "0>4 1>4 2>4 3>4",
+        "x=1",
+    ),
+    "an added edge covers the operation and not what comes later": (
+        "a fills x 1, a fills y 2, b copies x z",
+        "0>1 0>2",
+        "z=1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("program", "order", "values"), PROGRAMS.values(), ids=PROGRAMS)
+def test_order_is_added_as_edges(device, program, order, values):
+    it = Program(device)
+    graph = it.capture(program, joined="abce" if "d after" in program else "abcde")
+    assert_edges(graph, order)
     for _ in range(3):
-        graph.launch(stream)
-        assert_all(x, 3)
-        assert_all(y, 1)
+        replays(graph, it, values)
+
+
+def test_off_adds_nothing(device):
+    with ab.hazards("off"):
+        graph = Program(device).capture("a writes x, b writes x, b after a, b writes x", joined="ab")
+    assert_edges(graph, "0>2 1>2")
 
 
 @each_way
@@ -41,71 +67,6 @@ def test_conflicts_are_in_order_under_auto(device, way, kind, first, second):
     assert (last[0], last[1]) in edges(graph)
 
 
-def test_reads_get_no_edge(device):
-    stream, array, (p, q) = ab.Stream(device), ready(device), (ready(device), ready(device))
-    with ab.capture(stream) as graph:
-        a, b = branches(device, stream)
-        ab.copy(p, array, stream=a)
-        ab.copy(q, array, stream=b)
-    assert edges(graph) == set()
-
-
-def test_parts_that_do_not_overlap_get_no_edge(device):
-    stream, array = ab.Stream(device), ready(device, SIZE)
-    with ab.capture(stream) as graph:
-        a, b, c = branches(device, stream, 3)
-        ab.fill(array[::2], 1, stream=a)
-        ab.fill(array[1::2], 2, stream=b)
-        ab.fill(array[2:4], 3, stream=c)
-    assert edges(graph) == {(0, 2), (1, 2)}
-
-
-def test_where_there_is_order_nothing_is_added(device):
-    stream, array = ab.Stream(device), ready(device)
-    with ab.capture(stream) as graph:
-        a, b = branches(device, stream)
-        ab.fill(array, 1, stream=a)
-        third = ab.Stream(device)
-        third.wait_stream(a)
-        b.wait_stream(third)
-        ab.fill(array, 2, stream=b)
-        ab.fill(ready_outside := array[:0], 1, stream=b)
-        assert ready_outside.size == 0
-    assert edges(graph) == {(0, 1)}
-
-
-def test_order_that_others_imply_is_no_edge_of_its_own(device):
-    """c comes after b, and b after a: no edge from a to c."""
-    stream, x, y = ab.Stream(device), ready(device), ready(device)
-    with ab.capture(stream) as graph:
-        a, b, c = branches(device, stream, 3)
-        ab.fill(x, 1, stream=a)
-        ab.copy(y, x, stream=b)
-        ab.fill(y, 2, stream=c)
-        ab.fill(x, 3, stream=c)
-    assert edges(graph) == {(0, 1), (1, 2), (2, 3)}
-
-
-def test_a_writer_comes_after_all_readers(device):
-    stream, array, results = ab.Stream(device), ready(device), [ready(device) for _ in range(4)]
-    with ab.capture(stream) as graph:
-        *readers, writer = branches(device, stream, 5)
-        for reader, result in zip(readers, results, strict=True):
-            ab.copy(result, array, stream=reader)
-        ab.fill(array, 1, stream=writer)
-    assert edges(graph) == {(number, 4) for number in range(4)}
-
-
-def test_an_added_edge_covers_the_operation_and_not_what_comes_later(device):
-    stream, x, y, z = ab.Stream(device), ready(device), ready(device), ready(device)
-    with ab.capture(stream) as graph:
-        a, b = branches(device, stream)
-        ab.fill(x, 1, stream=a)
-        ab.fill(y, 2, stream=a)
-        ab.copy(z, x, stream=b)
-    assert edges(graph) == {(0, 1), (0, 2)}
-
-
 def test_what_eager_work_did_is_no_part_of_the_order_within(device):
     outside, stream, array = ab.Stream(device), ab.Stream(device), ready(device)
     with ab.testing.Gate(outside):
@@ -115,17 +76,6 @@ def test_what_eager_work_did_is_no_part_of_the_order_within(device):
         assert kinds(graph) == ["fill"]
     outside.synchronize()
     assert_all(array, 1)
-
-
-def test_off_adds_nothing(device):
-    stream, array = ab.Stream(device), ready(device)
-    with ab.hazards("off"), ab.capture(stream) as graph:
-        a, b = branches(device, stream)
-        ab.fill(array, 1, stream=a)
-        ab.fill(array, 2, stream=b)
-        b.wait_stream(a)
-        ab.fill(array, 3, stream=b)
-    assert edges(graph) == {(0, 2), (1, 2)}
 
 
 @each_pair

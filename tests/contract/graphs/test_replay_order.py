@@ -5,6 +5,7 @@ import pytest
 import anabranch as ab
 
 from ..accesses import each_order, read, ready, streams, write
+from ..programs import Program, each_program
 from .replays import assert_all, here
 
 # What a graph does to an array, and what other work does to it.
@@ -121,25 +122,33 @@ def test_eager_work_without_order_to_a_replay_is_a_race(device, of_graph, eager,
     assert (caught.value.first.stream, caught.value.second.stream) == (a, b)
 
 
+PROGRAMS = {
+    "replays of one graph are in order without a wait": "a launches wx, b launches wx, b writes x",
+    "after the replay before there is order with what that came after": (
+        "a writes x, a launches rx, b launches rx, b writes x"
+    ),
+    "a refused launch changes no order": (
+        "a writes x, b launches wx !, a writes y, b writes y !, b after a, b launches wx"
+    ),
+}
+
+
+@each_program(PROGRAMS)
+def test_a_program_races_where_it_says(device, program):
+    with ab.hazards("check"):
+        Program(device).run(program)
+
+
 @each_order
 def test_a_replay_in_order_is_no_race(device, order):
     (a, b), array = streams(device), ready(device)
-    graph = graph_that(write, array)
     with ab.hazards("check"):
         write(array, a)
+        graph = graph_that(write, array)  # a capture is no access
         order(a, b)
         graph.launch(b)
         order(b, a)
         write(array, a)
-
-
-def test_replays_of_one_graph_are_in_order_without_a_wait(device):
-    (a, b), array = streams(device), ready(device)
-    graph = graph_that(write, array)
-    with ab.hazards("check"):
-        graph.launch(a)
-        graph.launch(b)
-        write(array, b)
 
 
 def test_a_replay_unchecked_comes_before_one_that_is_checked(device):
@@ -153,30 +162,6 @@ def test_a_replay_unchecked_comes_before_one_that_is_checked(device):
     b.synchronize()
 
 
-def test_after_the_replay_before_there_is_order_with_what_that_came_after(device):
-    (a, b), array = streams(device), ready(device)
-    graph = graph_that(read, array)
-    with ab.hazards("check"):
-        write(array, a)
-        graph.launch(a)
-        graph.launch(b)
-        write(array, b)
-
-
-def test_a_refused_launch_changes_no_order(device):
-    (a, b), x, y = streams(device), ready(device), ready(device)
-    graph = graph_that(write, x)
-    with ab.hazards("check"):
-        write(x, a)
-        with pytest.raises(ab.RaceError):
-            graph.launch(b)
-        write(y, a)
-        with pytest.raises(ab.RaceError):
-            write(y, b)
-        b.wait_stream(a)
-        graph.launch(b)
-
-
 def test_races_of_replays_are_collected(device):
     (a, b), array = streams(device), ready(device)
     graph = graph_that(write, array)
@@ -185,17 +170,6 @@ def test_races_of_replays_are_collected(device):
         graph.launch(b)
     assert [race.kind for race in races] == ["WAW"]
     assert graph.replays == 1
-
-
-def test_a_capture_is_no_access(device):
-    (a, b), array = streams(device), ready(device)
-    with ab.hazards("check"):
-        write(array, a)
-        graph_that(write, array)
-        b.wait_stream(a)
-        write(array, b)
-        graph = graph_that(write, array)
-        graph.launch(b)
 
 
 def test_numpy_waits_for_the_replay(device):

@@ -7,7 +7,8 @@ import pytest
 import anabranch as ab
 
 from ..accesses import ready
-from .replays import assert_all, edges, joined, kinds, replays_to
+from ..programs import Program
+from .replays import assert_all, assert_edges, edges, joined, kinds, replays, replays_to
 
 
 def _by_stream(before, after):
@@ -78,18 +79,28 @@ def ready_in(stream):
     return ab.empty(4, stream=stream)
 
 
-def test_recording_again_does_not_move_a_wait(device):
-    a, b = ab.Stream(device), ab.Stream(device)
-    x, y = ready(device), ready(device)
-    event = ab.Event(device=device)
-    with ab.capture(a) as graph:
-        ab.fill(x, 1, stream=a)
-        event.record(a)
-        b.wait_event(event)
-        ab.fill(x, 2, stream=a)
-        event.record(a)
-        ab.fill(y, 3, stream=b)
-    assert edges(graph) == {(0, 1), (0, 2)}
+PROGRAMS = {
+    "one stream is one chain": ("a fills x 1, a fills x 2, a fills x 3, a fills x 4", "0>1 1>2 2>3", "x=4"),
+    "recording again does not move a wait": (
+        "a writes x, a marks e, b after e, a fills x 2, a marks e, b fills y 3",
+        "0>1 0>2",
+        "x=2 y=3",
+    ),
+    "a wait twice is one edge": ("a writes x, b after a, b after a, b after a, b fills y 2", "0>1", "x=1 y=2"),
+    "a stream may be closed in the capture": (
+        "a writes x, b after a, b fills y 2, b marks e, b closes, a after e, a fills y 3",
+        "0>1 1>2",
+        "x=1 y=3",
+    ),
+}
+
+
+@pytest.mark.parametrize(("program", "order", "values"), PROGRAMS.values(), ids=PROGRAMS)
+def test_waits_become_edges(device, program, order, values):
+    it = Program(device)
+    graph = it.capture(program)
+    assert_edges(graph, order)
+    replays(graph, it, values)
 
 
 def test_an_event_that_was_recorded_outside_may_be_recorded_inside(device):
@@ -112,16 +123,6 @@ def test_an_event_that_was_never_recorded_is_complete(device):
         ab.fill(x, 1)
         a.wait_event(ab.Event(device=device))
         ab.fill(x, 2)
-    assert edges(graph) == {(0, 1)}
-
-
-def test_a_wait_twice_is_one_edge(device):
-    a, b, x, y = ab.Stream(device), ab.Stream(device), ready(device), ready(device)
-    with ab.capture(a) as graph:
-        ab.fill(x, 1)
-        for _ in range(3):
-            b.wait_stream(a)
-        ab.fill(y, 2, stream=b)
     assert edges(graph) == {(0, 1)}
 
 
@@ -197,20 +198,6 @@ def test_a_branch_that_was_never_joined_is_joined_at_the_end(device, drop):
     with ab.hazards("off"):
         event.synchronize()
         assert_all(y, 2)
-
-
-def test_a_stream_may_be_closed_in_the_capture(device):
-    a, x, y = ab.Stream(device), ready(device), ready(device)
-    with ab.capture(a) as graph:
-        ab.fill(x, 1)
-        (b,) = joined(device, a, 1)
-        ab.fill(y, 2, stream=b)
-        event = b.record_event()
-        b.close()
-        a.wait_event(event)
-        ab.fill(y, 3)
-    assert edges(graph) == {(0, 1), (1, 2)}
-    replays_to(graph, a, [x, y], 1, 3)
 
 
 def test_the_captured_stream_itself_may_be_dropped(device):

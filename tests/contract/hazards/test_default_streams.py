@@ -9,7 +9,7 @@ import anabranch as ab
 
 from ..accesses import each_pair, read, ready, write
 from ..arrays import TIMEOUT
-from .programs import Program, each_program
+from ..programs import Program, each_program
 
 pytestmark = [
     pytest.mark.unseen_order,

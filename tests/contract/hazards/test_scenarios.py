@@ -10,7 +10,7 @@ import pytest
 import anabranch as ab
 
 from ..accesses import each_order, each_order_by_streams, each_pair, each_way, read, ready, streams, write
-from .programs import Program, each_program
+from ..programs import Program, each_program
 
 
 @pytest.fixture(autouse=True)

@@ -3,16 +3,18 @@
     a writes x, b after a, b reads x[:4], c reads x !RAW a
 
 Streams are letters; `blocking`, `blocking2`, `legacy`, `thread` (the per-thread stream) and `other` (of another device)
-are what their names say. Arrays are x, y and z. `a marks e` records an event, which is waited for like a stream. `host
-after a` is a wait of the host; when `a completes`, nobody here knows. A `!` says that the step is a race, and may say of
-which kind and with which stream; `+2` says that it adds two waits. Where waits are counted, other steps add none.
+are what their names say. Arrays are u to z. `a fills x 2` sets it, `a copies
+x y` copies x to y. `a marks e` records an event, which is waited for like a stream. `host
+after a` is a wait of the host; when `a completes`, nobody here knows. A `!` says that the step is a race, and may say
+of which kind, with which stream; `+2` says that it adds two waits. Where waits are counted, other steps add none.
+`a launches wx` is a launch of a graph that writes to x, `rx` of one that reads it.
 """
 
 import pytest
 
 import anabranch as ab
 
-from ..accesses import complete, read, ready, write
+from .accesses import complete, read, ready, write
 
 SPECIAL = {"legacy": ab.legacy_stream, "thread": ab.per_thread_stream}
 
@@ -25,7 +27,8 @@ class Program:
         self.wait = wait or (lambda queue: queue.synchronize())
         self.read, self.write, self.added = read, write, None
         self.streams, self.events = given, {}
-        self.arrays = {name: ready(device) for name in "xyz"}
+        self.arrays = {name: ready(device) for name in "uvxyz"}
+        self.graphs = {}
 
     def stream(self, name):
         if name not in self.streams:
@@ -51,11 +54,32 @@ class Program:
         assert kind in (None, caught.value.kind)
         assert first is None or caught.value.first.stream == self.stream(first)
 
-    def do(self, who, verb, what=""):
+    def capture(self, text, joined=""):
+        """Run a program in a capture of the stream `a`, or of another that those in `joined` have waited for."""
+        captured = ab.Stream(self.device) if joined else self.stream("a")
+        with ab.capture(captured) as graph:
+            for name in joined:
+                self.stream(name).wait_stream(captured)
+            self.run(text)
+        return graph
+
+    def launch(self, name, stream):
+        if name not in self.graphs:
+            with ab.capture(ab.Stream(self.device)) as self.graphs[name]:
+                {"r": self.read, "w": self.write}[name[0]](self.arrays[name[1]], ab.current_stream())
+        self.graphs[name].launch(stream)
+
+    def do(self, who, verb, what="", value=None):
         if verb == "reads":
             self.read(eval(what, {}, self.arrays), self.stream(who))
         elif verb == "writes":
             self.write(eval(what, {}, self.arrays), self.stream(who))
+        elif verb == "fills":
+            ab.fill(self.arrays[what], int(value), stream=self.stream(who))
+        elif verb == "copies":
+            ab.copy(self.arrays[value], self.arrays[what], stream=self.stream(who))
+        elif verb == "launches":
+            self.launch(what, self.stream(who))
         elif verb == "marks":
             self.events.setdefault(what, ab.Event(device=self.stream(who).device)).record(self.stream(who))
         elif who == "host":
