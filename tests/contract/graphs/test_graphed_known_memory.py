@@ -16,62 +16,47 @@ def first_cpu(device):
         yield first
 
 
-def fill_both(x, y):
-    with ab.fork(2) as (a, b):
-        ab.fill(x, 1, stream=a)
-        ab.fill(y, 2, stream=b)
+def fill_all(*arrays):
+    with ab.fork(len(arrays)) as branches:
+        for number, (array, branch) in enumerate(zip(arrays, branches, strict=True), 1):
+            ab.fill(array, number, stream=branch)
 
 
-def test_handles_that_overlap_are_told_from_those_that_do_not_and_by_how_much():
-    filling = Counted(fill_both)
+# Where the handles of a call begin. Each call is of another kind.
+CALLS = {
+    "two": [(0, 4), (0, 3), (0, 2), (0, 0)],
+    "three": [(0, 4, 8), (0, 2, 8), (0, 4, 2), (0, 4, 6), (0, 2, 3), (2, 0, 3)],
+}
+
+
+def filled(filling, handles_of, starts):
+    """What is in memory after a call with handles of it, and what has to be."""
+    x, expected = np.zeros(16, "float32"), np.zeros(16, "float32")
+    filling(*handles_of(x, starts))
+    ab.synchronize()
+    for number, start in enumerate(starts, 1):
+        expected[start : start + 4] = number
+    return x.tolist(), expected.tolist()
+
+
+@pytest.mark.parametrize("calls", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize("views", [False, True])
+def test_handles_that_overlap_are_told_from_those_that_do_not_and_by_how_much(calls, views):
+    def handles_of(x, starts):
+        if views:  # of handles that overlap, whatever their views do
+            return [ab.from_dlpack(x[: 12 + n])[start : start + 4] for n, start in enumerate(starts)]
+        return [ab.from_dlpack(x[start : start + 4]) for start in starts]
+
+    filling = Counted(fill_all)
     for _ in range(2):
-        for first in 4, 3, 2, 0:
-            x = np.zeros(8, "float32")
-            filling(ab.from_dlpack(x[:4]), ab.from_dlpack(x[first : first + 4]))
-            ab.synchronize()
-            expected = np.zeros(8, "float32")
-            expected[:4] = 1
-            expected[first : first + 4] = 2
-            np.testing.assert_array_equal(x, expected)
-        filling(*(ab.from_dlpack(np.zeros(4, "float32")) for _ in range(2)))
-    assert filling.calls == 4
-
-
-def test_which_of_three_handles_overlap_is_told():
-    def work(x, y, z):
-        fill_both(x, y)
-        ab.fill(z, 3)
-
-    working, kinds = Counted(work), [(0, 4, 8), (0, 2, 8), (0, 4, 2), (0, 4, 6), (0, 2, 3), (2, 0, 3)]
-    for _ in range(2):
-        for starts in kinds:
-            x = np.zeros(12, "float32")
-            working(*(ab.from_dlpack(x[start : start + 4]) for start in starts))
-            ab.synchronize()
-            expected = np.zeros(12, "float32")
-            for number, start in enumerate(starts, 1):
-                expected[start : start + 4] = number
-            np.testing.assert_array_equal(x, expected)
-    assert working.calls == len(kinds)
-
-
-def test_views_of_handles_that_overlap():
-    filling = Counted(fill_both)
-    for _ in range(2):
-        for start in 0, 2:
-            x = np.zeros(12, "float32")
-            whole, part = ab.from_dlpack(x[:8]), ab.from_dlpack(x[4:])
-            filling(whole[4:8], part[start : start + 4])
-            ab.synchronize()
-            expected = np.zeros(12, "float32")
-            expected[4:8] = 1
-            expected[4 + start : 8 + start] = 2
-            np.testing.assert_array_equal(x, expected)
-    assert filling.calls == 2
+        for starts in calls:
+            result, expected = filled(filling, handles_of, starts)
+            assert result == expected
+    assert filling.calls == len(calls)
 
 
 def test_a_race_between_handles_is_found_after_a_call_without():
-    filling = Counted(fill_both)
+    filling = Counted(fill_all)
     apart = [ab.from_dlpack(np.zeros(6, "float32")) for _ in range(2)]
     x = np.zeros(8, "float32")
     overlapping = [ab.from_dlpack(x[:6]), ab.from_dlpack(x[2:])]
@@ -126,7 +111,7 @@ def test_a_handle_that_another_argument_closes_is_refused():
         def __eq__(self, other):
             return True
 
-    working, x = Counted(lambda first, closing, second: fill_both(first, second)), np.zeros(8, "float32")
+    working, x = Counted(lambda first, closing, second: fill_all(first, second)), np.zeros(8, "float32")
     for _ in range(2):
         first, second = ab.from_dlpack(x[:6]), ab.from_dlpack(x[2:])
         with pytest.raises(ab.ClosedError):

@@ -1,8 +1,12 @@
-"""Memory with several handles: whoever uses it by one comes after its use by another, however they overlap."""
+"""Memory with several handles: whoever uses it by one comes after its use by another, however they overlap.
+
+The same holds within a capture.
+"""
 
 import random
 import threading
 import weakref
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,8 +14,9 @@ import pytest
 
 import anabranch as ab
 
-from ..accesses import complete, ready, streams
+from ..accesses import complete, look, put, ready, streams
 from ..arrays import comes, held
+from ..graphs.replays import edges, joined
 
 
 def read_only(data):
@@ -76,6 +81,50 @@ def first_to_write(handles):
     return sorted(handles, key=lambda array: array.read_only)
 
 
+@contextmanager
+def two_streams(device, captured, before=lambda: None):
+    """Two streams without order, of a capture whose first operation is given."""
+    if not captured:
+        yield streams(device)
+        return
+    stream = ab.Stream(device)
+    with ab.capture(stream):
+        before()
+        yield joined(device, stream, 2)
+
+
+each_where = pytest.mark.parametrize("captured", [False, True], ids=["eager", "captured"])
+
+
+@each_where
+def test_a_race_between_two_handles_is_found(handles, captured):
+    one, other = first_to_write(handles)
+    with ab.hazards("check"):
+        with pytest.raises(ab.RaceError), two_streams(one.device, captured) as (a, b):  # noqa: PT012
+            ab.fill(one, 1, stream=a)
+            access(other, b)
+        ab.synchronize()
+        with two_streams(one.device, captured) as (a, b):
+            ab.fill(one, 1, stream=a)
+            b.wait_stream(a)
+            access(other, b)
+
+
+def test_order_between_two_handles_is_an_edge(handles):
+    one, other = first_to_write(handles)
+    stream = ab.Stream(one.device)
+    with ab.capture(stream) as graph:
+        ab.fill(one[:1], 0)
+        a, b = joined(one.device, stream, 2)
+        ab.fill(one, 1, stream=a)
+        access(other, b)
+    graph.launch(stream)
+    first, second = (node for node in graph.nodes if node.kind in ("fill", "copy") and node.index != 0)
+    assert (first, second) in graph.edges
+    if not other.read_only:
+        np.testing.assert_array_equal(other.numpy(), 2)
+
+
 def test_a_stream_comes_after_what_another_handle_is_used_for(handles):
     one, other = first_to_write(handles)
     a, b = streams(one.device)
@@ -88,17 +137,6 @@ def test_a_stream_comes_after_what_another_handle_is_used_for(handles):
         np.testing.assert_array_equal(other.numpy(), 2)
 
 
-def test_a_race_between_two_handles_is_found(handles):
-    one, other = first_to_write(handles)
-    a, b = streams(one.device)
-    with ab.hazards("check"):
-        ab.fill(one, 1, stream=a)
-        with pytest.raises(ab.RaceError):
-            access(other, b)
-        b.wait_stream(a)
-        access(other, b)
-
-
 def test_the_host_waits_for_what_another_handle_is_used_for(handles, in_thread):
     one, other = first_to_write(handles)
     a = ab.Stream(one.device)
@@ -108,6 +146,14 @@ def test_the_host_waits_for_what_another_handle_is_used_for(handles, in_thread):
     assert held(elements)
     gate.open()
     assert 1 in elements.result(10)
+
+
+def test_the_host_cannot_have_what_a_capture_writes_by_another_handle(handles):
+    one, other = first_to_write(handles)
+    with pytest.raises(ab.CaptureError, match="captured work writes"), ab.capture(ab.Stream(one.device)):  # noqa: PT012
+        ab.fill(one, 1)
+        other.numpy()
+    np.testing.assert_array_equal(other.numpy(), 0)
 
 
 def test_handles_that_share_no_element_have_nothing_to_do_with_each_other(device):
@@ -155,13 +201,16 @@ def access_at_random(rng, handles, streams, sources):
         past.append((number, writes, touched))
 
 
-def test_of_random_views_by_random_handles_those_race_that_share_an_element(device):
-    rng, size = random.Random(1), 16
-    pair = streams(ab.Device("cpu:0"))
-    sources = [ab.zeros(size, stream=stream) for stream in pair]
-    for _ in range(150):
+@pytest.mark.parametrize("first", [None, 0, 1])
+def test_of_random_views_by_random_handles_those_race_that_share_an_element(device, first):
+    """In a capture that first uses one of the handles, or in none."""
+    rng, size, cpu = random.Random(2 + (-1 if first is None else first)), 16, ab.Device("cpu:0")
+    sources = [ab.zeros(size, device=cpu) for _ in range(2)]
+    for _ in range(150 if first is None else 100):
         ab.synchronize()
-        access_at_random(rng, handles_at_random(rng, size), pair, sources)
+        handles = handles_at_random(rng, size)
+        with two_streams(cpu, first is not None, lambda handles=handles: ab.fill(handles[first][0], 0)) as pair:
+            access_at_random(rng, handles, pair, sources)
 
 
 @pytest.mark.parametrize("part", [np.s_[:], np.s_[2:], np.s_[:6]], ids=str)
@@ -278,3 +327,80 @@ def test_an_array_that_comes_back_is_still_its_device_s(device):
         assert back.ptr in (array.ptr, array[2:].ptr)
     array.close()
     np.testing.assert_array_equal(back.numpy(), 1)
+
+
+# Captures
+
+
+def part_and_whole():
+    """Two handles of memory, the second of all of it, for which there is no storage that both have."""
+    x = np.zeros(8, "float32")
+    return ab.from_dlpack(x[4:]), ab.from_dlpack(x)
+
+
+@pytest.mark.parametrize("part_first", [True, False])
+def test_a_part_is_at_its_place_in_the_whole(device, part_first):
+    part, whole = part_and_whole()
+    stream = ab.Stream("cpu:0")
+    with ab.capture(stream) as graph:
+        ab.fill((part if part_first else whole)[:1], 0)
+        a, b, c = joined(stream.device, stream, 3)
+        ab.fill(whole[5:7], 1, stream=a)
+        ab.fill(part[1:3], 2, stream=b)
+        ab.fill(whole[1:3], 3, stream=c)
+    assert edges(graph) == {(0, 1), (0, 3), (1, 2)}
+
+
+def test_a_race_tells_which_part_of_the_whole_it_is_of(device):
+    part, whole = part_and_whole()
+    stream = ab.Stream("cpu:0")
+    with (  # noqa: PT012
+        pytest.raises(ab.RaceError, match="bytes 20 to 28 of an array of 32 bytes"),
+        ab.hazards("check"),
+        ab.capture(stream),
+    ):
+        a, b = joined(stream.device, stream, 2)
+        ab.fill(whole[5:7], 1, stream=a)
+        ab.fill(part[1:3], 2, stream=b)
+
+
+def test_the_host_may_look_at_what_is_read_by_another_handle_and_beside_what_is_written(device):
+    x = np.ones(8, "float32")
+    part, beside, whole = ab.from_dlpack(x[:4]), ab.from_dlpack(x[4:]), ab.from_dlpack(x)
+    with ab.capture(ab.Stream("cpu:0")):
+        ab.copy(ab.empty(8, device="cpu:0"), whole)
+        np.testing.assert_array_equal(part.numpy(), 1)
+    with ab.capture(ab.Stream("cpu:0")):
+        ab.fill(part, 2)
+        np.testing.assert_array_equal(beside.numpy(), 1)
+
+
+@pytest.mark.numba
+def test_new_arguments_that_another_node_accesses_by_another_handle_are_refused(handles):
+    one, other = first_to_write(handles)
+    stream, x, y = ab.Stream(one.device), ready(one.device), ready(one.device)
+    with ab.capture(stream) as graph, ab.fork(2) as (a, b):
+        ab.launch(put, 1, x, stream=a)
+        ab.launch(look, 1, y, stream=b)
+    first, second = graph.nodes
+    graph.set_args(first, one)
+    with pytest.raises(ValueError, match="no order"):
+        graph.set_args(second, other)
+    graph.set_args(first, x)
+    graph.set_args(second, other)
+    with pytest.raises(ValueError, match="no order"):
+        graph.set_args(first, one)
+
+
+@pytest.mark.numba
+def test_new_arguments_may_be_beside_those_of_another_node(device):
+    x = np.zeros(8, "float32")
+    part, beside, overlapping = (ab.from_dlpack(x[bounds]) for bounds in (np.s_[:4], np.s_[4:], np.s_[3:]))
+    with ab.capture(ab.Stream("cpu:0")) as graph, ab.fork(2) as (a, b):
+        ab.launch(put, 1, part, stream=a)
+        ab.launch(put, 1, beside, stream=b)
+    _, second = graph.nodes
+    for array in beside, overlapping[1:], overlapping[:0], part[4:]:
+        graph.set_args(second, array)
+    with pytest.raises(ValueError, match="no order"):
+        graph.set_args(second, overlapping[:1])
