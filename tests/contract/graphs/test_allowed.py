@@ -80,8 +80,7 @@ each_allowed = pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
 
 
 @each_allowed
-def test_who_takes_no_part_does_as_ever(device, beside, allowed):
-    stream, array = ab.Stream(device), ready(device)
+def test_who_takes_no_part_does_as_ever(beside, allowed, stream, array):
     with ab.capture(stream) as graph:
         ab.fill(array, 1)
         allowed(*beside)
@@ -91,8 +90,7 @@ def test_who_takes_no_part_does_as_ever(device, beside, allowed):
 
 
 @each_allowed
-def test_another_thread_does_as_ever(device, beside, in_thread, allowed):
-    stream, array = ab.Stream(device), ready(device)
+def test_another_thread_does_as_ever(beside, in_thread, allowed, stream, array):
     with ab.capture(stream) as graph:
         ab.fill(array, 1)
         in_thread(allowed, *beside).result(TIMEOUT)
@@ -134,8 +132,7 @@ def test_another_thread_may_have_what_captured_work_writes(device, in_thread):
     replays_to(graph, stream, [array], 1)
 
 
-def test_eager_work_may_use_what_captured_work_uses(device):
-    stream, other, array = ab.Stream(device), ab.Stream(device), ready(device)
+def test_eager_work_may_use_what_captured_work_uses(stream, other, array):
     with ab.hazards("check"), ab.capture(stream) as graph:
         ab.fill(array, 1)
         ab.fill(array, 5, stream=other)
@@ -157,8 +154,7 @@ def test_another_thread_cannot_end_a_capture(device, in_thread):
     replays_to(graph, stream, [array], 2)
 
 
-def test_what_another_thread_puts_into_a_captured_stream_is_captured(device, in_thread):
-    stream, array = ab.Stream(device), ready(device)
+def test_what_another_thread_puts_into_a_captured_stream_is_captured(in_thread, stream, array):
     with ab.capture(stream) as graph:
         in_thread(lambda: ab.fill(array, 1, stream=stream)).result(TIMEOUT)
     assert kinds(graph) == ["fill"]
@@ -212,8 +208,7 @@ def test_a_refusal_ends_the_capture_of_its_task_only(device):
     replays_to(asyncio.run(both()), one, [array], 1)
 
 
-def test_graphs_are_launched_beside_a_capture(device):
-    stream, x, y = ab.Stream(device), ready(device), ready(device)
+def test_graphs_are_launched_beside_a_capture(device, stream, x, y):
     with ab.capture(ab.Stream(device)) as inner:
         ab.fill(x, 1)
     with ab.capture(stream) as graph:

@@ -88,8 +88,7 @@ def test_new_arguments_need_no_new_instantiation(scaling):
 
 
 @pytest.mark.numba
-def test_hazards_know_the_new_arguments(device, scaling):
-    other = ab.Stream(device)
+def test_hazards_know_the_new_arguments(scaling, other):
     scaling.graph.set_args(scaling.node, 5.0, scaling.x, scaling.z)
     with ab.hazards("check"):
         scaling.graph.launch(scaling.stream)
@@ -122,8 +121,7 @@ def test_wrong_arguments_leave_everything_as_it_was(scaling, other_device, error
 
 
 @pytest.mark.numba
-def test_a_wrong_dtype_is_refused(device):
-    x, y = ready(device), ready(device)
+def test_a_wrong_dtype_is_refused(device, x, y):
     with ab.capture(ab.Stream(device)) as graph:
         ab.launch(typed, 8, x, y)
     with pytest.raises(TypeError):
@@ -165,8 +163,7 @@ def test_arrays_that_race_with_another_node_are_refused(device):
 
 
 @pytest.mark.numba
-def test_arrays_of_a_node_that_is_in_order_may_be_shared(device):
-    stream, x, y = ab.Stream(device), ready(device), ready(device)
+def test_arrays_of_a_node_that_is_in_order_may_be_shared(stream, x, y):
     give(x, 1)
     with ab.capture(stream) as graph:
         ab.launch(scale, 8, 2.0, x, y)
@@ -230,8 +227,7 @@ def test_arguments_may_be_set_from_other_threads(device, scaling, in_threads):
 # update
 
 
-def test_an_update_of_the_same_structure_needs_no_new_instantiation(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_an_update_of_the_same_structure_needs_no_new_instantiation(stream, array):
     graph = filling(array, 1, 2)
     for value in 3, 4, 5:
         graph.update(filling(array, 1, value))
@@ -240,8 +236,7 @@ def test_an_update_of_the_same_structure_needs_no_new_instantiation(device):
     assert (graph.instantiations, graph.replays) == (1, 3)
 
 
-def test_an_update_of_another_structure_instantiates_anew(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_an_update_of_another_structure_instantiates_anew(stream, array):
     graph = filling(array, 1)
     graph.update(filling(array, 1, 2, 3))
     graph.launch(stream)
@@ -251,9 +246,7 @@ def test_an_update_of_another_structure_instantiates_anew(device):
     assert graph.instantiations == 2
 
 
-def test_an_update_of_another_order_instantiates_anew(device):
-    stream, x, y = ab.Stream(device), ready(device), ready(device)
-
+def test_an_update_of_another_order_instantiates_anew(stream, x, y):
     def beside():
         with ab.capture(stream) as graph, ab.fork(2) as (a, b):
             ab.fill(x, 1, stream=a)
@@ -270,8 +263,7 @@ def test_an_update_of_another_order_instantiates_anew(device):
     assert graph.instantiations == 2
 
 
-def test_queued_replays_stay_what_they_are(device):
-    stream, x, y = ab.Stream(device), ready(device), ready(device)
+def test_queued_replays_stay_what_they_are(stream, x, y):
     graph = filling(x, 1)
     with ab.testing.Gate(stream):
         graph.launch(stream)
@@ -283,8 +275,7 @@ def test_queued_replays_stay_what_they_are(device):
     assert_all(y, 4)
 
 
-def test_the_other_graph_is_left_as_it_is(device):
-    stream, x, y = ab.Stream(device), ready(device), ready(device)
+def test_the_other_graph_is_left_as_it_is(stream, x, y):
     graph, other = filling(x, 1), filling(y, 2)
     graph.update(other)
     graph.launch(stream)
@@ -310,8 +301,7 @@ def test_hazards_know_what_the_graph_has_become(device):
             ab.fill(y, 3, stream=b)
 
 
-def test_nodes_are_those_of_the_new_graph(device):
-    array = ready(device)
+def test_nodes_are_those_of_the_new_graph(array):
     graph = filling(array, 1)
     (old,) = graph.nodes
     graph.update(filling(array, 2))
@@ -319,8 +309,7 @@ def test_nodes_are_those_of_the_new_graph(device):
     assert graph.nodes[0] is not old
 
 
-def test_a_graph_of_another_device_is_refused(device, other_device):
-    array = ready(device)
+def test_a_graph_of_another_device_is_refused(other_device, array):
     graph = filling(array, 1)
     with pytest.raises(ab.DeviceError):
         graph.update(filling(ready(other_device), 2))
@@ -335,8 +324,7 @@ def test_what_is_no_graph_is_refused(device):
             graph.update(wrong)
 
 
-def test_a_graph_may_be_updated_by_itself(device):
-    array = ready(device)
+def test_a_graph_may_be_updated_by_itself(array):
     graph = filling(array, 1)
     graph.update(graph)
     graph.launch()

@@ -8,8 +8,7 @@ from ..accesses import ready
 from .replays import SIZE, assert_all, kinds, replays_to
 
 
-def test_nothing_runs_until_the_launch(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_nothing_runs_until_the_launch(stream, array):
     with ab.capture(stream) as graph:
         ab.fill(array, 7)
     stream.synchronize()
@@ -17,8 +16,7 @@ def test_nothing_runs_until_the_launch(device):
     replays_to(graph, stream, [array], 7)
 
 
-def test_nothing_has_run_while_the_block_is_open(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_nothing_has_run_while_the_block_is_open(stream, array):
     with ab.capture(stream):
         ab.fill(array, 7)
         looked = array[:0]
@@ -33,8 +31,7 @@ def test_the_stream_is_current_in_the_block_and_no_longer(device):
     assert ab.current_stream() == before
 
 
-def test_a_stream_is_capturing_in_the_block_and_no_longer(device):
-    stream, other = ab.Stream(device), ab.Stream(device)
+def test_a_stream_is_capturing_in_the_block_and_no_longer(stream, other):
     assert not stream.is_capturing
     with ab.capture(stream):
         assert stream.is_capturing
@@ -42,16 +39,14 @@ def test_a_stream_is_capturing_in_the_block_and_no_longer(device):
     assert not stream.is_capturing
 
 
-def test_a_stream_that_waits_for_captured_work_is_capturing(device):
-    stream, other = ab.Stream(device), ab.Stream(device)
+def test_a_stream_that_waits_for_captured_work_is_capturing(stream, other):
     with ab.capture(stream):
         other.wait_stream(stream)
         assert other.is_capturing
     assert not other.is_capturing
 
 
-def test_streams_are_usable_afterwards(device, enqueue):
-    stream, other, array = ab.Stream(device), ab.Stream(device), ready(device)
+def test_streams_are_usable_afterwards(enqueue, stream, other, array):
     with ab.capture(stream):
         other.wait_stream(stream)
         ab.fill(array, 1, stream=other)
@@ -63,8 +58,7 @@ def test_streams_are_usable_afterwards(device, enqueue):
     assert_all(array, 3)
 
 
-def test_what_was_enqueued_before_is_no_part_of_the_graph(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_what_was_enqueued_before_is_no_part_of_the_graph(stream, array):
     ab.fill(array, 3, stream=stream)
     with ab.capture(stream) as graph:
         pass
@@ -72,8 +66,7 @@ def test_what_was_enqueued_before_is_no_part_of_the_graph(device):
     assert graph.nodes == []
 
 
-def test_an_empty_graph_can_be_launched(device):
-    stream = ab.Stream(device)
+def test_an_empty_graph_can_be_launched(stream):
     with ab.capture(stream) as graph:
         pass
     for _ in range(3):
@@ -82,8 +75,7 @@ def test_an_empty_graph_can_be_launched(device):
     assert graph.replays == 3
 
 
-def test_a_capture_behind_a_gate_does_not_wait_for_it(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_a_capture_behind_a_gate_does_not_wait_for_it(stream, array):
     with ab.testing.Gate(stream):
         with ab.capture(stream) as graph:
             ab.fill(array, 7)
@@ -152,8 +144,7 @@ def test_the_legacy_stream_cannot_be_captured(device):
         ab.capture(ab.legacy_stream(device)).__enter__()
 
 
-def test_a_capture_in_a_capture_is_refused(device):
-    stream, other = ab.Stream(device), ab.Stream(device)
+def test_a_capture_in_a_capture_is_refused(stream, other):
     for inner in stream, other:
         with pytest.raises(ab.CaptureError), ab.capture(stream), ab.capture(inner):
             raise AssertionError
@@ -161,9 +152,7 @@ def test_a_capture_in_a_capture_is_refused(device):
         assert not other.is_capturing
 
 
-def test_a_stream_that_another_thread_captures_cannot_be_captured(device, in_thread):
-    stream, array = ab.Stream(device), ready(device)
-
+def test_a_stream_that_another_thread_captures_cannot_be_captured(in_thread, stream, array):
     def capture():
         with pytest.raises(ab.CaptureError, match="another capture"), ab.capture(stream):
             raise AssertionError
@@ -184,8 +173,7 @@ def test_a_stream_without_a_wait_runs_at_once(device):
     assert kinds(graph) == ["fill"]
 
 
-def test_a_stream_that_waited_before_the_capture_is_no_part_of_it(device):
-    stream, other, array = ab.Stream(device), ab.Stream(device), ready(device)
+def test_a_stream_that_waited_before_the_capture_is_no_part_of_it(stream, other, array):
     other.wait_stream(stream)
     with ab.capture(stream) as graph:
         ab.fill(array, 7, stream=other)
@@ -194,8 +182,7 @@ def test_a_stream_that_waited_before_the_capture_is_no_part_of_it(device):
     assert_all(array, 7)
 
 
-def test_a_closed_stream_cannot_be_captured(device):
-    stream = ab.Stream(device)
+def test_a_closed_stream_cannot_be_captured(stream):
     stream.close()
     with pytest.raises(ab.ClosedError), ab.capture(stream):
         raise AssertionError
@@ -209,8 +196,7 @@ def test_a_stream_that_failed_can_be_captured_but_runs_nothing(device, failures_
     replays_to(graph, ab.Stream(device), [array], 7)
 
 
-def test_two_captures_of_one_stream_are_two_graphs(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_two_captures_of_one_stream_are_two_graphs(stream, array):
     graphs = []
     for value in 1, 2:
         with ab.capture(stream) as graph:
@@ -220,8 +206,7 @@ def test_two_captures_of_one_stream_are_two_graphs(device):
     replays_to(graphs[0], stream, [array], 1)
 
 
-def test_one_object_captures_again(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_one_object_captures_again(stream, array):
     again = ab.capture(stream)
     with again as one:
         ab.fill(array, 1)
@@ -257,9 +242,7 @@ def test_a_graph_says_what_it_is(device):
     assert "fill" in repr(node)
 
 
-def test_a_graph_is_drawn_in_the_language_of_graphviz(device):
-    stream, array = ab.Stream(device), ready(device)
-
+def test_a_graph_is_drawn_in_the_language_of_graphviz(stream, array):
     def odd():
         """Be called what needs quoting."""
 

@@ -33,9 +33,7 @@ def test_memory_that_is_dropped_in_a_body_is_free_after_it(device, flag):
     assert_all(target, 5)
 
 
-def test_a_body_may_not_begin_once_the_capture_has_ended(device, flag):
-    stream, other, array = ab.Stream(device), ab.Stream(device), ready(device)
-
+def test_a_body_may_not_begin_once_the_capture_has_ended(flag, stream, other, array):
     def then():
         with pytest.raises(ab.CaptureError, match="queried"):
             other.query()
@@ -54,9 +52,7 @@ def test_a_body_may_not_begin_once_the_capture_has_ended(device, flag):
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_streams_of_the_capture_take_part_in_bodies_of_any_depth(device, flag, depth):
-    stream, other, array = ab.Stream(device), ab.Stream(device), ready(device)
-
+def test_streams_of_the_capture_take_part_in_bodies_of_any_depth(flag, depth, stream, other, array):
     def innermost():
         other.wait_stream(stream)
         ab.fill(array, 2, stream=other)

@@ -289,8 +289,7 @@ def test_an_aborted_capture_gives_its_memory_back(device, how):
     assert becomes(lambda: device.free_memory >= free - (size // 2 if device.kind == "cpu" else 4 * size))
 
 
-def test_an_array_of_an_aborted_capture_is_an_array_like_others(device):
-    stream = ab.Stream(device)
+def test_an_array_of_an_aborted_capture_is_an_array_like_others(device, stream):
     with contextlib.suppress(ab.CaptureError), ab.capture(stream):
         array = ab.zeros(8)
         stream.query()

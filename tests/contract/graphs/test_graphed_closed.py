@@ -48,9 +48,7 @@ def assert_refused(working, x, *others):
     assert (working.calls, working.graphs) == (1, 1)
 
 
-def test_an_argument_closed_by_the_function_in_its_first_call_is_an_error(device):
-    x = ready(device)
-
+def test_an_argument_closed_by_the_function_in_its_first_call_is_an_error(x):
     def close_and_fill(given):
         x.close()
         ab.fill(given, 3)

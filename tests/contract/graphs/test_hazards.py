@@ -57,8 +57,7 @@ def test_off_adds_nothing(device):
 
 @each_way
 @each_pair
-def test_conflicts_are_in_order_under_auto(device, way, kind, first, second):
-    stream, array = ab.Stream(device), ready(device)
+def test_conflicts_are_in_order_under_auto(device, way, kind, first, second, stream, array):
     with ab.capture(stream) as graph:
         a, b = branches(device, stream)
         getattr(way, first)(array, a)
@@ -79,8 +78,7 @@ def test_what_eager_work_did_is_no_part_of_the_order_within(device):
 
 
 @each_pair
-def test_check_raises_at_the_second_access_and_ends_the_capture(device, kind, first, second):
-    stream, array = ab.Stream(device), ready(device)
+def test_check_raises_at_the_second_access_and_ends_the_capture(device, kind, first, second, stream, array):
     sinks = [ready(device), ready(device)]
 
     def access(what, at):
@@ -120,8 +118,7 @@ def test_a_race_tells_both_lines_and_what_mends_it(device):
     assert ".wait_stream(" in error.fix
 
 
-def test_a_race_that_is_swallowed_is_no_capture(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_a_race_that_is_swallowed_is_no_capture(device, stream, array):
     with ab.hazards("check"), pytest.raises(ab.CaptureError, match="RaceError"), ab.capture(stream):  # noqa: PT012
         a, b = branches(device, stream)
         ab.fill(array, 1, stream=a)
@@ -131,8 +128,7 @@ def test_a_race_that_is_swallowed_is_no_capture(device):
 
 
 @pytest.mark.parametrize("wait", ["wait_stream", "event", "fork"])
-def test_check_passes_what_is_in_order(device, wait):
-    stream, array = ab.Stream(device), ready(device)
+def test_check_passes_what_is_in_order(device, wait, stream, array):
     with ab.hazards("check"), ab.capture(stream) as graph:
         ab.fill(array, 1)
         if wait == "fork":
@@ -150,8 +146,7 @@ def test_check_passes_what_is_in_order(device, wait):
     assert_all(array, 3)
 
 
-def test_races_within_are_collected_and_the_graph_is_made(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_races_within_are_collected_and_the_graph_is_made(device, stream, array):
     with ab.collect_races() as races, ab.capture(stream) as graph:
         a, b = branches(device, stream)
         ab.fill(array, 1, stream=a)
@@ -160,8 +155,7 @@ def test_races_within_are_collected_and_the_graph_is_made(device):
     assert kinds(graph) == ["fill", "fill"]
 
 
-def test_a_race_within_a_fork_and_its_join_is_none(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_a_race_within_a_fork_and_its_join_is_none(stream, array):
     with ab.hazards("check"), ab.capture(stream):
         for _ in range(3):
             with ab.fork(2) as (a, b):
@@ -169,8 +163,7 @@ def test_a_race_within_a_fork_and_its_join_is_none(device):
                 ab.fill(array[4:], 1, stream=b)
 
 
-def test_memory_that_was_allocated_in_another_branch_needs_order(device):
-    stream = ab.Stream(device)
+def test_memory_that_was_allocated_in_another_branch_needs_order(device, stream):
     with ab.capture(stream) as graph:
         a, b = branches(device, stream)
         array = ab.empty(SIZE, stream=a)

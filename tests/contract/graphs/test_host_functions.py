@@ -46,8 +46,7 @@ NAMES = {"number": 7, "none": None, "raises": RuntimeError}
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-def test_a_function_whose_name_cannot_be_had_goes_by_its_type(device, name):
-    stream = ab.Stream(device)
+def test_a_function_whose_name_cannot_be_had_goes_by_its_type(name, stream):
     with ab.capture(stream) as graph:
         future = stream.submit(Misnamed(name, None))
         failing = stream.submit(Misnamed(name, KeyError("mine")))
@@ -66,9 +65,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize(("error", "text"), TEXTS.values(), ids=TEXTS)
-def test_whatever_a_function_raises_fails_the_stream(device, error, text):
-    stream, other = ab.Stream(device), ab.Stream(device)
-
+def test_whatever_a_function_raises_fails_the_stream(error, text, stream, other):
     def body():
         raise error
 

@@ -18,8 +18,7 @@ def add(i, number, x: ab.In, y: ab.InOut):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_a_fill_of_every_dtype(device, dtype):
-    stream = ab.Stream(device)
+def test_a_fill_of_every_dtype(device, dtype, stream):
     array = ab.array(values(SIZE, dtype), device=device)
     with ab.capture(stream) as graph:
         ab.fill(array[::2], 1)
@@ -40,8 +39,7 @@ each_copy = pytest.mark.parametrize(("to", "start"), COPIES.values(), ids=COPIES
 
 
 @each_copy
-def test_a_copy_with_new_contents_at_each_replay(device, to, start):
-    stream = ab.Stream(device)
+def test_a_copy_with_new_contents_at_each_replay(device, to, start, stream):
     source, target = ready(device, SIZE), ready(device, SIZE)
     with ab.capture(stream) as graph:
         ab.copy(target[to], source[start])
@@ -53,8 +51,7 @@ def test_a_copy_with_new_contents_at_each_replay(device, to, start):
         np.testing.assert_array_equal(target.numpy(), expected)
 
 
-def test_a_copy_with_offsets(device):
-    stream = ab.Stream(device)
+def test_a_copy_with_offsets(device, stream):
     source, target = ab.array(values(SIZE), device=device), ready(device, SIZE)
     with ab.capture(stream) as graph:
         ab.copy(target, source, dst_offset=1, src_offset=3, count=4)
@@ -107,8 +104,7 @@ def test_an_array_of_pinned_memory_can_be_made_in_a_capture(device):
     replays_to(graph, stream, [array], 3)
 
 
-def test_nothing_to_do_is_no_node(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_nothing_to_do_is_no_node(stream, array):
     with ab.capture(stream) as graph:
         ab.fill(array[:0], 1)
         ab.copy(array[:0], array[:0])
@@ -116,8 +112,7 @@ def test_nothing_to_do_is_no_node(device):
     assert "fill" not in kinds(graph)
 
 
-def test_what_is_refused_outside_is_refused_inside_and_the_capture_goes_on(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_what_is_refused_outside_is_refused_inside_and_the_capture_goes_on(stream, array):
     with ab.capture(stream) as graph:
         with pytest.raises(ValueError, match="shape"):
             ab.copy(array, array[:2])
@@ -129,8 +124,7 @@ def test_what_is_refused_outside_is_refused_inside_and_the_capture_goes_on(devic
 
 
 @pytest.mark.numba
-def test_a_kernel(device):
-    stream, x, y = ab.Stream(device), ready(device), ready(device)
+def test_a_kernel(stream, x, y):
     with ab.capture(stream) as graph:
         ab.launch(add, SIZE, 3.0, x, y)
     assert [(node.kind, node.name) for node in graph.nodes] == [("kernel", "add")]
@@ -141,8 +135,7 @@ def test_a_kernel(device):
 
 
 @pytest.mark.numba
-def test_one_kernel_on_two_streams_has_its_arguments_twice(device):
-    a, x, y, z = ab.Stream(device), ready(device), ready(device), ready(device)
+def test_one_kernel_on_two_streams_has_its_arguments_twice(a, x, y, z):
     give(x, 1)
     with ab.capture(a) as graph, ab.fork(2) as (b, c):
         ab.launch(add, SIZE, 3.0, x, y, stream=b)
@@ -200,8 +193,7 @@ def test_a_host_function_takes_what_it_is_given_and_tells_its_name(device):
     assert got == [((1, 2), {"three": 3})]
 
 
-def test_a_host_function_is_in_order_with_what_it_reads_and_writes(device):
-    a, b, x, y = ab.Stream(device), ab.Stream(device), ready(device), ready(device)
+def test_a_host_function_is_in_order_with_what_it_reads_and_writes(a, b, x, y):
     seen = []
     with ab.capture(a) as graph:
         b.wait_stream(a)
@@ -243,9 +235,7 @@ def test_host_functions_of_two_branches_run_at_the_same_time(device):
     assert {future.result(TIMEOUT) for future in futures} == {0, 1}
 
 
-def test_a_host_function_may_use_streams_of_its_own(device):
-    stream, array = ab.Stream(device), ready(device)
-
+def test_a_host_function_may_use_streams_of_its_own(device, stream, array):
     def work():
         own = ab.Stream(device)
         ab.fill(array, 4, stream=own)
@@ -261,8 +251,7 @@ def test_a_host_function_may_use_streams_of_its_own(device):
 # Graphs within graphs
 
 
-def test_a_launch_in_a_capture_is_a_node(device):
-    stream, x, y = ab.Stream(device), ready(device), ready(device)
+def test_a_launch_in_a_capture_is_a_node(stream, x, y):
     with ab.capture(stream) as inner:
         ab.fill(x, 1)
         ab.copy(y, x)
@@ -291,8 +280,7 @@ def test_a_graph_within_runs_without_the_one_it_came_from(device):
     assert calls == [1] * 6
 
 
-def test_graphs_within_are_in_order_by_what_they_access(device):
-    a, x, y = ab.Stream(device), ready(device), ready(device)
+def test_graphs_within_are_in_order_by_what_they_access(a, x, y):
     with ab.capture(a) as first:
         ab.fill(x, 1)
     with ab.capture(a) as second:

@@ -24,8 +24,7 @@ def copying(target, source):
     return graph
 
 
-def test_a_launch_returns_at_once_and_nothing(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_a_launch_returns_at_once_and_nothing(stream, array):
     graph = filling(array)
     with ab.testing.Gate(stream):
         assert graph.launch(stream) is None
@@ -64,8 +63,7 @@ def test_replays_queue_up_behind_a_gate(device):
     assert seen == [0, 1, 2, 3, 4]
 
 
-def test_a_replay_is_one_operation_of_its_stream(device):
-    stream, x, y, z = ab.Stream(device), ready(device), ready(device), ready(device)
+def test_a_replay_is_one_operation_of_its_stream(stream, x, y, z):
     with ab.capture(stream) as graph, ab.fork(2) as (a, b):
         ab.copy(y, x, stream=a)
         ab.copy(z, x, stream=b)
@@ -78,8 +76,7 @@ def test_a_replay_is_one_operation_of_its_stream(device):
     assert_all(x, 4)
 
 
-def test_replays_on_two_streams_do_not_overlap(device):
-    a, b, x, y = ab.Stream(device), ab.Stream(device), ready(device), ready(device)
+def test_replays_on_two_streams_do_not_overlap(a, b, x, y):
     graph = copying(y, x)
     with ab.testing.Gate(a), ab.hazards("off"):
         graph.launch(a)
@@ -125,8 +122,7 @@ def test_replays_of_one_graph_never_call_a_function_twice_at_once(device, in_thr
     assert graph.replays == 40
 
 
-def test_an_instance_waits_for_the_memory_that_both_write(device):
-    a, b, array = ab.Stream(device), ab.Stream(device), ready(device)
+def test_an_instance_waits_for_the_memory_that_both_write(a, b, array):
     graph = filling(array)
     other = graph.instance()
     with ab.testing.Gate(a):
@@ -136,8 +132,7 @@ def test_an_instance_waits_for_the_memory_that_both_write(device):
     b.synchronize()
 
 
-def test_an_instance_has_nodes_and_counts_of_its_own(device):
-    array = ready(device)
+def test_an_instance_has_nodes_and_counts_of_its_own(array):
     graph = filling(array)
     graph.launch()
     other = graph.instance()
@@ -173,8 +168,7 @@ def test_a_capture_leaves_nothing_in_a_trace(device):
     assert [operation.kind for operation in trace.operations] == []
 
 
-def test_a_replay_is_timed_by_events(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_a_replay_is_timed_by_events(device, stream, array):
     graph = filling(array)
     begin, end = (ab.Event(enable_timing=True, device=device) for _ in range(2))
     begin.record(stream)
@@ -186,8 +180,7 @@ def test_a_replay_is_timed_by_events(device):
 # Refused
 
 
-def test_a_graph_that_is_being_captured_cannot_be_launched(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_a_graph_that_is_being_captured_cannot_be_launched(stream, array):
     with ab.capture(stream) as graph:
         ab.fill(array, 7)
         for use in graph.launch, graph.instance, lambda: graph.nodes, lambda: graph.replays, graph.to_dot:
@@ -196,8 +189,7 @@ def test_a_graph_that_is_being_captured_cannot_be_launched(device):
     replays_to(graph, stream, [array], 7)
 
 
-def test_a_graph_that_was_not_captured_cannot_be_launched(device):
-    stream = ab.Stream(device)
+def test_a_graph_that_was_not_captured_cannot_be_launched(stream):
     with pytest.raises(ZeroDivisionError), ab.capture(stream) as graph:
         raise ZeroDivisionError
     for use in graph.launch, graph.instance, lambda: graph.nodes, lambda: graph.edges, graph.to_dot:
@@ -207,8 +199,7 @@ def test_a_graph_that_was_not_captured_cannot_be_launched(device):
     graph.close()
 
 
-def test_a_closed_graph_cannot_be_used(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_a_closed_graph_cannot_be_used(stream, array):
     graph, other = filling(array), filling(array)
     node = graph.nodes[0]
     assert not graph.closed
@@ -233,8 +224,7 @@ def test_a_closed_graph_cannot_be_used(device):
             use()
 
 
-def test_replays_of_a_graph_that_is_closed_complete(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_replays_of_a_graph_that_is_closed_complete(stream, array):
     graph = filling(array)
     with ab.testing.Gate(stream):
         graph.launch(stream)
@@ -243,8 +233,7 @@ def test_replays_of_a_graph_that_is_closed_complete(device):
     assert_all(array, 7)
 
 
-def test_a_stream_of_another_device_is_refused(device, other_device):
-    array = ready(device)
+def test_a_stream_of_another_device_is_refused(device, other_device, array):
     graph = filling(array)
     with pytest.raises(ab.DeviceError, match=device.alias):
         graph.launch(ab.Stream(other_device))

@@ -28,8 +28,7 @@ ACCESSES = {"read": read, "write": write}
 
 
 @each_case
-def test_a_replay_comes_after_eager_work_of_another_stream(device, of_graph, eager, kind):
-    (a, b), array = streams(device), ready(device)
+def test_a_replay_comes_after_eager_work_of_another_stream(of_graph, eager, kind, a, b, array):
     graph = graph_that(ACCESSES[of_graph], array)
     with ab.testing.Gate(a):
         ACCESSES[eager](array, a)
@@ -39,8 +38,7 @@ def test_a_replay_comes_after_eager_work_of_another_stream(device, of_graph, eag
 
 
 @each_case
-def test_eager_work_of_another_stream_comes_after_a_replay(device, of_graph, eager, kind):
-    (a, b), array = streams(device), ready(device)
+def test_eager_work_of_another_stream_comes_after_a_replay(of_graph, eager, kind, a, b, array):
     graph = graph_that(ACCESSES[of_graph], array)
     with ab.testing.Gate(a):
         graph.launch(a)
@@ -49,8 +47,7 @@ def test_eager_work_of_another_stream_comes_after_a_replay(device, of_graph, eag
     b.synchronize()
 
 
-def test_reads_need_no_order(device):
-    (a, b), array = streams(device), ready(device)
+def test_reads_need_no_order(a, b, array):
     graph = graph_that(read, array)
     with ab.testing.Gate(a):
         graph.launch(a)
@@ -59,8 +56,7 @@ def test_reads_need_no_order(device):
         assert not a.query()
 
 
-def test_replays_of_different_graphs_are_in_order_by_what_they_access(device):
-    (a, b), x, y = streams(device), ready(device), ready(device)
+def test_replays_of_different_graphs_are_in_order_by_what_they_access(a, b, x, y):
     first, second, third = graph_that(write, x), graph_that(read, x), graph_that(write, y)
     with ab.testing.Gate(a):
         first.launch(a)
@@ -71,8 +67,7 @@ def test_replays_of_different_graphs_are_in_order_by_what_they_access(device):
     b.synchronize()
 
 
-def test_parts_of_an_array_are_told_apart(device):
-    (a, b), array = streams(device), ready(device)
+def test_parts_of_an_array_are_told_apart(a, b, array):
     graph = graph_that(write, array[:4])
     with ab.testing.Gate(a):
         graph.launch(a)
@@ -140,8 +135,7 @@ def test_a_program_races_where_it_says(device, program):
 
 
 @each_order
-def test_a_replay_in_order_is_no_race(device, order):
-    (a, b), array = streams(device), ready(device)
+def test_a_replay_in_order_is_no_race(order, a, b, array):
     with ab.hazards("check"):
         write(array, a)
         graph = graph_that(write, array)  # a capture is no access
@@ -151,8 +145,7 @@ def test_a_replay_in_order_is_no_race(device, order):
         write(array, a)
 
 
-def test_a_replay_unchecked_comes_before_one_that_is_checked(device):
-    (a, b), array = streams(device), ready(device)
+def test_a_replay_unchecked_comes_before_one_that_is_checked(a, b, array):
     graph = graph_that(write, array)
     with ab.testing.Gate(a):
         graph.launch(a)
@@ -162,8 +155,7 @@ def test_a_replay_unchecked_comes_before_one_that_is_checked(device):
     b.synchronize()
 
 
-def test_races_of_replays_are_collected(device):
-    (a, b), array = streams(device), ready(device)
+def test_races_of_replays_are_collected(a, b, array):
     graph = graph_that(write, array)
     with ab.collect_races() as races:
         write(array, a)
@@ -172,8 +164,7 @@ def test_races_of_replays_are_collected(device):
     assert graph.replays == 1
 
 
-def test_numpy_waits_for_the_replay(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_numpy_waits_for_the_replay(stream, array):
     graph = graph_that(write, array)
     for value in 0, 5:
         ab.fill(array, value, stream=stream)

@@ -47,9 +47,7 @@ each_wait = pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
 
 
 @each_wait
-def test_streams_join_by_waiting(device, wait):
-    a, b = ab.Stream(device), ab.Stream(device)
-    x, y, z = (ready(device) for _ in range(3))
+def test_streams_join_by_waiting(wait, a, b, x, y, z):
     with ab.capture(a) as graph:
         ab.fill(x, 1, stream=a)
         wait(a, b)
@@ -62,8 +60,7 @@ def test_streams_join_by_waiting(device, wait):
     replays_to(graph, a, [x, y, z], 2, 2, 3)
 
 
-def test_a_wait_covers_what_was_recorded_and_no_more(device):
-    a, b, x = ab.Stream(device), ab.Stream(device), ready(device)
+def test_a_wait_covers_what_was_recorded_and_no_more(a, b, x):
     with ab.capture(a) as graph, ab.hazards("off"):
         ab.fill(x, 1, stream=a)
         event = a.record_event()
@@ -103,8 +100,7 @@ def test_waits_become_edges(device, program, order, values):
     replays(graph, it, values)
 
 
-def test_an_event_that_was_recorded_outside_may_be_recorded_inside(device):
-    a, b, x, y = ab.Stream(device), ab.Stream(device), ready(device), ready(device)
+def test_an_event_that_was_recorded_outside_may_be_recorded_inside(a, b, x, y):
     event = b.record_event()
     with ab.capture(a) as graph:
         ab.fill(x, 1)
@@ -117,8 +113,7 @@ def test_an_event_that_was_recorded_outside_may_be_recorded_inside(device):
     assert event.query()
 
 
-def test_an_event_that_was_never_recorded_is_complete(device):
-    a, x = ab.Stream(device), ready(device)
+def test_an_event_that_was_never_recorded_is_complete(device, a, x):
     with ab.capture(a) as graph:
         ab.fill(x, 1)
         a.wait_event(ab.Event(device=device))
@@ -162,8 +157,7 @@ def test_adjacent_forks_do_not_merge(device):
     assert edges(graph) == {(0, 2), (0, 3), (1, 2), (1, 3)}
 
 
-def test_a_fork_whose_branches_do_nothing_adds_nothing(device):
-    a, x = ab.Stream(device), ready(device)
+def test_a_fork_whose_branches_do_nothing_adds_nothing(a, x):
     with ab.capture(a) as graph:
         ab.fill(x, 1)
         with ab.fork(3):
@@ -172,8 +166,7 @@ def test_a_fork_whose_branches_do_nothing_adds_nothing(device):
     assert edges(graph) == {(0, 1)}
 
 
-def test_an_error_in_a_fork_ends_the_capture(device):
-    a, x = ab.Stream(device), ready(device)
+def test_an_error_in_a_fork_ends_the_capture(a, x):
     with pytest.raises(ZeroDivisionError), ab.capture(a), ab.fork(2) as (b, _):  # noqa: PT012
         ab.fill(x, 1, stream=b)
         raise ZeroDivisionError

@@ -22,8 +22,7 @@ def raises(device):
     return False
 
 
-def test_nothing_is_collected_where_nothing_races(device):
-    (a, b), array = streams(device), ready(device)
+def test_nothing_is_collected_where_nothing_races(a, b, array):
     with ab.collect_races() as races:
         write(array, a)
         b.wait_stream(a)
@@ -31,8 +30,7 @@ def test_nothing_is_collected_where_nothing_races(device):
     assert races == []
 
 
-def test_a_race_is_collected_as_the_error_that_it_would_raise(device):
-    (a, b), array = streams(device), ready(device)
+def test_a_race_is_collected_as_the_error_that_it_would_raise(a, b, array):
     with ab.collect_races() as races:
         write(array, a)
         read(array, b)
@@ -56,8 +54,7 @@ def test_what_races_still_runs(device):
     np.testing.assert_array_equal(array.numpy(), [2, 2, 2, 2, 3, 3, 3, 3])
 
 
-def test_no_order_is_added(device, in_thread):
-    (a, b), array = streams(device), ready(device)
+def test_no_order_is_added(in_thread, a, b, array):
     with ab.testing.Gate(a), ab.collect_races() as races:
         write(array, a)
         write(array, b)
@@ -65,8 +62,7 @@ def test_no_order_is_added(device, in_thread):
     assert len(races) == 1
 
 
-def test_one_pair_of_lines_is_one_race_however_often(device):
-    (a, b), array = streams(device), ready(device)
+def test_one_pair_of_lines_is_one_race_however_often(a, b, array):
     with ab.collect_races() as races:
         for _ in range(5):
             ab.fill(array, 1, stream=a)
@@ -75,8 +71,7 @@ def test_one_pair_of_lines_is_one_race_however_often(device):
     assert [race.kind for race in races] == ["WAW"]
 
 
-def test_one_line_may_race_with_several(device):
-    (a, b, c), array = streams(device, 3), ready(device)
+def test_one_line_may_race_with_several(a, b, c, array):
     with ab.collect_races() as races:
         ab.fill(array[:4], 1, stream=a)
         ab.fill(array[4:], 1, stream=b)
@@ -85,9 +80,7 @@ def test_one_line_may_race_with_several(device):
     assert len({race.second.line for race in races}) == 1
 
 
-def test_one_then_the_other_and_the_other_way_round_are_two(device):
-    (a, b), x, y = streams(device), ready(device), ready(device)
-
+def test_one_then_the_other_and_the_other_way_round_are_two(a, b, x, y):
     def one(array, stream):
         ab.fill(array, 1, stream=stream)
 
@@ -103,8 +96,7 @@ def test_one_then_the_other_and_the_other_way_round_are_two(device):
     assert there == back[::-1]
 
 
-def test_a_line_may_race_with_itself(device):
-    array = ready(device)
+def test_a_line_may_race_with_itself(device, array):
     with ab.collect_races() as races:
         for stream in streams(device, 4):
             ab.fill(array, 1, stream=stream)
@@ -157,8 +149,7 @@ def test_a_view_of_the_host_is_collected_and_right(device):
     assert [race.kind for race in races] == ["HOST"]
 
 
-def test_numpy_is_never_collected(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_numpy_is_never_collected(stream, array):
     with ab.collect_races() as races:
         ab.fill(array, 3, stream=stream)
         np.testing.assert_array_equal(array.numpy(), np.full(8, 3))
@@ -176,8 +167,7 @@ def test_after_the_block_the_mode_is_what_it_was(device, mode):
         assert raises(device) == (mode == "check")
 
 
-def test_after_the_block_nothing_is_added_to_the_list(device):
-    (a, b), array = streams(device), ready(device)
+def test_after_the_block_nothing_is_added_to_the_list(a, b, array):
     with ab.collect_races() as races:
         write(array, a)
     with ab.hazards("check"), pytest.raises(ab.RaceError):

@@ -7,7 +7,7 @@ import pytest
 
 import anabranch as ab
 
-from ..accesses import each_pair, read, ready, write
+from ..accesses import each_pair, read, write
 from ..arrays import TIMEOUT
 from ..programs import Program, each_program
 
@@ -102,8 +102,7 @@ def test_waits_of_the_host_order_what_they_say(device, wait, enqueue, program):
     Program(device, work=enqueue, wait=wait).run(program)
 
 
-def test_a_copy_on_the_legacy_stream_is_in_order_with_blocking_streams_only(device):
-    x, y, z = ready(device), ready(device), ready(device)
+def test_a_copy_on_the_legacy_stream_is_in_order_with_blocking_streams_only(x, y, z):
     write(x, ab.Stream(non_blocking=False))
     ab.copy(y, x, stream=ab.legacy_stream())
     write(x, ab.Stream(non_blocking=False))

@@ -16,8 +16,7 @@ def _checked(on_device):
 # Events
 
 
-def test_recording_again_loses_the_earlier_record(device):
-    (a, b, c), x, y = streams(device, 3), ready(device), ready(device)
+def test_recording_again_loses_the_earlier_record(a, b, c, x, y):
     write(x, a)
     write(y, b)
     event = a.record_event()
@@ -30,8 +29,7 @@ def test_recording_again_loses_the_earlier_record(device):
 
 
 @pytest.mark.parametrize("one_before", [False, True])
-def test_an_event_never_recorded_orders_nothing(device, one_before):
-    (a, b), array = streams(device), ready(device)
+def test_an_event_never_recorded_orders_nothing(device, one_before, a, b, array):
     write(array, a)
     if one_before:  # which the new one does not know of
         a.record_event().close()
@@ -56,8 +54,7 @@ def test_a_stream_made_after_one_was_closed_does_not_know_what_that_one_knew(dev
 # Scopes
 
 
-def test_a_stream_scope_makes_no_order(device):
-    array = ready(device)
+def test_a_stream_scope_makes_no_order(device, array):
     with ab.Stream(device):
         ab.fill(array, 1)
     with ab.Stream(device), pytest.raises(ab.RaceError):
@@ -100,8 +97,7 @@ def test_branches_of_a_fork_start_after_their_parent_and_end_before_it(device):
         ab.fill(array, 2)
 
 
-def test_branches_of_a_fork_have_no_order_with_each_other(device):
-    array = ready(device)
+def test_branches_of_a_fork_have_no_order_with_each_other(array):
     with ab.fork(2) as (a, b):
         write(array, a)
         with pytest.raises(ab.RaceError):

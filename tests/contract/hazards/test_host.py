@@ -27,8 +27,7 @@ def checked(function):
 # Waiting
 
 
-def test_a_query_that_is_answered_with_no_orders_nothing(device):
-    (a, b), array = streams(device), ready(device)
+def test_a_query_that_is_answered_with_no_orders_nothing(a, b, array):
     with ab.testing.Gate(a):
         write(array, a)
         event = a.record_event()
@@ -38,8 +37,7 @@ def test_a_query_that_is_answered_with_no_orders_nothing(device):
             write(array, b)
 
 
-def test_a_future_that_is_not_done_orders_nothing(device):
-    (a, b), array = streams(device), ready(device)
+def test_a_future_that_is_not_done_orders_nothing(a, b, array):
     with ab.testing.Gate(a):
         write(array, a)
         future = a.submit(int)
@@ -50,8 +48,7 @@ def test_a_future_that_is_not_done_orders_nothing(device):
             write(array, b)
 
 
-def test_a_function_that_raised_orders_what_came_before_it(device):
-    (a, b), array = streams(device), ready(device)
+def test_a_function_that_raised_orders_what_came_before_it(a, b, array):
     write(array, a)
     future = a.submit(int, "no number")
     with pytest.raises(ValueError, match="no number"):
@@ -60,8 +57,7 @@ def test_a_function_that_raised_orders_what_came_before_it(device):
 
 
 @each_order_by_the_host
-def test_waiting_covers_nothing_that_is_enqueued_later(device, order):
-    (a, b), x, y = streams(device), ready(device), ready(device)
+def test_waiting_covers_nothing_that_is_enqueued_later(order, a, b, x, y):
     write(x, a)
     order(a, b)
     write(y, a)
@@ -71,8 +67,7 @@ def test_waiting_covers_nothing_that_is_enqueued_later(device, order):
 
 
 @each_order_by_the_host
-def test_waiting_covers_what_the_stream_had_waited_for(device, order):
-    (a, b, c), array = streams(device, 3), ready(device)
+def test_waiting_covers_what_the_stream_had_waited_for(order, a, b, c, array):
     write(array, a)
     b.wait_stream(a)
     order(b, c)
@@ -80,8 +75,7 @@ def test_waiting_covers_what_the_stream_had_waited_for(device, order):
 
 
 @pytest.mark.parametrize("wait", ["stream.synchronize", "event.synchronize", "stream.query", "future.result"])
-def test_waiting_for_one_stream_covers_no_other(device, wait):
-    (a, b, c), array = streams(device, 3), ready(device)
+def test_waiting_for_one_stream_covers_no_other(wait, a, b, c, array):
     write(array, a)
     BY_THE_HOST[wait](b, c)
     with pytest.raises(ab.RaceError):
@@ -102,16 +96,14 @@ def test_synchronizing_one_device_covers_no_other(device, other_device):
 
 
 @each_order_by_the_host
-def test_what_another_thread_has_waited_for_is_not_known_here(device, order, in_thread):
-    (a, b), array = streams(device), ready(device)
+def test_what_another_thread_has_waited_for_is_not_known_here(order, in_thread, a, b, array):
     write(array, a)
     in_thread(order, a, b).result(TIMEOUT)
     with pytest.raises(ab.RaceError):
         write(array, b)
 
 
-def test_what_this_thread_has_waited_for_is_not_known_to_another(device, in_thread):
-    (a, b), array = streams(device), ready(device)
+def test_what_this_thread_has_waited_for_is_not_known_to_another(in_thread, a, b, array):
     waited = threading.Event()
 
     def use():
@@ -127,9 +119,7 @@ def test_what_this_thread_has_waited_for_is_not_known_to_another(device, in_thre
     in_thread(checked, lambda: write(array, b)).result(TIMEOUT)
 
 
-def test_an_event_hands_on_what_the_thread_that_recorded_it_has_waited_for(device, in_thread):
-    (a, b, c), array = streams(device, 3), ready(device)
-
+def test_an_event_hands_on_what_the_thread_that_recorded_it_has_waited_for(in_thread, a, b, c, array):
     def wait():
         a.synchronize()
         return b.record_event()
@@ -139,9 +129,7 @@ def test_an_event_hands_on_what_the_thread_that_recorded_it_has_waited_for(devic
     write(array, c)
 
 
-def test_work_hands_on_what_the_thread_that_enqueued_it_has_waited_for(device, in_thread):
-    (a, b), array = streams(device), ready(device)
-
+def test_work_hands_on_what_the_thread_that_enqueued_it_has_waited_for(device, in_thread, a, b, array):
     def wait():
         a.synchronize()
         write(ready(device), b)
@@ -152,8 +140,7 @@ def test_work_hands_on_what_the_thread_that_enqueued_it_has_waited_for(device, i
 
 
 @pytest.mark.parametrize("of", ["stream", "event"])
-def test_a_wait_hands_on_what_the_thread_that_enqueued_it_has_waited_for(device, in_thread, of):
-    (a, b, c), array = streams(device, 3), ready(device)
+def test_a_wait_hands_on_what_the_thread_that_enqueued_it_has_waited_for(in_thread, of, a, b, c, array):
     event = c.record_event()
 
     def wait():
@@ -168,52 +155,45 @@ def test_a_wait_hands_on_what_the_thread_that_enqueued_it_has_waited_for(device,
     write(array, b)
 
 
-def test_threads_that_share_one_stream_need_no_order(device, in_threads):
-    stream, array = ab.Stream(device), ready(device)
+def test_threads_that_share_one_stream_need_no_order(in_threads, stream, array):
     in_threads(4, lambda _: checked(lambda: [write(array, stream) for _ in range(20)]))
 
 
 # Functions
 
 
-def test_a_function_comes_after_what_its_stream_had_to_do(device):
-    (a, b), array = streams(device), ready(device)
+def test_a_function_comes_after_what_its_stream_had_to_do(a, b, array):
     write(array, a)
     a.submit(checked, lambda: write(array, b)).result(TIMEOUT)
 
 
-def test_a_function_does_not_come_after_what_other_streams_have_to_do(device):
-    (a, b, c), array = streams(device, 3), ready(device)
+def test_a_function_does_not_come_after_what_other_streams_have_to_do(a, b, c, array):
     write(array, b)
     future = a.submit(checked, lambda: write(array, c))
     with pytest.raises(ab.RaceError):
         future.result(TIMEOUT)
 
 
-def test_a_future_tells_of_what_its_function_has_waited_for(device):
-    (a, b, c), array = streams(device, 3), ready(device)
+def test_a_future_tells_of_what_its_function_has_waited_for(a, b, c, array):
     write(array, b)
     a.submit(b.synchronize).result(TIMEOUT)
     write(array, c)
 
 
-def test_a_stream_comes_after_what_its_function_has_waited_for(device):
-    (a, b), array = streams(device), ready(device)
+def test_a_stream_comes_after_what_its_function_has_waited_for(a, b, array):
     write(array, a)
     b.submit(a.synchronize)
     b.synchronize()
     write(array, b)
 
 
-def test_a_future_does_not_tell_of_what_its_function_has_only_enqueued(device):
-    (a, b, c), array = streams(device, 3), ready(device)
+def test_a_future_does_not_tell_of_what_its_function_has_only_enqueued(a, b, c, array):
     a.submit(write, array, b).result(TIMEOUT)
     with pytest.raises(ab.RaceError):
         write(array, c)
 
 
-def test_a_function_that_declares_what_it_accesses_races_like_a_kernel(device):
-    (a, b), x, y = streams(device), ready(device), ready(device)
+def test_a_function_that_declares_what_it_accesses_races_like_a_kernel(a, b, x, y):
     a.submit(int, reads=[x], writes=[y])
     read(x, b)
     with pytest.raises(ab.RaceError) as caught:
@@ -225,16 +205,14 @@ def test_a_function_that_declares_what_it_accesses_races_like_a_kernel(device):
 
 
 @pytest.mark.parametrize("declared", ["reads", "writes"])
-def test_a_function_may_declare_one_array(device, declared):
-    (a, b), array = streams(device), ready(device)
+def test_a_function_may_declare_one_array(declared, a, b, array):
     a.submit(int, **{declared: array})
     with pytest.raises(ab.RaceError):
         write(array, b)
 
 
 @pytest.mark.parametrize("declared", ["reads", "writes"])
-def test_a_function_may_declare_any_iterable_of_arrays(device, declared):
-    (a, b), array = streams(device), ready(device)
+def test_a_function_may_declare_any_iterable_of_arrays(declared, a, b, array):
     a.submit(int, **{declared: (each for each in [array])})
     with pytest.raises(ab.RaceError):
         write(array, b)
@@ -252,30 +230,26 @@ def test_what_a_function_declares_counts_though_it_was_cancelled(device):
             write(array, b)
 
 
-def test_a_function_may_use_what_it_declares(device):
-    (a, b), array = streams(device), ready(device)
+def test_a_function_may_use_what_it_declares(a, b, array):
     write(array, a)
     b.wait_stream(a)
     result = b.submit(checked, array.numpy, reads=[array]).result(TIMEOUT)
     np.testing.assert_array_equal(result, np.ones(8))
 
 
-def test_a_function_may_have_streams_do_what_it_declares(device):
-    (a, b, c), array = streams(device, 3), ready(device)
+def test_a_function_may_have_streams_do_what_it_declares(a, b, c, array):
     write(array, a)
     b.wait_stream(a)
     b.submit(checked, lambda: write(array, c), writes=[array]).result(TIMEOUT)
 
 
 @pytest.mark.parametrize("declared", ["reads", "writes"])
-def test_a_future_tells_of_what_its_function_declares(device, declared):
-    (a, b), array = streams(device), ready(device)
+def test_a_future_tells_of_what_its_function_declares(declared, a, b, array):
     a.submit(int, **{declared: [array]}).result(TIMEOUT)
     write(array, b)
 
 
-def test_a_stream_that_is_synchronized_tells_of_what_its_functions_declare(device):
-    (a, b), array = streams(device), ready(device)
+def test_a_stream_that_is_synchronized_tells_of_what_its_functions_declare(a, b, array):
     a.submit(int, writes=[array])
     a.synchronize()
     write(array, b)

@@ -116,8 +116,7 @@ def test_in_the_other_modes_a_view_waits(device, mode, in_thread):
     np.testing.assert_array_equal(viewing.result(TIMEOUT), np.zeros(8))
 
 
-def test_numpy_waits_for_writers_and_is_no_race(device):
-    (a, b), array = streams(device), ready(device)
+def test_numpy_waits_for_writers_and_is_no_race(a, b, array):
     write(array, a)
     np.testing.assert_array_equal(array.numpy(), np.ones(8))
     write(array, b)
@@ -138,8 +137,7 @@ def test_a_stream_races_with_numpy_in_a_thread_that_it_does_not_come_after(devic
     assert kind.result(TIMEOUT) == "HOST"
 
 
-def test_numpy_does_not_wait_for_readers(device):
-    (a, b), array = streams(device), ready(device)
+def test_numpy_does_not_wait_for_readers(a, b, array):
     with ab.testing.Gate(a):
         read(array, a)
         array.numpy()
@@ -148,8 +146,7 @@ def test_numpy_does_not_wait_for_readers(device):
     assert (caught.value.kind, caught.value.first.stream) == ("WAR", a)
 
 
-def test_readers_that_are_through_are_still_told_of_after_numpy(device):
-    (a, b), array = streams(device), ready(device)
+def test_readers_that_are_through_are_still_told_of_after_numpy(a, b, array):
     read(array, a)
     complete(a)
     array.numpy()
@@ -168,8 +165,7 @@ def test_readers_that_are_through_are_still_told_of_after_a_copy_to_the_host(dev
     assert caught.value.kind == "WAR"
 
 
-def test_numpy_tells_of_all_that_came_before_the_writer(device):
-    (a, b), x, y, z = streams(device), ready(device), ready(device), ready(device)
+def test_numpy_tells_of_all_that_came_before_the_writer(a, b, x, y, z):
     write(x, a)
     write(y, a)
     write(z, a)

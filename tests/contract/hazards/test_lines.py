@@ -119,8 +119,7 @@ def test_an_access_in_a_thread_is_the_line_of_its_function(device, in_thread):
     assert (caught.value.first.file, caught.value.first.line) == (__file__, use.__code__.co_firstlineno + 2)
 
 
-def test_code_that_is_gone_is_still_named(device):
-    (a, b), array = streams(device), ready(device)
+def test_code_that_is_gone_is_still_named(a, b, array):
     namespace = {}
     exec(compile("def use(write):\n    write()\n", "<soon gone>", "exec"), namespace)
     namespace.pop("use")(functools.partial(ab.fill, array, 1, stream=a))
@@ -158,8 +157,7 @@ def test_lines_are_told_however_often_their_function_has_run(device):
             assert line_of_first() - each.__code__.co_firstlineno == distance
 
 
-def test_a_function_of_one_code_in_several_files_is_told_by_its_own(device):
-    (a, b), array = streams(device), ready(device)
+def test_a_function_of_one_code_in_several_files_is_told_by_its_own(a, b, array):
     code = compile("fill(array, 1, stream=stream)", "<one>", "exec")
     for file in "<one>", "<other>", "<one>":
         for _ in range(2):
@@ -169,8 +167,7 @@ def test_a_function_of_one_code_in_several_files_is_told_by_its_own(device):
         assert (caught.value.first.file, caught.value.first.line) == (file, 1)
 
 
-def test_what_was_enqueued_under_auto_races_though_its_line_is_not_known(device):
-    (a, b), array = streams(device), ready(device)
+def test_what_was_enqueued_under_auto_races_though_its_line_is_not_known(a, b, array):
     with ab.testing.Gate(a):
         with ab.hazards("auto"):
             write(array, a)

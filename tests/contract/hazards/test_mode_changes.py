@@ -4,14 +4,13 @@ import pytest
 
 import anabranch as ab
 
-from ..accesses import read, ready, streams, write
+from ..accesses import read, write
 from ..arrays import TIMEOUT, held
 
 pytestmark = pytest.mark.races
 
 
-def test_what_was_enqueued_under_off_is_never_reported(device):
-    (a, b), array = streams(device), ready(device)
+def test_what_was_enqueued_under_off_is_never_reported(a, b, array):
     with ab.testing.Gate(a):
         with ab.hazards("off"):
             write(array, a)
@@ -19,8 +18,7 @@ def test_what_was_enqueued_under_off_is_never_reported(device):
             write(array, b)
 
 
-def test_what_was_enqueued_under_off_is_waited_for_under_auto(device, in_thread):
-    (a, b), array = streams(device), ready(device)
+def test_what_was_enqueued_under_off_is_waited_for_under_auto(in_thread, a, b, array):
     with ab.testing.Gate(a):
         with ab.hazards("off"):
             write(array, a)
@@ -31,8 +29,7 @@ def test_what_was_enqueued_under_off_is_waited_for_under_auto(device, in_thread)
     waiting.result(TIMEOUT)
 
 
-def test_what_auto_has_ordered_is_in_order_under_check(device):
-    (a, b, c), array = streams(device, 3), ready(device)
+def test_what_auto_has_ordered_is_in_order_under_check(a, b, c, array):
     with ab.hazards("auto"):
         write(array, a)
         read(array, b)
@@ -41,8 +38,7 @@ def test_what_auto_has_ordered_is_in_order_under_check(device):
         write(array, c)
 
 
-def test_a_stream_that_waits_for_another_under_off_is_known_to(device):
-    (a, b), array = streams(device), ready(device)
+def test_a_stream_that_waits_for_another_under_off_is_known_to(a, b, array):
     with ab.hazards("check"):
         write(array, a)
         with ab.hazards("off"):
@@ -58,8 +54,7 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize("order", UNKNOWN.values(), ids=UNKNOWN)
-def test_order_made_under_off_is_known_to_check(device, order):
-    (a, b), array = streams(device), ready(device)
+def test_order_made_under_off_is_known_to_check(order, a, b, array):
     with ab.hazards("check"):
         write(array, a)
         with ab.hazards("off"):

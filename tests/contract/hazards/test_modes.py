@@ -94,8 +94,7 @@ def test_an_exception_leaves_a_block_as_its_end_does(device, mode):
     assert_mode(device, mode)
 
 
-def test_a_race_leaves_a_block_as_its_end_does(device):
-    (a, b), array = streams(device), ready(device)
+def test_a_race_leaves_a_block_as_its_end_does(device, a, b, array):
     ab.hazards("off")
     write(array, a)
     with ab.hazards("check"):
@@ -280,8 +279,7 @@ def test_a_mode_that_another_thread_sets_stays_there(device, start):
     assert_mode(device, "check")
 
 
-def test_one_function_of_a_stream_leaves_no_mode_to_the_next(device):
-    stream = ab.Stream()
+def test_one_function_of_a_stream_leaves_no_mode_to_the_next(device, stream):
     stream.submit(ab.hazards, "off").result(TIMEOUT)
     stream.submit(assert_mode, device, DEFAULT).result(TIMEOUT)
 

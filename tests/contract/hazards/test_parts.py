@@ -125,8 +125,7 @@ def test_memory_of_another_library_is_known_again(imported):
 # Copies
 
 
-def test_a_copy_accesses_the_elements_that_it_is_told_to(device):
-    (a, b), x, y = streams(device), ready(device), ready(device)
+def test_a_copy_accesses_the_elements_that_it_is_told_to(a, b, x, y):
     ab.copy(x, y, stream=a, dst_offset=2, src_offset=1, count=3)
     write(x[:2], b)
     write(x[5:], b)
@@ -159,22 +158,19 @@ def test_chunks_that_go_through_streams_of_their_own_need_no_order_with_each_oth
             assert races(write, sent[4 * number + 4 :], later)
 
 
-def test_a_copy_within_an_array_reads_and_writes_it(device):
-    (a, b), array = streams(device), ready(device)
+def test_a_copy_within_an_array_reads_and_writes_it(a, b, array):
     ab.copy(array[4:], array[:4], stream=a)
     ab.copy(array[1:4], array[:3], stream=a)
     assert races(write, array[:1], b)
     assert races(write, array[7:], b)
 
 
-def test_a_copy_of_an_array_to_itself_does_nothing(device):
-    (a, b), array = streams(device), ready(device)
+def test_a_copy_of_an_array_to_itself_does_nothing(a, b, array):
     write(array, a)
     ab.copy(array, array, stream=b)
 
 
-def test_a_copy_of_nothing_accesses_nothing(device):
-    (a, b), x, y = streams(device), ready(device), ready(device)
+def test_a_copy_of_nothing_accesses_nothing(a, b, x, y):
     write(x, a)
     write(y, a)
     ab.copy(x, y, stream=b, count=0)
@@ -192,16 +188,14 @@ def test_a_launch_of_no_indices_accesses_nothing(device):
     ab.launch(count, 0, array, stream=b)
 
 
-def test_making_an_array_from_another_reads_that_one(device):
-    (a, b), array = streams(device), ready(device)
+def test_making_an_array_from_another_reads_that_one(a, b, array):
     write(array, a)
     assert races(ab.array, array, stream=b)
     b.wait_stream(a)
     assert (ab.array(array, stream=b).numpy() == 1).all()
 
 
-def test_making_an_array_writes_to_it(device):
-    a, b = streams(device)
+def test_making_an_array_writes_to_it(a, b):
     for make in ab.zeros, ab.ones:
         array = make(8, stream=a)
         assert races(write, array, b)

@@ -133,8 +133,7 @@ def test_streams_are_named_in_the_message(device):
     assert (caught.value.first.stream.name, caught.value.second.stream.name) == ("upload", "compute")
 
 
-def test_the_fix_mends_the_race(device):
-    (a, b), array = streams(device), ready(device)
+def test_the_fix_mends_the_race(a, b, array):
     ab.fill(array, 1, stream=a)
     with pytest.raises(ab.RaceError) as caught:
         ab.fill(array, 2, stream=b)
@@ -143,8 +142,7 @@ def test_the_fix_mends_the_race(device):
     ab.fill(array, 2, stream=b)
 
 
-def test_the_fix_uses_the_names_of_streams_that_have_no_variable(device):
-    array = ready(device)
+def test_the_fix_uses_the_names_of_streams_that_have_no_variable(device, array):
     ab.fill(array, 1, stream=ab.Stream(device, name="upload"))
     with pytest.raises(ab.RaceError) as caught:
         ab.fill(array, 2, stream=ab.Stream(device, name="compute"))
@@ -152,8 +150,7 @@ def test_the_fix_uses_the_names_of_streams_that_have_no_variable(device):
 
 
 @pytest.mark.numba
-def test_a_kernel_that_reads_and_writes_reads_first(device):
-    (a, b), array = streams(device), ready(device)
+def test_a_kernel_that_reads_and_writes_reads_first(a, b, array):
     ab.fill(array, 1, stream=a)
     for kernel, arguments in (scale, (2.0, array)), (undeclared, (array,)):
         with pytest.raises(ab.RaceError) as caught:
@@ -163,8 +160,7 @@ def test_a_kernel_that_reads_and_writes_reads_first(device):
 
 @pytest.mark.numba
 @pytest.mark.parametrize(("second", "kind"), [(read, "RAW"), (write, "WAW")])
-def test_a_kernel_that_reads_and_writes_has_written_for_whoever_comes_next(device, second, kind):
-    (a, b), array = streams(device), ready(device)
+def test_a_kernel_that_reads_and_writes_has_written_for_whoever_comes_next(second, kind, a, b, array):
     ab.launch(undeclared, 8, array, stream=a)
     with pytest.raises(ab.RaceError) as caught:
         second(array, b)
@@ -174,8 +170,7 @@ def test_a_kernel_that_reads_and_writes_has_written_for_whoever_comes_next(devic
 @pytest.mark.numba
 @pytest.mark.parametrize("kernel", [move, moved])
 @pytest.mark.parametrize(("second", "kind"), [(read, "RAW"), (write, "WAW")])
-def test_an_array_given_twice_is_read_and_written(device, kernel, second, kind):
-    (a, b), array = streams(device), ready(device)
+def test_an_array_given_twice_is_read_and_written(kernel, second, kind, a, b, array):
     ab.launch(kernel, 8, array, array, stream=a)
     with pytest.raises(ab.RaceError) as caught:
         second(array, b)
@@ -190,8 +185,7 @@ def test_an_array_given_twice_is_read_and_written(device, kernel, second, kind):
         moved,
     ],
 )
-def test_an_array_given_twice_counts_as_read_first(device, kernel):
-    (a, b), array = streams(device), ready(device)
+def test_an_array_given_twice_counts_as_read_first(kernel, a, b, array):
     write(array, a)
     with pytest.raises(ab.RaceError) as caught:
         ab.launch(kernel, 8, array, array, stream=b)
@@ -214,8 +208,7 @@ def test_a_stream_stays_known_however_many_accesses_came_after(device, in_thread
 
 
 @each_order_by_streams
-def test_an_operation_that_raced_was_not_enqueued_and_may_be_made_again(device, order):
-    (a, b), array = streams(device), ready(device)
+def test_an_operation_that_raced_was_not_enqueued_and_may_be_made_again(order, a, b, array):
     with ab.testing.Gate(a):
         ab.fill(array, 1, stream=a)
         with pytest.raises(ab.RaceError):
@@ -247,8 +240,7 @@ def test_an_operation_that_raced_has_accessed_nothing(device):
     write(x, a)
 
 
-def test_one_argument_that_races_keeps_all_of_an_operation_back(device):
-    (a, b), x, y = streams(device), ready(device), ready(device)
+def test_one_argument_that_races_keeps_all_of_an_operation_back(a, b, x, y):
     ab.fill(x, 1, stream=a)
     with pytest.raises(ab.RaceError):
         b.submit(int, reads=[y], writes=[x])
@@ -256,16 +248,14 @@ def test_one_argument_that_races_keeps_all_of_an_operation_back(device):
     np.testing.assert_array_equal(y.numpy(), np.full(8, 2))
 
 
-def test_a_copy_within_an_array_that_raced_has_accessed_nothing(device):
-    (a, b, c), array = streams(device, 3), ready(device)
+def test_a_copy_within_an_array_that_raced_has_accessed_nothing(a, b, c, array):
     write(array[7:], a)
     with pytest.raises(ab.RaceError):
         ab.copy(array[1:], array[:7], stream=b)
     write(array[:7], c)
 
 
-def test_a_race_that_is_caught_changes_no_order(device):
-    (a, b), array = streams(device), ready(device)
+def test_a_race_that_is_caught_changes_no_order(a, b, array):
     write(array, a)
     for _ in range(3):
         with pytest.raises(ab.RaceError):

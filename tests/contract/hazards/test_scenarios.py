@@ -23,16 +23,14 @@ def _checked(on_device):
 
 
 @each_way
-def test_reads_need_no_order(device, way):
-    array = ready(device)
+def test_reads_need_no_order(device, way, array):
     for stream in streams(device, 5):
         way.read(array, stream)
 
 
 @each_way
 @each_pair
-def test_accesses_without_order_race(device, way, kind, first, second):
-    (a, b), array = streams(device), ready(device)
+def test_accesses_without_order_race(way, kind, first, second, a, b, array):
     getattr(way, first)(array, a)
     with pytest.raises(ab.RaceError) as caught:
         getattr(way, second)(array, b)
@@ -44,8 +42,7 @@ def test_accesses_without_order_race(device, way, kind, first, second):
 @each_order
 @each_way
 @each_pair
-def test_accesses_in_order_pass(device, order, way, kind, first, second):
-    (a, b), array = streams(device), ready(device)
+def test_accesses_in_order_pass(order, way, kind, first, second, a, b, array):
     getattr(way, first)(array, a)
     order(a, b)
     getattr(way, second)(array, b)
@@ -53,8 +50,7 @@ def test_accesses_in_order_pass(device, order, way, kind, first, second):
 
 @each_order
 @each_pair
-def test_order_made_before_the_first_access_is_too_early(device, order, kind, first, second):
-    (a, b), array = streams(device), ready(device)
+def test_order_made_before_the_first_access_is_too_early(order, kind, first, second, a, b, array):
     order(a, b)
     {"read": read, "write": write}[first](array, a)
     with pytest.raises(ab.RaceError):
@@ -62,8 +58,7 @@ def test_order_made_before_the_first_access_is_too_early(device, order, kind, fi
 
 
 @each_order_by_streams
-def test_order_the_other_way_round_does_not_help(device, order):
-    (a, b), array = streams(device), ready(device)
+def test_order_the_other_way_round_does_not_help(order, a, b, array):
     write(array, a)
     order(b, a)
     with pytest.raises(ab.RaceError):
@@ -71,8 +66,7 @@ def test_order_the_other_way_round_does_not_help(device, order):
 
 
 @each_order_by_streams
-def test_order_helps_no_third_stream(device, order):
-    (a, b, c), array = streams(device, 3), ready(device)
+def test_order_helps_no_third_stream(order, a, b, c, array):
     write(array, a)
     order(a, b)
     with pytest.raises(ab.RaceError):
@@ -80,8 +74,7 @@ def test_order_helps_no_third_stream(device, order):
 
 
 @each_way
-def test_one_stream_needs_no_order(device, way):
-    stream, array = ab.Stream(device), ready(device)
+def test_one_stream_needs_no_order(way, stream, array):
     for _ in range(3):
         way.write(array, stream)
         way.read(array, stream)

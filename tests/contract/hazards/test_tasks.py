@@ -42,8 +42,7 @@ def test_awaiting_orders_what_the_task_does_later(device, awaited):
 @pytest.mark.parametrize(
     "awaited", [lambda stream: stream, lambda stream: stream.record_event()], ids=["stream", "event"]
 )
-def test_what_a_task_awaits_first_orders_what_it_does_later(device, awaited):
-    (a, b), array = streams(device), ready(device)
+def test_what_a_task_awaits_first_orders_what_it_does_later(awaited, a, b, array):
     write(array, a)
 
     async def main():
@@ -164,8 +163,7 @@ WAITS = {
 
 @pytest.mark.xfail(strict=True, reason="they ask the future's state, none of its methods")
 @pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
-def test_waiting_for_several_futures_orders_what_the_task_does_later(device, wait):
-    (a, b), array = streams(device), ready(device)
+def test_waiting_for_several_futures_orders_what_the_task_does_later(wait, a, b, array):
     write(array, a)
     wait(a.submit(int))
     write(array, b)

@@ -88,8 +88,7 @@ def test_the_end_of_a_bridge_is_an_access(device, way):
 
 
 @each_way
-def test_work_after_a_bridge_waits_for_it(device, way):
-    a, b = ab.Stream(device), ab.Stream(device)
+def test_work_after_a_bridge_waits_for_it(device, way, a, b):
     with a.bridge("torch"):
         array, _kept = shared(device, a, way)
         b.wait_stream(a)
@@ -98,8 +97,7 @@ def test_work_after_a_bridge_waits_for_it(device, way):
 
 
 @each_way
-def test_work_in_a_bridge_waits_for_what_the_library_has_put_in_by_then(device, way):
-    a, b = ab.Stream(device), ab.Stream(device)
+def test_work_in_a_bridge_waits_for_what_the_library_has_put_in_by_then(device, way, a, b):
     with a.bridge("torch"):
         array, _kept = shared(device, a, way)
         for _ in range(2):
@@ -111,8 +109,7 @@ def test_work_in_a_bridge_waits_for_what_the_library_has_put_in_by_then(device, 
         assert added(a, lambda: write(array, a)) == 0
 
 
-def test_only_what_was_handed_over_counts(device):
-    a, b = ab.Stream(device), ab.Stream(device)
+def test_only_what_was_handed_over_counts(device, a, b):
     other, array = ready(device), ready(device)
     with ab.hazards("check"):
         with a.bridge("torch"):
@@ -124,9 +121,7 @@ def test_only_what_was_handed_over_counts(device):
             write(array[:4], b)
 
 
-def test_what_was_handed_over_outside_counts_once(device):
-    a, b = ab.Stream(device), ab.Stream(device)
-    array = ready(device)
+def test_what_was_handed_over_outside_counts_once(a, b, array):
     _kept = give(array, a, "dlpack")
     with a.bridge("torch"):
         b.wait_stream(a)
@@ -142,8 +137,7 @@ def test_memory_handed_to_another_stream_is_that_one_s(device):
     assert added(b, lambda: write(array, b)) == 0
 
 
-def test_bridges_within_each_other_both_end_with_an_access(device):
-    a, b = ab.Stream(device), ab.Stream(device)
+def test_bridges_within_each_other_both_end_with_an_access(device, a, b):
     with a.bridge("torch"):
         with a.bridge("torch"):
             array, _kept = shared(device, a, "given by interface")
@@ -154,8 +148,7 @@ def test_bridges_within_each_other_both_end_with_an_access(device):
     assert added(b, lambda: write(array, b)) == 0
 
 
-def test_a_bridge_that_was_left_knows_nothing_of_the_next(device):
-    a, b = ab.Stream(device), ab.Stream(device)
+def test_a_bridge_that_was_left_knows_nothing_of_the_next(device, a, b):
     with a.bridge("torch"):
         array, _kept = shared(device, a, "given by interface")
     b.wait_stream(a)
@@ -187,8 +180,7 @@ def test_memory_that_goes_in_the_block_is_not_kept(device):
             give(ab.empty(1 << 20, stream=a), a, "interface")
 
 
-def test_many_parts_of_one_array_may_be_handed_over(device):
-    a, b = ab.Stream(device), ab.Stream(device)
+def test_many_parts_of_one_array_may_be_handed_over(device, a, b):
     array = ready(device, 100)
     with a.bridge("torch"):
         for number in range(50):

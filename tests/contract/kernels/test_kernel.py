@@ -189,8 +189,7 @@ def test_an_array_without_a_declaration_is_read_and_written(device):
     np.testing.assert_array_equal(y.numpy(), np.full(10, 3))
 
 
-def test_kernels_of_one_stream_run_in_order(device):
-    stream = ab.Stream(device)
+def test_kernels_of_one_stream_run_in_order(stream):
     y = ab.zeros(100, "int32", stream=stream)
     with ab.testing.Gate(stream):
         for _ in range(200):
@@ -230,8 +229,7 @@ def test_scalars_of_every_kind_arrive(device, dtype, value):
     np.testing.assert_array_equal(y.numpy(), np.full(5, value, dtype))
 
 
-def test_every_launch_has_its_own_scalars(device):
-    stream = ab.Stream(device)
+def test_every_launch_has_its_own_scalars(stream):
     y = ab.zeros(100, "int64", stream=stream)
     with ab.testing.Gate(stream):
         for k in range(100):

@@ -163,8 +163,7 @@ def test_a_stream_and_another_device_are_refused(device, other_device):
     assert not target.numpy().any()
 
 
-def test_a_launch_on_a_closed_stream_is_an_error(device):
-    stream = ab.Stream(device)
+def test_a_launch_on_a_closed_stream_is_an_error(device, stream):
     stream.close()
     with pytest.raises(ab.ClosedError):
         ab.launch(put, 4, 3, ready(device), stream=stream)
@@ -227,8 +226,7 @@ def test_too_few_arguments_are_a_type_error_that_names_the_missing(device, given
         ab.launch(add, 4, *arguments[:given], device=device)
 
 
-def test_too_many_arguments_are_a_type_error_that_names_the_kernel(device):
-    x, y = ready(device), ready(device)
+def test_too_many_arguments_are_a_type_error_that_names_the_kernel(x, y):
     with pytest.raises(TypeError, match="add"):
         ab.launch(add, 4, 1, x, y, 5)
     assert not y.numpy().any()
@@ -332,8 +330,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("call", REFUSED.values(), ids=REFUSED)
-def test_a_refused_launch_enqueues_nothing(device, call):
-    stream, array = ab.Stream(device), ready(device)
+def test_a_refused_launch_enqueues_nothing(call, stream, array):
     with pytest.raises((TypeError, ValueError)):
         ab.launch(*call(array), stream=stream)
     assert stream.query()

@@ -176,16 +176,14 @@ def test_an_unknown_device_is_refused(create):
 
 
 @creations
-def test_a_closed_stream_is_refused(device, create):
-    stream = ab.Stream(device)
+def test_a_closed_stream_is_refused(create, stream):
     stream.close()
     with pytest.raises(ab.ClosedError):
         create(stream=stream)
 
 
 @filled
-def test_creation_returns_before_its_stream_has_run_it(device, name):
-    stream = ab.Stream(device)
+def test_creation_returns_before_its_stream_has_run_it(device, name, stream):
     with ab.testing.Gate(stream):
         array = CREATIONS[name](device=device, stream=stream)
         assert not stream.record_event().query()
@@ -193,8 +191,7 @@ def test_creation_returns_before_its_stream_has_run_it(device, name):
 
 
 @filled
-def test_creation_runs_on_the_given_stream(device, name, in_thread):
-    stream = ab.Stream(device)
+def test_creation_runs_on_the_given_stream(name, in_thread, stream):
     with ab.testing.Gate(stream):
         reading = in_thread(CREATIONS[name](stream=stream).numpy)
         assert held(reading)
@@ -209,8 +206,7 @@ def test_creation_runs_on_the_current_stream_where_none_is_given(device, name, i
     np.testing.assert_array_equal(reading.result(TIMEOUT), np.full(6, FILLED[name]))
 
 
-def test_allocation_does_not_wait_for_its_stream(device):
-    stream = ab.Stream(device)
+def test_allocation_does_not_wait_for_its_stream(device, stream):
     with ab.testing.Gate(stream):
         array = ab.empty(1000, device=device, stream=stream)
         assert array.ptr != 0
@@ -281,8 +277,7 @@ def test_repr_says_what_and_where(device):
     assert device.alias in text
 
 
-def test_repr_waits_for_nothing(device):
-    stream = ab.Stream(device)
+def test_repr_waits_for_nothing(stream):
     with ab.testing.Gate(stream):
         assert "float32" in repr(ab.zeros(3, stream=stream))
 
@@ -333,8 +328,7 @@ def test_closing_again_does_nothing(device):
     array.close()
 
 
-def test_closing_waits_for_nothing_and_loses_nothing(device):
-    stream = ab.Stream(device)
+def test_closing_waits_for_nothing_and_loses_nothing(device, stream):
     result = ab.array(np.zeros(1000, "float32"), device=device)
     with ab.testing.Gate(stream):
         array = ab.full(1000, 3, "float32", stream=stream)

@@ -66,8 +66,7 @@ def test_an_array_is_made_of_another_that_is_closed_meanwhile(device, closing):
 @pytest.mark.races
 @pytest.mark.thread_unsafe(reason="whether functions are profiled is the process's")
 @pytest.mark.parametrize("keep", [False, True])
-def test_an_array_closed_while_its_race_is_reported_is_not_used(device, keep, in_thread):
-    array = ready(device)
+def test_an_array_closed_while_its_race_is_reported_is_not_used(device, keep, in_thread, array):
     view = array[:] if keep else None
     a, b = streams(device)
 

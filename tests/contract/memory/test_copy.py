@@ -42,8 +42,7 @@ def test_copy_between_strided_views_touches_only_their_elements(device, to, of):
     np.testing.assert_array_equal(dst.numpy(), expected)
 
 
-def test_copies_of_one_stream_run_in_order(device):
-    stream = ab.Stream(device)
+def test_copies_of_one_stream_run_in_order(stream):
     arrays = [ab.array(values(100), stream=stream)] + [ab.zeros(100, stream=stream) for _ in range(50)]
     with ab.testing.Gate(stream):
         for src, dst in itertools.pairwise(arrays):
@@ -155,8 +154,7 @@ def test_copying_an_array_onto_itself_changes_nothing(device):
 # When, and on which stream
 
 
-def test_copy_returns_before_its_stream_has_run_it(device, in_thread):
-    stream = ab.Stream(device)
+def test_copy_returns_before_its_stream_has_run_it(device, in_thread, stream):
     dst, src = zeros(4, device=device), ab.array(values(4), device=device)
     with ab.testing.Gate(stream):
         ab.copy(dst, src, stream=stream)
@@ -211,8 +209,7 @@ def test_copies_between_two_devices_work_both_ways(device, other_device, which, 
 
 
 @pytest.mark.parametrize("pinned", [False, True], ids=["pageable", "pinned"])
-def test_copies_between_a_device_and_the_host_work_both_ways(device, pinned):
-    stream = ab.Stream(device)
+def test_copies_between_a_device_and_the_host_work_both_ways(device, pinned, stream):
     src = ab.array(values((3, 4)), device="cpu", pinned=pinned)
     middle, dst = zeros((3, 4), device=device), zeros((3, 4), device="cpu", pinned=pinned)
     ab.copy(middle, src, stream=stream)

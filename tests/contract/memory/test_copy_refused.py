@@ -47,8 +47,7 @@ def test_dtypes_that_differ_are_refused_by_name(device, to, of, part):
     ],
     ids=str,
 )
-def test_offsets_and_counts_out_of_range_are_refused_by_value(device, part):
-    stream = ab.Stream(device)
+def test_offsets_and_counts_out_of_range_are_refused_by_value(device, part, stream):
     dst, src = zeros(8, device=device), ab.array(values(6), device=device)
     with pytest.raises(ValueError, match="|".join(map(str, part.values()))):
         ab.copy(dst, src, stream=stream, **part)

@@ -104,16 +104,14 @@ def test_fill_covers_more_than_one_worker_s_share(device):
     assert (array.numpy() == [3 + (column % 2 == 0) for column in range(1 << 11)]).all()
 
 
-def test_fills_of_one_stream_run_in_order(device):
-    stream = ab.Stream(device)
+def test_fills_of_one_stream_run_in_order(stream):
     array = ab.zeros(100, stream=stream)
     for value in range(100):
         ab.fill(array, value, stream=stream)
     np.testing.assert_array_equal(array.numpy(), np.full(100, 99))
 
 
-def test_fill_returns_before_its_stream_has_run_it(device, in_thread):
-    stream = ab.Stream(device)
+def test_fill_returns_before_its_stream_has_run_it(device, in_thread, stream):
     array = ab.array(np.zeros(4, "float32"), device=device)
     with ab.testing.Gate(stream):
         ab.fill(array, 3, stream=stream)

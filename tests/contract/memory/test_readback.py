@@ -98,8 +98,7 @@ UNRELATED = {
 
 
 @pytest.mark.parametrize("unrelated", UNRELATED.values(), ids=UNRELATED)
-def test_numpy_waits_for_no_unrelated_stream(device, unrelated, in_thread):
-    stream = ab.Stream(device)
+def test_numpy_waits_for_no_unrelated_stream(device, unrelated, in_thread, stream):
     with ab.testing.Gate(unrelated(device)):
         array = ab.full(4, 3, "float32", stream=stream)
         np.testing.assert_array_equal(in_thread(array.numpy).result(TIMEOUT), np.full(4, 3))
@@ -142,8 +141,7 @@ def test_numpy_waits_for_no_later_work_of_the_same_stream(device, in_thread):
         np.testing.assert_array_equal(in_thread(array.numpy).result(TIMEOUT), np.full(4, 3))
 
 
-def test_numpy_does_not_see_work_enqueued_after_it(device):
-    stream = ab.Stream(device)
+def test_numpy_does_not_see_work_enqueued_after_it(stream):
     array = ab.full(1000, 1, "float32", stream=stream)
     before = array.numpy()
     ab.fill(array, 2, stream=stream)
@@ -151,8 +149,7 @@ def test_numpy_does_not_see_work_enqueued_after_it(device):
     np.testing.assert_array_equal(array.numpy(), np.full(1000, 2))
 
 
-def test_numpy_works_on_many_threads_at_once(device, in_thread):
-    stream = ab.Stream(device)
+def test_numpy_works_on_many_threads_at_once(in_thread, stream):
     with ab.testing.Gate(stream):
         array = ab.full(1000, 3, "float32", stream=stream)
         readings = [in_thread(array.numpy) for _ in range(8)]

@@ -53,8 +53,7 @@ def test_each_call_gives_a_fresh_array_that_may_be_written(device):
     np.testing.assert_array_equal(read(array), values(5))
 
 
-def test_pinned_memory_is_read_after_the_copy_that_fills_it(device):
-    stream = ab.Stream(device)
+def test_pinned_memory_is_read_after_the_copy_that_fills_it(device, stream):
     pinned = ab.array(np.zeros(5, "float32"), device="cpu", pinned=True)
     array = ab.array(values(5), device=device)
     gate = ab.testing.Gate(stream)

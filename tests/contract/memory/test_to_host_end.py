@@ -214,16 +214,14 @@ def test_a_process_may_end_before_the_copy(device, run_python):
 # Elsewhere
 
 
-def test_a_function_of_a_stream_may_read_what_the_stream_wrote(device):
-    stream = ab.Stream(device)
+def test_a_function_of_a_stream_may_read_what_the_stream_wrote(stream):
     array = ab.full(5, 3, "float32", stream=stream)
     work = stream.submit(read, array)
     ab.fill(array, 1, stream=stream)
     np.testing.assert_array_equal(work.result(TIMEOUT), np.full(5, 3))
 
 
-def test_it_may_be_called_in_one_thread_and_awaited_in_others(device, in_threads):
-    stream = ab.Stream(device)
+def test_it_may_be_called_in_one_thread_and_awaited_in_others(in_threads, stream):
     with ab.testing.Gate(stream):
         coming = [ab.to_host(ab.full(100, value, "float32", stream=stream)) for value in range(8)]
 

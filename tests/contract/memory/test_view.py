@@ -90,8 +90,7 @@ def test_a_view_shares_the_memory_of_its_base(device):
     np.testing.assert_array_equal(array.numpy(), [[0] * 4, [7, 0, 7, 0], [0] * 4])
 
 
-def test_a_view_is_made_without_waiting(device):
-    stream = ab.Stream(device)
+def test_a_view_is_made_without_waiting(stream):
     with ab.testing.Gate(stream):
         view = ab.full((3, 4), 2, stream=stream)[1:, 0]
         assert not stream.query()

@@ -16,8 +16,7 @@ each_target = pytest.mark.parametrize("target", TARGET.values(), ids=TARGET)
 
 
 @each_target
-def test_awaiting_what_has_finished_returns_none(target):
-    stream = ab.Stream()
+def test_awaiting_what_has_finished_returns_none(target, stream):
     stream.submit(int).result(10)
     stream.synchronize()
     assert asyncio.run(wait(target(stream))) is None
@@ -274,8 +273,7 @@ def test_an_await_outlives_its_object(target, end):
 
 
 @each_target
-def test_a_loop_may_end_before_the_work(target):
-    stream = ab.Stream()
+def test_a_loop_may_end_before_the_work(target, stream):
     gate = ab.testing.Gate(stream)
 
     async def main():

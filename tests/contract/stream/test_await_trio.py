@@ -29,8 +29,7 @@ async def turns(count=100):
 
 
 @each_target
-def test_awaiting_what_has_finished_returns(target):
-    stream = ab.Stream()
+def test_awaiting_what_has_finished_returns(target, stream):
     awaited = target(stream)
     stream.synchronize()
     trio.run(wait, awaited)
@@ -211,8 +210,7 @@ def test_through_anyio_it_is_the_same_on_either(device, backend):
     assert len(anyio.run(main, backend=backend)) == 10
 
 
-def test_loops_of_both_kinds_may_wait_for_one_stream(device, in_thread):
-    stream = ab.Stream()
+def test_loops_of_both_kinds_may_wait_for_one_stream(in_thread, stream):
     gate = ab.testing.Gate(stream)
     waiting = [
         in_thread(trio.run, wait, stream),

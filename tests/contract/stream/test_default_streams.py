@@ -265,8 +265,7 @@ def test_the_legacy_stream_starts_after_a_blocking_stream_that_is_gone(end):
 # -- no order --
 
 
-def test_non_blocking_streams_do_not_wait_for_the_legacy_stream(enqueue):
-    stream = ab.Stream()
+def test_non_blocking_streams_do_not_wait_for_the_legacy_stream(enqueue, stream):
     with ab.testing.Gate(ab.legacy_stream()):
         enqueue(stream)
         stream.synchronize()

@@ -75,8 +75,7 @@ def test_an_event_completes_when_the_work_before_it_has(enqueue, blocking, timin
     assert event.query() is True
 
 
-def test_an_event_does_not_wait_for_the_work_after_it(enqueue):
-    stream = ab.Stream()
+def test_an_event_does_not_wait_for_the_work_after_it(enqueue, stream):
     event = stream.record_event()
     with ab.testing.Gate(stream):
         enqueue(stream)
@@ -252,8 +251,7 @@ def test_an_event_is_stamped_when_it_completes_not_when_it_is_enqueued_or_asked(
     assert 0 <= begin.elapsed_time(end) <= after.result()[0] - before.result()[1] + 0.01
 
 
-def test_elapsed_time_orders_events_of_two_streams():
-    a, b = ab.Stream(), ab.Stream()
+def test_elapsed_time_orders_events_of_two_streams(a, b):
     begin, end = ab.Event(enable_timing=True), ab.Event(enable_timing=True)
     begin.record(a)
     between = a.submit(busy, 0.005)

@@ -28,14 +28,12 @@ WRAP = {
 wrap_each_way = pytest.mark.parametrize("wrap", WRAP.values(), ids=WRAP)
 
 
-def test_a_stream_speaks_the_protocol():
-    stream = ab.Stream()
+def test_a_stream_speaks_the_protocol(stream):
     assert stream.__cuda_stream__() == (0, stream.handle)
 
 
 @wrap_each_way
-def test_two_streams_for_one_handle_are_equal(wrap):
-    stream = ab.Stream()
+def test_two_streams_for_one_handle_are_equal(wrap, stream):
     assert wrap(stream) == stream
     assert hash(wrap(stream)) == hash(stream)
     assert len({stream, wrap(stream), wrap(wrap(stream))}) == 1
@@ -48,8 +46,7 @@ def test_streams_of_two_handles_are_not_equal():
 
 
 @wrap_each_way
-def test_two_streams_for_one_handle_are_one_queue(wrap):
-    stream = ab.Stream()
+def test_two_streams_for_one_handle_are_one_queue(wrap, stream):
     wrapper = wrap(stream)
     with ab.testing.Gate(stream):
         assert not wrapper.query()
@@ -116,8 +113,7 @@ def test_the_end_of_a_wrapper_is_no_end_of_the_stream(wrap, end):
 
 
 @wrap_each_way
-def test_closing_the_stream_closes_no_wrapper(wrap):
-    stream = ab.Stream()
+def test_closing_the_stream_closes_no_wrapper(wrap, stream):
     wrapper = wrap(stream)
     stream.close()
     assert stream.closed

@@ -51,8 +51,7 @@ def test_a_function_runs_on_another_thread():
     assert ab.Stream().submit(threading.get_ident).result(10) != threading.get_ident()
 
 
-def test_submit_returns_before_the_function_has_run():
-    stream = ab.Stream()
+def test_submit_returns_before_the_function_has_run(stream):
     with ab.testing.Gate(stream):
         future = stream.submit(int)
         assert not future.done()
@@ -74,8 +73,7 @@ def test_later_work_starts_after_the_function():
     assert stream.query()
 
 
-def test_the_future_is_done_once_the_stream_is():
-    stream = ab.Stream()
+def test_the_future_is_done_once_the_stream_is(stream):
     futures = [stream.submit(int) for _ in range(50)]
     stream.synchronize()
     assert all(future.done() for future in futures)
@@ -96,8 +94,7 @@ def test_the_future_is_running_while_the_function_runs():
     assert future.result(10) is True
 
 
-def test_a_function_sees_the_work_before_it():
-    stream = ab.Stream()
+def test_a_function_sees_the_work_before_it(stream):
     array = ab.zeros(100, stream=stream)
     ab.fill(array, 7, stream=stream)
     assert stream.submit(lambda: array.numpy().sum()).result(10) == 700
@@ -123,9 +120,7 @@ class Refusal(BaseException):
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), Refusal("no"), SystemExit(3), KeyboardInterrupt()], ids=repr)
-def test_a_function_that_raises_fails_its_future_and_nothing_else(error, capfd):
-    stream, other = ab.Stream(), ab.Stream()
-
+def test_a_function_that_raises_fails_its_future_and_nothing_else(error, capfd, stream, other):
     def body():
         raise error
 

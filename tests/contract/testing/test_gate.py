@@ -5,8 +5,7 @@ import pytest
 import anabranch as ab
 
 
-def test_a_gate_holds_its_stream_until_it_is_opened(enqueue):
-    stream = ab.Stream()
+def test_a_gate_holds_its_stream_until_it_is_opened(enqueue, stream):
     gate = ab.testing.Gate(stream)
     enqueue(stream)
     assert not stream.query()
@@ -14,23 +13,20 @@ def test_a_gate_holds_its_stream_until_it_is_opened(enqueue):
     stream.synchronize()
 
 
-def test_a_gate_opens_at_the_end_of_a_with():
-    stream = ab.Stream()
+def test_a_gate_opens_at_the_end_of_a_with(stream):
     with ab.testing.Gate(stream):
         work = stream.submit(int)
         assert not work.done()
     assert work.result(10) == 0
 
 
-def test_a_gate_opens_when_the_block_raises():
-    stream = ab.Stream()
+def test_a_gate_opens_when_the_block_raises(stream):
     with pytest.raises(ZeroDivisionError), ab.testing.Gate(stream):
         1 / 0  # noqa: B018
     stream.synchronize()
 
 
-def test_opening_again_does_nothing():
-    stream = ab.Stream()
+def test_opening_again_does_nothing(stream):
     gate = ab.testing.Gate(stream)
     gate.open()
     gate.open()
@@ -43,23 +39,20 @@ def test_opening_again_does_nothing():
     stream.synchronize()
 
 
-def test_any_thread_may_open(in_thread):
-    stream = ab.Stream()
+def test_any_thread_may_open(in_thread, stream):
     gate = ab.testing.Gate(stream)
     in_thread(gate.open).result(10)
     stream.synchronize()
 
 
-def test_a_gate_holds_from_now():
-    stream = ab.Stream()
+def test_a_gate_holds_from_now(stream):
     before = stream.submit(int)
     with ab.testing.Gate(stream):
         assert before.result(10) == 0
         assert not stream.query()
 
 
-def test_a_gate_may_be_opened_before_its_stream_comes_to_it():
-    stream = ab.Stream()
+def test_a_gate_may_be_opened_before_its_stream_comes_to_it(stream):
     first, second = ab.testing.Gate(stream), ab.testing.Gate(stream)
     second.open()
     assert not stream.query()
@@ -67,8 +60,7 @@ def test_a_gate_may_be_opened_before_its_stream_comes_to_it():
     stream.synchronize()
 
 
-def test_every_gate_of_a_stream_holds_it():
-    stream = ab.Stream()
+def test_every_gate_of_a_stream_holds_it(stream):
     gates = [ab.testing.Gate(stream) for _ in range(3)]
     for gate in gates:
         assert not stream.query()
@@ -76,8 +68,7 @@ def test_every_gate_of_a_stream_holds_it():
     stream.synchronize()
 
 
-def test_a_gate_holds_nothing_but_its_stream(enqueue, other_device):
-    stream = ab.Stream()
+def test_a_gate_holds_nothing_but_its_stream(enqueue, other_device, stream):
     with ab.testing.Gate(stream):
         array = ab.zeros(1000)
         ab.empty(1000, stream=stream)

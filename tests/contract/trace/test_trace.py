@@ -160,8 +160,7 @@ def test_an_array_that_ends_while_an_exception_is_on_its_way_leaves_it_alone(dev
     assert kinds(trace).count("free") == 2
 
 
-def test_a_race_is_raised_while_a_trace_is_on(device):
-    (a, b), array = streams(device), ready(device)
+def test_a_race_is_raised_while_a_trace_is_on(a, b, array):
     with ab.hazards("check"), ab.trace() as trace:
         write(array, a)
         with pytest.raises(ab.RaceError):
@@ -169,16 +168,14 @@ def test_a_race_is_raised_while_a_trace_is_on(device):
     assert kinds(trace) == ["fill", "alloc", "free"]
 
 
-def test_a_readback_is_not_told(device):
-    stream = ab.Stream(device)
+def test_a_readback_is_not_told(stream):
     array = ab.zeros(1000, stream=stream)
     with ab.trace() as trace:
         array.numpy()
     assert trace.operations == []
 
 
-def test_nothing_is_told_outside_the_block(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_nothing_is_told_outside_the_block(stream, array):
     write(array, stream)
     with ab.trace() as trace:
         pass
@@ -186,8 +183,7 @@ def test_nothing_is_told_outside_the_block(device):
     assert trace.operations == []
 
 
-def test_a_trace_may_go_on(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_a_trace_may_go_on(stream, array):
     trace = ab.trace()
     for _ in range(2):
         with trace:
@@ -197,8 +193,7 @@ def test_a_trace_may_go_on(device):
     assert first.begin <= first.end <= second.begin
 
 
-def test_the_end_of_the_block_lets_exceptions_through(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_the_end_of_the_block_lets_exceptions_through(stream, array):
     trace = ab.trace()
     with suppress(KeyError), trace:
         write(array, stream)
@@ -207,8 +202,7 @@ def test_the_end_of_the_block_lets_exceptions_through(device):
     assert kinds(trace) == ["fill"]
 
 
-def test_nested_traces_have_each_what_is_done_in_them(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_nested_traces_have_each_what_is_done_in_them(stream, array):
     with ab.trace() as outer:
         write(array, stream)
         with ab.trace() as inner:
@@ -216,8 +210,7 @@ def test_nested_traces_have_each_what_is_done_in_them(device):
     assert (len(outer.operations), len(inner.operations)) == (2, 1)
 
 
-def test_a_trace_within_itself_is_on_until_the_outer_block_ends(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_a_trace_within_itself_is_on_until_the_outer_block_ends(stream, array):
     with ab.trace() as trace:
         with trace as again:
             write(array, stream)
@@ -253,15 +246,13 @@ def test_streams_that_are_dropped_stay_told_apart(device):
 
 
 @pytest.mark.parametrize("mode", ["auto", "check", "off"])
-def test_every_mode_of_hazards_is_traced(device, mode):
-    stream, array = ab.Stream(device), ready(device)
+def test_every_mode_of_hazards_is_traced(mode, stream, array):
     with ab.hazards(mode), ab.trace() as trace:
         write(array, stream)
     assert kinds(trace) == ["fill"]
 
 
-def test_what_is_refused_is_not_told(device):
-    (a, b), array = streams(device), ready(device)
+def test_what_is_refused_is_not_told(a, b, array):
     with ab.hazards("check"), ab.trace() as trace:
         write(array, a)
         with pytest.raises(ab.RaceError):
@@ -302,8 +293,7 @@ def test_a_wait_names_the_newest_operation_that_it_is_for(device):
     assert for_stream.source is second
 
 
-def test_operations_are_the_same_objects_each_time(device):
-    (a, b), array = streams(device), ready(device)
+def test_operations_are_the_same_objects_each_time(a, b, array):
     with ab.trace() as trace:
         write(array, a)
         assert len(trace.operations) == 1
@@ -314,8 +304,7 @@ def test_operations_are_the_same_objects_each_time(device):
     assert len(trace.operations) == 2
 
 
-def test_a_wait_for_what_came_before_the_trace_names_nothing(device):
-    (a, b), array = streams(device), ready(device)
+def test_a_wait_for_what_came_before_the_trace_names_nothing(a, b, array):
     with ab.testing.Gate(a):
         write(array, a)
         with ab.trace() as trace:

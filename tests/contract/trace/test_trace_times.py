@@ -10,7 +10,7 @@ import pytest
 
 import anabranch as ab
 
-from ..accesses import read, ready, streams, write
+from ..accesses import read, ready, write
 from ..arrays import TIMEOUT, held
 
 pytestmark = [
@@ -36,8 +36,7 @@ def test_operations_of_a_stream_come_one_after_the_other(device):
     assert all(a.end <= b.begin + 0.001 for a, b in pairwise(operations))
 
 
-def test_what_is_held_begins_when_it_is_let_go(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_what_is_held_begins_when_it_is_let_go(stream, array):
     with ab.trace() as trace:
         began = time.monotonic()
         with ab.testing.Gate(stream):
@@ -49,8 +48,7 @@ def test_what_is_held_begins_when_it_is_let_go(device):
     assert fill.begin >= (opened - began) * 1000 - 1
 
 
-def test_a_wait_lasts_from_when_the_stream_comes_to_it_until_it_may_go_on(device):
-    (a, b), array = streams(device), ready(device)
+def test_a_wait_lasts_from_when_the_stream_comes_to_it_until_it_may_go_on(a, b, array):
     with ab.trace() as trace:
         with ab.testing.Gate(a):
             write(array, a)
@@ -63,8 +61,7 @@ def test_a_wait_lasts_from_when_the_stream_comes_to_it_until_it_may_go_on(device
     assert only(trace, "copy").begin >= wait.end - 0.05
 
 
-def test_a_host_function_lasts_as_long_as_it_takes(device):
-    stream = ab.Stream(device)
+def test_a_host_function_lasts_as_long_as_it_takes(stream):
     with ab.trace() as trace:
         stream.submit(time.sleep, 0.02).result(TIMEOUT)
     operation = only(trace, "host")
@@ -72,8 +69,7 @@ def test_a_host_function_lasts_as_long_as_it_takes(device):
     assert operation.name == "sleep"
 
 
-def test_times_are_milliseconds_since_the_trace_began(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_times_are_milliseconds_since_the_trace_began(stream, array):
     write(array, stream)
     began = time.perf_counter()
     with ab.trace() as trace:
@@ -83,8 +79,7 @@ def test_times_are_milliseconds_since_the_trace_began(device):
     assert -0.1 <= operation.begin <= operation.end <= (time.perf_counter() - began) * 1000 + 0.1
 
 
-def test_looking_at_the_operations_waits_for_them(device, in_thread):
-    stream, array = ab.Stream(device), ready(device)
+def test_looking_at_the_operations_waits_for_them(in_thread, stream, array):
     with ab.testing.Gate(stream):
         with ab.trace() as trace:
             write(array, stream)
@@ -107,8 +102,7 @@ def test_work_that_failed_is_told(device, failures_forgotten):
 # What is made of it
 
 
-def test_streams_that_work_at_the_same_time_overlap(device):
-    a, b = streams(device)
+def test_streams_that_work_at_the_same_time_overlap(device, a, b):
     meeting = threading.Barrier(2)
     with ab.trace() as trace:
         futures = [stream.submit(meeting.wait, TIMEOUT) for stream in (a, b)]
@@ -119,8 +113,7 @@ def test_streams_that_work_at_the_same_time_overlap(device):
     assert trace.overlap()[device.alias] == share
 
 
-def test_one_stream_overlaps_with_nothing(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_one_stream_overlaps_with_nothing(device, stream, array):
     with ab.trace() as trace:
         write(array, stream)
         write(array, stream)
@@ -137,8 +130,7 @@ def test_a_trace_prints_its_lanes(device):
     assert device.alias in str(trace)
 
 
-def test_waits_that_were_added_are_marked_in_the_json(device, tmp_path):
-    (a, b), array = streams(device), ready(device)
+def test_waits_that_were_added_are_marked_in_the_json(tmp_path, a, b, array):
     with ab.hazards("auto"), ab.trace() as trace:
         with ab.testing.Gate(a):
             write(array, a)
