@@ -27,16 +27,13 @@ def _checked(on_device):
 @pytest.mark.parametrize(
     "awaited", [lambda stream: stream, lambda stream: stream.record_event()], ids=["stream", "event"]
 )
-def test_awaiting_orders_what_the_task_does_later(device, awaited):
-    async def main():
-        (a, b), array = streams(device), ready(device)
-        gate = ab.testing.Gate(a)
-        write(array, a)
-        asyncio.get_running_loop().call_soon(gate.open)
-        await awaited(a)
-        write(array, b)
-
-    asyncio.run(main())
+async def test_awaiting_orders_what_the_task_does_later(device, awaited):
+    (a, b), array = streams(device), ready(device)
+    gate = ab.testing.Gate(a)
+    write(array, a)
+    asyncio.get_running_loop().call_soon(gate.open)
+    await awaited(a)
+    write(array, b)
 
 
 @pytest.mark.parametrize(
@@ -53,27 +50,24 @@ def test_what_a_task_awaits_first_orders_what_it_does_later(awaited, a, b, array
 
 
 @pytest.mark.parametrize("wait", ["synchronize", "await"])
-def test_what_one_task_has_waited_for_is_not_known_to_another(device, wait):
-    async def main():
-        (a, b), array = streams(device), ready(device)
+async def test_what_one_task_has_waited_for_is_not_known_to_another(device, wait):
+    (a, b), array = streams(device), ready(device)
 
-        async def waiting():
-            if wait == "await":
-                await a
-            else:
-                a.synchronize()
-            write(ready(device), b)
+    async def waiting():
+        if wait == "await":
+            await a
+        else:
+            a.synchronize()
+        write(ready(device), b)
 
-        async def other():
-            ab.current_stream()
-            await turns()
-            with pytest.raises(ab.RaceError):
-                write(array, ab.Stream(device))
+    async def other():
+        ab.current_stream()
+        await turns()
+        with pytest.raises(ab.RaceError):
+            write(array, ab.Stream(device))
 
-        write(array, a)
-        await asyncio.gather(other(), waiting())
-
-    asyncio.run(main())
+    write(array, a)
+    await asyncio.gather(other(), waiting())
 
 
 def test_what_a_task_knows_is_not_told_by_an_operation_that_is_refused(device):
@@ -96,63 +90,51 @@ def test_what_a_task_knows_is_not_told_by_an_operation_that_is_refused(device):
         other.submit(use, contextlib.nullcontext()).result(TIMEOUT)
 
 
-def test_a_task_starts_with_what_its_creator_has_waited_for(device):
-    async def main():
-        (a, b), array = streams(device), ready(device)
+async def test_a_task_starts_with_what_its_creator_has_waited_for(device):
+    (a, b), array = streams(device), ready(device)
 
-        async def use():
-            write(array, b)
+    async def use():
+        write(array, b)
 
-        write(array, a)
-        await a
-        await asyncio.create_task(use())
-
-    asyncio.run(main())
+    write(array, a)
+    await a
+    await asyncio.create_task(use())
 
 
 @pytest.mark.xfail(strict=True, reason="a task takes over what its creator knows when it first needs it")
-def test_a_task_does_not_start_with_what_its_creator_waits_for_later(device):
-    async def main():
-        (a, b), array = streams(device), ready(device)
+async def test_a_task_does_not_start_with_what_its_creator_waits_for_later(device):
+    (a, b), array = streams(device), ready(device)
 
-        async def use():
-            await turns(2)
-            with pytest.raises(ab.RaceError):
-                write(array, b)
-
-        write(array, a)
-        task = asyncio.create_task(use())
-        await turns(1)
-        a.synchronize()
-        await task
-
-    asyncio.run(main())
-
-
-def test_awaiting_a_task_does_not_tell_what_it_has_waited_for(device):
-    async def main():
-        (a, b), array = streams(device), ready(device)
-
-        async def wait():
-            await a
-
-        write(array, a)
-        await asyncio.create_task(wait())
+    async def use():
+        await turns(2)
         with pytest.raises(ab.RaceError):
             write(array, b)
 
-    asyncio.run(main())
+    write(array, a)
+    task = asyncio.create_task(use())
+    await turns(1)
+    a.synchronize()
+    await task
+
+
+async def test_awaiting_a_task_does_not_tell_what_it_has_waited_for(device):
+    (a, b), array = streams(device), ready(device)
+
+    async def wait():
+        await a
+
+    write(array, a)
+    await asyncio.create_task(wait())
+    with pytest.raises(ab.RaceError):
+        write(array, b)
 
 
 @pytest.mark.xfail(strict=True, reason="asyncio finds out about the future on another thread's behalf")
-def test_awaiting_a_future_orders_what_the_task_does_later(device):
-    async def main():
-        (a, b), array = streams(device), ready(device)
-        write(array, a)
-        await asyncio.wrap_future(a.submit(int))
-        write(array, b)
-
-    asyncio.run(main())
+async def test_awaiting_a_future_orders_what_the_task_does_later(device):
+    (a, b), array = streams(device), ready(device)
+    write(array, a)
+    await asyncio.wrap_future(a.submit(int))
+    write(array, b)
 
 
 WAITS = {
@@ -291,7 +273,7 @@ def test_a_thread_that_asyncio_starts_has_the_mode_of_a_thread(device, copied):
     assert asyncio.run(main()) == ("check" if os.environ.get("ANABRANCH_HAZARDS") == "check" else "not check")
 
 
-def test_stream_scopes_and_modes_of_two_tasks_do_not_mix(device):
+async def test_stream_scopes_and_modes_of_two_tasks_do_not_mix(device):
     async def use(own, expected, stream):
         with stream:
             await turns(1)
@@ -303,8 +285,5 @@ def test_stream_scopes_and_modes_of_two_tasks_do_not_mix(device):
             assert ab.current_stream(device) == stream
             assert mode(device) == "check"
 
-    async def main():
-        a, b = streams(device)
-        await asyncio.gather(use("auto", "not check", a), use("check", "check", b))
-
-    asyncio.run(main())
+    a, b = streams(device)
+    await asyncio.gather(use("auto", "not check", a), use("check", "check", b))

@@ -72,47 +72,38 @@ def test_memory_that_is_read_only_may_be_read():
     np.testing.assert_array_equal(result, data)
 
 
-def test_it_may_be_awaited_again_and_by_several_at_once(device):
-    async def main():
-        stream = ab.Stream(device)
-        gate = ab.testing.Gate(stream)
-        coming = ab.to_host(ab.full(5, 3, "float32", stream=stream))
-        tasks = [await started(coming) for _ in range(10)]
-        gate.open()
-        results = await asyncio.wait_for(asyncio.gather(*tasks, coming), TIMEOUT)
-        assert all(result is results[0] for result in results)
-        assert await coming is results[0]
-
-    asyncio.run(main())
+async def test_it_may_be_awaited_again_and_by_several_at_once(device):
+    stream = ab.Stream(device)
+    gate = ab.testing.Gate(stream)
+    coming = ab.to_host(ab.full(5, 3, "float32", stream=stream))
+    tasks = [await started(coming) for _ in range(10)]
+    gate.open()
+    results = await asyncio.wait_for(asyncio.gather(*tasks, coming), TIMEOUT)
+    assert all(result is results[0] for result in results)
+    assert await coming is results[0]
 
 
 # When
 
 
-def test_the_call_returns_before_the_work_and_the_loop_goes_on(device):
-    async def main():
-        stream = ab.Stream(device)
-        gate = ab.testing.Gate(stream)
-        task = await started(ab.to_host(ab.full(5, 3, "float32", stream=stream)))
-        await turns(100)
-        assert not task.done()
-        gate.open()
-        np.testing.assert_array_equal(await asyncio.wait_for(task, TIMEOUT), np.full(5, 3))
-
-    asyncio.run(main())
+async def test_the_call_returns_before_the_work_and_the_loop_goes_on(device):
+    stream = ab.Stream(device)
+    gate = ab.testing.Gate(stream)
+    task = await started(ab.to_host(ab.full(5, 3, "float32", stream=stream)))
+    await turns(100)
+    assert not task.done()
+    gate.open()
+    np.testing.assert_array_equal(await asyncio.wait_for(task, TIMEOUT), np.full(5, 3))
 
 
-def test_the_copy_begins_at_the_call_not_at_the_await(device):
-    async def main():
-        stream = ab.Stream(device)
-        gate = ab.testing.Gate(stream)
-        first, second = (ab.to_host(ab.full(5, value, "float32", stream=stream)) for value in (1, 2))
-        gate.open()
-        stream.synchronize()
-        np.testing.assert_array_equal(await second, np.full(5, 2))
-        np.testing.assert_array_equal(await first, np.full(5, 1))
-
-    asyncio.run(main())
+async def test_the_copy_begins_at_the_call_not_at_the_await(device):
+    stream = ab.Stream(device)
+    gate = ab.testing.Gate(stream)
+    first, second = (ab.to_host(ab.full(5, value, "float32", stream=stream)) for value in (1, 2))
+    gate.open()
+    stream.synchronize()
+    np.testing.assert_array_equal(await second, np.full(5, 2))
+    np.testing.assert_array_equal(await first, np.full(5, 1))
 
 
 UNRELATED = {
@@ -138,34 +129,28 @@ def test_it_waits_for_no_stream_that_reads_the_array_nor_writes_beside_it(device
         np.testing.assert_array_equal(read(array[:4]), values(8)[:4])
 
 
-def test_one_waits_for_no_other(device):
-    async def main():
-        held, stream = ab.Stream(device), ab.Stream(device)
-        gate = ab.testing.Gate(held)
-        late = await started(ab.to_host(ab.full(5, 1, "float32", stream=held)))
-        np.testing.assert_array_equal(await ab.to_host(ab.full(5, 2, "float32", stream=stream)), np.full(5, 2))
-        assert not late.done()
-        gate.open()
-        np.testing.assert_array_equal(await late, np.full(5, 1))
-
-    asyncio.run(main())
+async def test_one_waits_for_no_other(device):
+    held, stream = ab.Stream(device), ab.Stream(device)
+    gate = ab.testing.Gate(held)
+    late = await started(ab.to_host(ab.full(5, 1, "float32", stream=held)))
+    np.testing.assert_array_equal(await ab.to_host(ab.full(5, 2, "float32", stream=stream)), np.full(5, 2))
+    assert not late.done()
+    gate.open()
+    np.testing.assert_array_equal(await late, np.full(5, 1))
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)], ids=str)
-def test_it_waits_for_every_stream_that_writes_the_array(device, order):
-    async def main():
-        array, streams = ready(device, 6), [ab.Stream(device) for _ in range(3)]
-        gates = [ab.testing.Gate(stream) for stream in streams]
-        for k, stream in enumerate(streams):
-            ab.fill(array[2 * k : 2 * k + 2], k + 1, stream=stream)
-        task = await started(ab.to_host(array))
-        for k in order:
-            await turns()
-            assert not task.done()
-            gates[k].open()
-        np.testing.assert_array_equal(await asyncio.wait_for(task, TIMEOUT), [1, 1, 2, 2, 3, 3])
-
-    asyncio.run(main())
+async def test_it_waits_for_every_stream_that_writes_the_array(device, order):
+    array, streams = ready(device, 6), [ab.Stream(device) for _ in range(3)]
+    gates = [ab.testing.Gate(stream) for stream in streams]
+    for k, stream in enumerate(streams):
+        ab.fill(array[2 * k : 2 * k + 2], k + 1, stream=stream)
+    task = await started(ab.to_host(array))
+    for k in order:
+        await turns()
+        assert not task.done()
+        gates[k].open()
+    np.testing.assert_array_equal(await asyncio.wait_for(task, TIMEOUT), [1, 1, 2, 2, 3, 3])
 
 
 # The elements are those of the time of the call
@@ -191,18 +176,15 @@ def test_what_is_written_later_waits_for_the_copy(device, mode, same):
         asyncio.run(main())
 
 
-def test_what_is_written_beside_a_view_does_not_wait_for_its_copy(device):
-    async def main():
-        a, b = ab.Stream(device), ab.Stream(device)
-        array = ab.array(values((4, 2)), device=device)
-        with ab.testing.Gate(a):
-            ab.fill(array[:, 0], 1, stream=a)
-            coming = ab.to_host(array[:, 0])
-            ab.fill(array[:, 1], 2, stream=b)
-            await asyncio.wait_for(wait(b), TIMEOUT)
-        np.testing.assert_array_equal(await coming, np.full(4, 1))
-
-    asyncio.run(main())
+async def test_what_is_written_beside_a_view_does_not_wait_for_its_copy(device):
+    a, b = ab.Stream(device), ab.Stream(device)
+    array = ab.array(values((4, 2)), device=device)
+    with ab.testing.Gate(a):
+        ab.fill(array[:, 0], 1, stream=a)
+        coming = ab.to_host(array[:, 0])
+        ab.fill(array[:, 1], 2, stream=b)
+        await asyncio.wait_for(wait(b), TIMEOUT)
+    np.testing.assert_array_equal(await coming, np.full(4, 1))
 
 
 def test_it_is_never_a_race(device):

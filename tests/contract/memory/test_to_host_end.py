@@ -26,21 +26,18 @@ def read(array):
 
 
 @pytest.mark.parametrize("end", ["close", "drop"])
-def test_the_array_may_end_at_once(device, end):
-    async def main():
-        stream = ab.Stream(device)
-        with ab.testing.Gate(stream):
-            array = ab.full(1000, 3, "float32", stream=stream)
-            coming = ab.to_host(array)
-            if end == "close":
-                array.close()
-            else:
-                del array
-            others = [ab.full(1000, -1, "float32", stream=stream) for _ in range(10)]
-        np.testing.assert_array_equal(await coming, np.full(1000, 3))
-        assert all((other.numpy() == -1).all() for other in others)
-
-    asyncio.run(main())
+async def test_the_array_may_end_at_once(device, end):
+    stream = ab.Stream(device)
+    with ab.testing.Gate(stream):
+        array = ab.full(1000, 3, "float32", stream=stream)
+        coming = ab.to_host(array)
+        if end == "close":
+            array.close()
+        else:
+            del array
+        others = [ab.full(1000, -1, "float32", stream=stream) for _ in range(10)]
+    np.testing.assert_array_equal(await coming, np.full(1000, 3))
+    assert all((other.numpy() == -1).all() for other in others)
 
 
 def test_what_it_gives_may_be_dropped_before_it_arrives(device):
@@ -93,22 +90,19 @@ def test_memory_of_others_goes_back_once_the_copy_is_done(how):
 
 @pytest.mark.many_streams
 @pytest.mark.parametrize("one", [True, False], ids=["one array", "many"])
-def test_a_thousand_at_once(device, one):
-    async def main():
-        stream = ab.Stream(device)
-        with ab.testing.Gate(stream):
-            arrays = [ab.full(10, value, "float32", stream=stream) for value in range(1 if one else 1000)]
-            coming = [ab.to_host(array) for array in arrays * (1000 if one else 1)]
-            cancelled = [await started(each) for each in coming[::2]]
-            for task in cancelled:
-                task.cancel()
-        for value, result in enumerate(await asyncio.gather(*coming)):
-            assert (result == (0 if one else value)).all()
-        assert all(task.cancelled() for task in cancelled)
-        ab.fill(arrays[0], -1, stream=stream)
-        assert (await ab.to_host(arrays[0]) == -1).all()
-
-    asyncio.run(main())
+async def test_a_thousand_at_once(device, one):
+    stream = ab.Stream(device)
+    with ab.testing.Gate(stream):
+        arrays = [ab.full(10, value, "float32", stream=stream) for value in range(1 if one else 1000)]
+        coming = [ab.to_host(array) for array in arrays * (1000 if one else 1)]
+        cancelled = [await started(each) for each in coming[::2]]
+        for task in cancelled:
+            task.cancel()
+    for value, result in enumerate(await asyncio.gather(*coming)):
+        assert (result == (0 if one else value)).all()
+    assert all(task.cancelled() for task in cancelled)
+    ab.fill(arrays[0], -1, stream=stream)
+    assert (await ab.to_host(arrays[0]) == -1).all()
 
 
 @pytest.mark.memory
@@ -141,22 +135,19 @@ def test_what_is_no_array_is_refused(device):
 
 
 @pytest.mark.usefixtures("failures_forgotten")
-def test_each_task_that_awaits_what_failed_gets_an_error_of_its_own(device):
-    async def main():
-        stream = ab.Stream(device)
-        with ab.testing.Gate(stream):
-            fine = ab.to_host(ab.full(4, 3, "float32", stream=stream))
-            ab.testing.fail(stream)
-            lost = ab.to_host(ab.full(4, 3, "float32", stream=stream))
-            tasks = [await started(lost) for _ in range(3)]
-        errors = await asyncio.gather(*tasks, return_exceptions=True)
-        assert all(isinstance(error, FAILURES) for error in errors)
-        assert len({id(error) for error in errors}) == 3
-        with pytest.raises(FAILURES):
-            await lost
-        assert (await fine == 3).all()
-
-    asyncio.run(main())
+async def test_each_task_that_awaits_what_failed_gets_an_error_of_its_own(device):
+    stream = ab.Stream(device)
+    with ab.testing.Gate(stream):
+        fine = ab.to_host(ab.full(4, 3, "float32", stream=stream))
+        ab.testing.fail(stream)
+        lost = ab.to_host(ab.full(4, 3, "float32", stream=stream))
+        tasks = [await started(lost) for _ in range(3)]
+    errors = await asyncio.gather(*tasks, return_exceptions=True)
+    assert all(isinstance(error, FAILURES) for error in errors)
+    assert len({id(error) for error in errors}) == 3
+    with pytest.raises(FAILURES):
+        await lost
+    assert (await fine == 3).all()
 
 
 @pytest.mark.usefixtures("failures_forgotten")
@@ -179,18 +170,15 @@ def test_an_error_that_nobody_awaits_is_not_told(device, run_python):
     assert run_python(script) == ""
 
 
-def test_it_may_run_out_of_time_and_be_awaited_again(device):
-    async def main():
-        stream = ab.Stream(device)
-        with ab.testing.Gate(stream):
-            coming = ab.to_host(ab.full(4, 3, "float32", stream=stream))
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.01):
-                    await coming
-        async with asyncio.timeout(TIMEOUT):
-            assert (await coming == 3).all()
-
-    asyncio.run(main())
+async def test_it_may_run_out_of_time_and_be_awaited_again(device):
+    stream = ab.Stream(device)
+    with ab.testing.Gate(stream):
+        coming = ab.to_host(ab.full(4, 3, "float32", stream=stream))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await coming
+    async with asyncio.timeout(TIMEOUT):
+        assert (await coming == 3).all()
 
 
 def test_a_process_may_end_before_the_copy(device, run_python):

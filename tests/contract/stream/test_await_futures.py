@@ -45,21 +45,18 @@ def test_other_errors_arrive_as_they_are(run):
     assert caught.value is error
 
 
-def test_cancelling_one_await_cancels_the_function_for_all():
-    async def main():
-        stream, done = ab.Stream(), []
-        gate = ab.testing.Gate(stream)
-        future = stream.submit(done.append, 1)
-        tasks = [await started(future) for _ in range(3)]
-        tasks[1].cancel()
-        await asyncio.wait(tasks, timeout=TIMEOUT)
-        assert [task.cancelled() for task in tasks] == [True] * 3
-        assert future.cancelled()
-        gate.open()
-        await stream
-        assert done == []
-
-    asyncio.run(main())
+async def test_cancelling_one_await_cancels_the_function_for_all():
+    stream, done = ab.Stream(), []
+    gate = ab.testing.Gate(stream)
+    future = stream.submit(done.append, 1)
+    tasks = [await started(future) for _ in range(3)]
+    tasks[1].cancel()
+    await asyncio.wait(tasks, timeout=TIMEOUT)
+    assert [task.cancelled() for task in tasks] == [True] * 3
+    assert future.cancelled()
+    gate.open()
+    await stream
+    assert done == []
 
 
 def test_a_shield_keeps_the_function():
@@ -78,19 +75,16 @@ def test_a_shield_keeps_the_function():
 
 
 @pytest.mark.parametrize("first", [False, True])
-def test_a_cancelled_function_cancels_those_who_await_it(first):
-    async def main():
-        stream = ab.Stream()
-        with ab.testing.Gate(stream):
-            future = stream.submit(int)
-            if first:
-                assert future.cancel()
-            task = await started(future)
-            if not first:
-                assert future.cancel()
-            await asyncio.wait([task], timeout=TIMEOUT)
-            assert task.cancelled()
-        with pytest.raises(concurrent.futures.CancelledError):
-            future.result(TIMEOUT)
-
-    asyncio.run(main())
+async def test_a_cancelled_function_cancels_those_who_await_it(first):
+    stream = ab.Stream()
+    with ab.testing.Gate(stream):
+        future = stream.submit(int)
+        if first:
+            assert future.cancel()
+        task = await started(future)
+        if not first:
+            assert future.cancel()
+        await asyncio.wait([task], timeout=TIMEOUT)
+        assert task.cancelled()
+    with pytest.raises(concurrent.futures.CancelledError):
+        future.result(TIMEOUT)

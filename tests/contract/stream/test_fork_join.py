@@ -175,7 +175,7 @@ def test_a_fork_within_itself_has_branches_of_its_own():
     assert outer.closed
 
 
-def test_each_task_leaves_its_own_block():
+async def test_each_task_leaves_its_own_block():
     scope = ab.fork(1, stream=ab.Stream())
 
     async def first(entered, over):
@@ -184,21 +184,18 @@ def test_each_task_leaves_its_own_block():
             await over
         return branch
 
-    async def main():
-        loop = asyncio.get_running_loop()
-        entered, over = loop.create_future(), loop.create_future()
-        task = asyncio.create_task(first(entered, over))
-        await entered
-        with scope as (branch,):
-            over.set_result(None)
-            assert (await task).closed
-            assert not branch.closed
-        assert branch.closed
-
-    asyncio.run(main())
+    loop = asyncio.get_running_loop()
+    entered, over = loop.create_future(), loop.create_future()
+    task = asyncio.create_task(first(entered, over))
+    await entered
+    with scope as (branch,):
+        over.set_result(None)
+        assert (await task).closed
+        assert not branch.closed
+    assert branch.closed
 
 
-def test_a_task_that_began_in_a_block_leaves_its_own():
+async def test_a_task_that_began_in_a_block_leaves_its_own():
     scope = ab.fork(1, stream=ab.Stream())
 
     async def within():
@@ -206,13 +203,10 @@ def test_a_task_that_began_in_a_block_leaves_its_own():
             assert not branch.closed
         return branch
 
-    async def main():
-        with scope as (branch,):
-            assert (await asyncio.create_task(within())).closed
-            assert not branch.closed
-        assert branch.closed
-
-    asyncio.run(main())
+    with scope as (branch,):
+        assert (await asyncio.create_task(within())).closed
+        assert not branch.closed
+    assert branch.closed
 
 
 def test_each_thread_leaves_its_own_block(in_thread):
