@@ -32,8 +32,9 @@ def an_array(name):
     return pytest.fixture(lambda device: ready(device), name=name)
 
 
-stream, a, b, c, d, other = map(a_stream, ("stream", "a", "b", "c", "d", "other"))
-array, x, y, z = map(an_array, ("array", "x", "y", "z"))
+stream, other, a, b, c, d, s = map(a_stream, ("stream", "other", "a", "b", "c", "d", "s"))
+owner, user = map(a_stream, ("owner", "user"))
+array, target, x, y, z = map(an_array, ("array", "target", "x", "y", "z"))
 
 
 @pytest.fixture

@@ -17,8 +17,7 @@ def flag(device):
     return ab.array([1], "int32", device=device)
 
 
-def test_memory_that_is_dropped_in_a_body_is_free_after_it(device, flag):
-    stream, other, target = ab.Stream(device), ab.Stream(device), ready(device)
+def test_memory_that_is_dropped_in_a_body_is_free_after_it(flag, stream, other, target):
     with ab.hazards("off"), ab.capture(stream) as graph:
         arrays = [ab.full(SIZE, 5, "float32")]
         pointer = arrays[0].ptr

@@ -114,8 +114,7 @@ def test_new_arguments_from_a_capture_are_kept(device):
     assert len(later) == 20
 
 
-def test_an_empty_array_of_a_capture_outlives_it(device):
-    stream = ab.Stream(device)
+def test_an_empty_array_of_a_capture_outlives_it(stream):
     with ab.capture(stream) as graph:
         array = ab.empty(0)
         ab.fill(array, 1)

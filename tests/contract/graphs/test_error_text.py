@@ -6,7 +6,6 @@ import pytest
 
 import anabranch as ab
 
-from ..accesses import ready
 from .replays import replays_to
 from .test_host_functions import UntellableError
 
@@ -28,16 +27,6 @@ def race(ab, array, first, second):
 @pytest.fixture(params=ERRORS)
 def error(request):
     return ERRORS[request.param]
-
-
-@pytest.fixture
-def array(device):
-    return ready(device)
-
-
-@pytest.fixture
-def stream(device):
-    return ab.Stream(device)
 
 
 def assert_over(stream, array):

@@ -300,8 +300,7 @@ def test_an_array_of_an_aborted_capture_is_an_array_like_others(device, stream):
     assert_all(array, 4)
 
 
-def test_a_future_of_an_aborted_capture_does_not_hang(device):
-    stream = ab.Stream(device)
+def test_a_future_of_an_aborted_capture_does_not_hang(stream):
     with contextlib.suppress(ZeroDivisionError), ab.capture(stream):
         future = stream.submit(int)
         raise ZeroDivisionError

@@ -8,11 +8,6 @@ import pytest
 import anabranch as ab
 
 
-@pytest.fixture
-def stream(device):
-    return ab.Stream(device)
-
-
 def submitted(stream):
     with ab.capture(stream) as graph:
         future = stream.submit(lambda: 5)

@@ -34,8 +34,7 @@ def copy_graph(target, source):
     return graph
 
 
-def test_arrays_live_as_long_as_the_graph(device):
-    target = ready(device)
+def test_arrays_live_as_long_as_the_graph(device, target):
     source = ready(device)
     give(source, 7)
     graph = copy_graph(target, source)
@@ -205,8 +204,7 @@ def test_nodes_outlive_their_graph(device):
     assert (node.kind, node.device) == ("copy", device)
 
 
-def test_a_graph_is_dropped_by_another_thread(device, in_thread):
-    stream, array = ab.Stream(device), ready(device)
+def test_a_graph_is_dropped_by_another_thread(in_thread, stream, array):
     with ab.capture(stream) as graph:
         ab.fill(array, 7)
     holder = [graph]
@@ -219,8 +217,7 @@ def test_a_graph_is_dropped_by_another_thread(device, in_thread):
     assert_all(array, 7)
 
 
-def test_the_graph_of_a_capture_may_be_dropped_during_it(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_the_graph_of_a_capture_may_be_dropped_during_it(stream, array):
     with ab.capture(stream):
         ab.fill(array, 7)
     gc.collect()

@@ -191,8 +191,7 @@ def test_an_allocation_is_the_same_memory_at_each_replay(device):
         assert array.ptr == pointer
 
 
-def test_memory_stays_with_the_array_after_the_graph(device):
-    stream = ab.Stream(device)
+def test_memory_stays_with_the_array_after_the_graph(device, stream):
     with ab.capture(stream) as graph:
         array = ab.full(SIZE, 3, "float32")
     graph.launch(stream)
@@ -312,8 +311,7 @@ def test_an_array_of_the_capture_may_be_dropped_while_a_replay_runs(device):
         assert_all(other, -1)
 
 
-def test_every_way_to_make_an_array(device):
-    stream = ab.Stream(device)
+def test_every_way_to_make_an_array(stream):
     with ab.capture(stream) as graph:
         arrays = [ab.zeros(SIZE), ab.ones(SIZE), ab.full(SIZE, 2, "float32")]
         ab.empty(0)

@@ -8,7 +8,6 @@ import pytest
 
 import anabranch as ab
 
-from ..accesses import ready
 from ..arrays import TIMEOUT
 from .replays import assert_all, kinds, replays_to
 
@@ -31,16 +30,6 @@ class Meddling(float):
         """Do it."""
         self.meddle()
         return 0.0
-
-
-@pytest.fixture
-def array(device):
-    return ready(device)
-
-
-@pytest.fixture
-def stream(device):
-    return ab.Stream(device)
 
 
 def putting(array, stream, count=1):

@@ -33,8 +33,7 @@ def test_a_launch_returns_at_once_and_nothing(stream, array):
     assert_all(array, 7)
 
 
-def test_a_launch_goes_to_the_current_stream(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_a_launch_goes_to_the_current_stream(stream, array):
     graph = filling(array)
     with stream, ab.testing.Gate(stream):
         graph.launch()
@@ -144,8 +143,7 @@ def test_an_instance_has_nodes_and_counts_of_its_own(array):
 
 
 @pytest.mark.thread_unsafe(reason="a trace is of all threads")
-def test_a_replay_is_traced_as_one_operation(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_a_replay_is_traced_as_one_operation(stream, array):
     with ab.capture(stream) as graph:
         for value in range(3):
             ab.fill(array, value)
@@ -156,8 +154,7 @@ def test_a_replay_is_traced_as_one_operation(device):
 
 
 @pytest.mark.thread_unsafe(reason="a trace is of all threads")
-def test_a_capture_leaves_nothing_in_a_trace(device):
-    stream, array = ab.Stream(device), ready(device)
+def test_a_capture_leaves_nothing_in_a_trace(stream, array):
     with ab.trace() as trace, ab.capture(stream), ab.fork(2) as (a, b):
         ab.fill(array, 1, stream=a)
         ab.fill(array, 2, stream=b)

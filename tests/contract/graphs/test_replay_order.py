@@ -90,8 +90,7 @@ def test_what_is_beside_a_strided_view_is_not_written(device):
 
 
 @each_case
-def test_a_replay_without_order_is_a_race(device, of_graph, eager, kind):
-    (a, b), array = streams(device), ready(device)
+def test_a_replay_without_order_is_a_race(of_graph, eager, kind, a, b, array):
     graph = graph_that(ACCESSES[of_graph], array)
     with ab.hazards("check"):
         ACCESSES[eager](array, a)
@@ -104,8 +103,7 @@ def test_a_replay_without_order_is_a_race(device, of_graph, eager, kind):
 
 
 @each_case
-def test_eager_work_without_order_to_a_replay_is_a_race(device, of_graph, eager, kind):
-    (a, b), array = streams(device), ready(device)
+def test_eager_work_without_order_to_a_replay_is_a_race(of_graph, eager, kind, a, b, array):
     graph = graph_that(ACCESSES[of_graph], array)
     with ab.hazards("check"):
         graph.launch(a)

@@ -193,8 +193,7 @@ def test_a_branch_that_was_never_joined_is_joined_at_the_end(device, drop):
         assert_all(y, 2)
 
 
-def test_the_captured_stream_itself_may_be_dropped(device):
-    x = ready(device)
+def test_the_captured_stream_itself_may_be_dropped(device, x):
     with ab.capture(ab.Stream(device)) as graph:
         ab.fill(x, 1)
     gc.collect()

@@ -18,8 +18,7 @@ def _checked(on_device):
         yield
 
 
-def test_the_legacy_stream_is_named_by_its_function(device):
-    array, s = ready(device), ab.Stream()
+def test_the_legacy_stream_is_named_by_its_function(array, s):
     write(array, ab.legacy_stream())
     with pytest.raises(ab.RaceError) as caught:
         ab.fill(array, 2, stream=s)
@@ -28,8 +27,7 @@ def test_the_legacy_stream_is_named_by_its_function(device):
     ab.fill(array, 2, stream=s)
 
 
-def test_the_per_thread_stream_is_named_by_its_function(device):
-    array, s = ready(device), ab.Stream()
+def test_the_per_thread_stream_is_named_by_its_function(array, s):
     write(array, s)
     with pytest.raises(ab.RaceError) as caught:
         ab.fill(array, 2, stream=ab.per_thread_stream())
@@ -46,8 +44,7 @@ def test_a_default_stream_in_a_variable_goes_by_that(device):
     assert caught.value.fix == "s.wait_stream(default)"
 
 
-def test_the_package_goes_by_the_name_that_the_program_has_for_it(device):
-    array, s = ready(device), ab.Stream()
+def test_the_package_goes_by_the_name_that_the_program_has_for_it(array, s):
     write(array, ab.legacy_stream())
     scope = {"anabranch": ab, "array": array, "s": s}
     with pytest.raises(ab.RaceError) as caught:
@@ -78,9 +75,7 @@ def test_the_host_synchronizes_a_default_stream_by_its_function(device):
         assert view[0] == 1
 
 
-def test_another_thread_s_per_thread_stream_is_not_taken_for_this_one_s(device, in_thread):
-    array, s = ready(device), ab.Stream()
-
+def test_another_thread_s_per_thread_stream_is_not_taken_for_this_one_s(device, in_thread, array, s):
     def use():
         stream = ab.per_thread_stream(device)
         write(array, stream)

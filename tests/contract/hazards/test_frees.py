@@ -240,8 +240,7 @@ def test_memory_used_again_may_go_to_any_stream_first(device, mode):
     assert_all(others, -1)
 
 
-def test_new_memory_of_a_stream_that_is_held_may_be_used_by_another(device):
-    owner, user = streams(device)
+def test_new_memory_of_a_stream_that_is_held_may_be_used_by_another(owner, user):
     with ab.testing.Gate(owner):
         array = ab.empty(SIZE, stream=owner)
         ab.fill(array, 2, stream=user)
@@ -260,8 +259,7 @@ def test_memory_used_again_brings_no_race_of_its_earlier_life(device):
         del array
 
 
-def test_memory_used_again_has_races_of_its_own(device):
-    owner, user = streams(device)
+def test_memory_used_again_has_races_of_its_own(owner, user):
     ab.full(SIZE, 1, "float32", stream=owner)
     array = ab.full(SIZE, 2, "float32", stream=owner)
     with pytest.raises(ab.RaceError) as caught:

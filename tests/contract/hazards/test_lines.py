@@ -31,8 +31,7 @@ def second(device):
     return functools.partial(ab.fill, array, 1, stream=b)
 
 
-def test_a_call_over_several_lines_is_named_by_its_first(device):
-    (a, b), array = streams(device), ready(device)
+def test_a_call_over_several_lines_is_named_by_its_first(a, b, array):
     write(array, a)
 
     # fmt: off
@@ -106,9 +105,7 @@ def test_an_access_made_by_a_builtin_is_the_line_of_its_call(second):
     assert caught_line(call) == (__file__, call.__code__.co_firstlineno)
 
 
-def test_an_access_in_a_thread_is_the_line_of_its_function(device, in_thread):
-    (a, b), array = streams(device), ready(device)
-
+def test_an_access_in_a_thread_is_the_line_of_its_function(in_thread, a, b, array):
     def use():
         with ab.hazards("check"):
             ab.fill(array, 1, stream=a)
@@ -128,9 +125,7 @@ def test_code_that_is_gone_is_still_named(a, b, array):
     assert (caught.value.first.file, caught.value.first.line) == ("<soon gone>", 2)
 
 
-def test_lines_are_told_however_often_their_function_has_run(device):
-    (a, b), array = streams(device), ready(device)
-
+def test_lines_are_told_however_often_their_function_has_run(a, b, array):
     def either(first):
         if first:
             ab.fill(array, 1, stream=a)

@@ -63,8 +63,7 @@ def test_a_kernel_on_a_stream_that_does_not_wait_for_the_array_to_be_made_is_rep
 
 
 @pytest.mark.numba
-def test_the_kernel_passes_once_its_stream_waits(device):
-    s = ab.Stream(device)
+def test_the_kernel_passes_once_its_stream_waits(device, s):
     a = ab.ones(100, device=device)
     s.wait_stream(ab.current_stream(device))
     ab.launch(scale, 100, 2.0, a, stream=s)

@@ -27,8 +27,7 @@ def _checked(on_device):
 @pytest.mark.parametrize(
     "awaited", [lambda stream: stream, lambda stream: stream.record_event()], ids=["stream", "event"]
 )
-async def test_awaiting_orders_what_the_task_does_later(device, awaited):
-    (a, b), array = streams(device), ready(device)
+async def test_awaiting_orders_what_the_task_does_later(awaited, a, b, array):
     gate = ab.testing.Gate(a)
     write(array, a)
     asyncio.get_running_loop().call_soon(gate.open)
@@ -90,9 +89,7 @@ def test_what_a_task_knows_is_not_told_by_an_operation_that_is_refused(device):
         other.submit(use, contextlib.nullcontext()).result(TIMEOUT)
 
 
-async def test_a_task_starts_with_what_its_creator_has_waited_for(device):
-    (a, b), array = streams(device), ready(device)
-
+async def test_a_task_starts_with_what_its_creator_has_waited_for(a, b, array):
     async def use():
         write(array, b)
 
@@ -102,9 +99,7 @@ async def test_a_task_starts_with_what_its_creator_has_waited_for(device):
 
 
 @pytest.mark.xfail(strict=True, reason="a task takes over what its creator knows when it first needs it")
-async def test_a_task_does_not_start_with_what_its_creator_waits_for_later(device):
-    (a, b), array = streams(device), ready(device)
-
+async def test_a_task_does_not_start_with_what_its_creator_waits_for_later(a, b, array):
     async def use():
         await turns(2)
         with pytest.raises(ab.RaceError):
@@ -117,9 +112,7 @@ async def test_a_task_does_not_start_with_what_its_creator_waits_for_later(devic
     await task
 
 
-async def test_awaiting_a_task_does_not_tell_what_it_has_waited_for(device):
-    (a, b), array = streams(device), ready(device)
-
+async def test_awaiting_a_task_does_not_tell_what_it_has_waited_for(a, b, array):
     async def wait():
         await a
 
@@ -130,8 +123,7 @@ async def test_awaiting_a_task_does_not_tell_what_it_has_waited_for(device):
 
 
 @pytest.mark.xfail(strict=True, reason="asyncio finds out about the future on another thread's behalf")
-async def test_awaiting_a_future_orders_what_the_task_does_later(device):
-    (a, b), array = streams(device), ready(device)
+async def test_awaiting_a_future_orders_what_the_task_does_later(a, b, array):
     write(array, a)
     await asyncio.wrap_future(a.submit(int))
     write(array, b)

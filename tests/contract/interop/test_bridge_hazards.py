@@ -72,8 +72,7 @@ def added(stream, access):
 
 
 @each_way
-def test_the_end_of_a_bridge_is_an_access(device, way):
-    a, b = ab.Stream(device), ab.Stream(device)
+def test_the_end_of_a_bridge_is_an_access(device, way, a, b):
     with ab.hazards("check"):
         with a.bridge("torch"):
             array, _kept = shared(device, a, way)
@@ -157,8 +156,7 @@ def test_a_bridge_that_was_left_knows_nothing_of_the_next(device, a, b):
     assert added(b, lambda: write(array, b)) == 0
 
 
-def test_under_off_the_use_is_noted_for_the_free(device):
-    a = ab.Stream(device)
+def test_under_off_the_use_is_noted_for_the_free(device, a):
     with ab.hazards("off"), a.bridge("torch"):
         array, kept = shared(device, a, "given by interface")
         del kept

@@ -103,20 +103,17 @@ def test_the_lowest_index_that_fails_is_named(device, kernel, arguments, error, 
     assert re.match(rf"kernel '{kernel.name}' failed at index {at}: ({error})", message)
 
 
-def test_the_line_of_a_helper_is_named(device):
-    s = ab.Stream(device)
+def test_the_line_of_a_helper_is_named(device, s):
     ab.launch(look_up_through_a_helper, 5, ab.zeros(5, device=device), stream=s)
     assert f"line {line_of(from_table, 'return')}, in from_table" in failure_of(s)
 
 
-def test_an_index_of_several_dimensions_is_a_tuple(device):
-    s = ab.Stream(device)
+def test_an_index_of_several_dimensions_is_a_tuple(device, s):
     ab.launch(look_up_in_a_plane, (4, 2), ab.zeros((4, 2), device=device), stream=s)
     assert "failed at index (1, 1): " in failure_of(s)
 
 
-def test_a_function_of_the_compiler_that_fails_is_named_by_its_error(device):
-    s = ab.Stream(device)
+def test_a_function_of_the_compiler_that_fails_is_named_by_its_error(device, s):
     ab.launch(largest, 4, ab.zeros(0, device=device), ab.zeros(4, device=device), stream=s)
     assert "failed at index 0: ValueError" in failure_of(s)
 
@@ -145,8 +142,7 @@ def test_later_work_does_not_run_and_whoever_waits_meets_the_failure(device):
         y.numpy()
 
 
-def test_the_device_goes_on(device):
-    s = ab.Stream(device)
+def test_the_device_goes_on(device, s):
     ab.launch(look_up, 8, ab.zeros(8, device=device), stream=s)
     failure_of(s)
     y = ab.zeros(4, device=device)
@@ -166,8 +162,7 @@ def test_a_kernel_in_a_graph_fails_its_replay(device):
     assert f'launched at File "{__file__}"' in message
 
 
-def test_many_launches_of_a_kernel_that_may_fail(device):
-    s = ab.Stream(device)
+def test_many_launches_of_a_kernel_that_may_fail(device, s):
     y = ab.zeros(3, device=device, stream=s)
     for _ in range(300):
         ab.launch(look_up, 3, y, stream=s)

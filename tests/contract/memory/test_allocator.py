@@ -92,8 +92,7 @@ def allocator(device):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_arrays_are_made_of_its_memory(device, allocator, size):
-    stream = ab.Stream(device)
+def test_arrays_are_made_of_its_memory(allocator, size, stream):
     array = ab.full(size, 7, "uint8", stream=stream)
     assert array.ptr in allocator.out
     assert allocator.out[array.ptr][1] >= size
@@ -140,8 +139,7 @@ def test_no_memory_is_asked_for_no_elements_nor_for_pinned_ones(device, allocato
     assert not allocator.streams
 
 
-def test_a_capture_s_memory_is_the_graph_s(device, allocator):
-    stream = ab.Stream(device)
+def test_a_capture_s_memory_is_the_graph_s(allocator, stream):
     with ab.capture(stream) as graph:
         ab.fill(ab.empty(4), 1)
     graph.launch(stream)
@@ -161,8 +159,7 @@ def test_a_view_keeps_the_memory(device, allocator):
 # When it goes back
 
 
-def test_it_goes_back_after_every_stream_that_used_it(device, allocator):
-    a, b = ab.Stream(device), ab.Stream(device)
+def test_it_goes_back_after_every_stream_that_used_it(allocator, a, b):
     array, target = ab.zeros(1000, stream=a), ab.zeros(1000, stream=a)
     b.wait_stream(a)
     with ab.testing.Gate(b):
@@ -174,8 +171,7 @@ def test_it_goes_back_after_every_stream_that_used_it(device, allocator):
     a.synchronize()
 
 
-def test_it_does_not_go_back_before_what_its_stream_holds(device, allocator):
-    a = ab.Stream(device)
+def test_it_does_not_go_back_before_what_its_stream_holds(allocator, a):
     with ab.testing.Gate(a):
         array = ab.zeros(1000, stream=a)
         array.close()
@@ -191,8 +187,7 @@ def test_on_a_gpu_it_goes_back_at_once_in_the_order_of_its_stream(device, alloca
     assert allocator.given_back[0][1] is threading.current_thread()
 
 
-def test_another_stream_comes_after_the_allocation(device, allocator):
-    a, b = ab.Stream(device), ab.Stream(device)
+def test_another_stream_comes_after_the_allocation(device, allocator, a, b):
     with ab.testing.Gate(a), ab.hazards("check"):
         array = ab.empty(1000, stream=a)
         ab.fill(array, 3, stream=b)  # how memory came to its stream is nobody's race

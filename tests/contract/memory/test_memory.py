@@ -105,8 +105,7 @@ def test_a_view_keeps_all_the_memory_of_its_base(device):
 
 
 @pytest.mark.memory
-def test_allocating_and_freeing_ten_thousand_times_takes_no_memory(device):
-    stream = ab.Stream(device)
+def test_allocating_and_freeing_ten_thousand_times_takes_no_memory(device, stream):
     kept = ab.empty(1 << 14, stream=stream)
     device.synchronize()
     free = device.free_memory
@@ -183,8 +182,7 @@ def test_a_device_whose_memory_was_exhausted_works_on(device):
 # Frees follow every use
 
 
-def test_memory_dropped_with_work_pending_is_used_rightly(device):
-    stream = ab.Stream(device)
+def test_memory_dropped_with_work_pending_is_used_rightly(device, stream):
     result = ab.array(np.zeros(1000, "float32"), device=device)
     with ab.testing.Gate(stream):
         ab.copy(result, ab.full(1000, 3, "float32", stream=stream), stream=stream)
@@ -193,8 +191,7 @@ def test_memory_dropped_with_work_pending_is_used_rightly(device):
     np.testing.assert_array_equal(result.numpy(), np.full(1000, 3))
 
 
-def test_a_chain_of_dropped_arrays_is_used_rightly(device):
-    stream = ab.Stream(device)
+def test_a_chain_of_dropped_arrays_is_used_rightly(device, stream):
     with ab.testing.Gate(stream):
         array = ab.full(1000, 3, "float32", stream=stream)
         for _ in range(50):
@@ -243,8 +240,7 @@ def test_a_free_follows_a_stream_of_another_device(device, other_device):
     np.testing.assert_array_equal(result.numpy(), values(1000))
 
 
-def test_a_free_follows_the_work_with_a_view(device):
-    stream = ab.Stream(device)
+def test_a_free_follows_the_work_with_a_view(device, stream):
     result = ab.array(np.zeros(10, "float32"), device=device)
     with ab.testing.Gate(stream):
         ab.copy(result, ab.array(values(1000), device=device)[10:20], stream=stream)
@@ -268,8 +264,7 @@ def test_streams_events_arrays_and_views_may_go_in_any_order(device, order):
     np.testing.assert_array_equal(result.numpy(), np.full(100, 3))
 
 
-def test_an_array_outlives_its_closed_stream(device):
-    stream = ab.Stream(device)
+def test_an_array_outlives_its_closed_stream(stream):
     array = ab.full(1000, 3, "float32", stream=stream)
     stream.close()
     np.testing.assert_array_equal(array.numpy(), np.full(1000, 3))

@@ -72,8 +72,7 @@ def test_memory_that_is_read_only_may_be_read():
     np.testing.assert_array_equal(result, data)
 
 
-async def test_it_may_be_awaited_again_and_by_several_at_once(device):
-    stream = ab.Stream(device)
+async def test_it_may_be_awaited_again_and_by_several_at_once(stream):
     gate = ab.testing.Gate(stream)
     coming = ab.to_host(ab.full(5, 3, "float32", stream=stream))
     tasks = [await started(coming) for _ in range(10)]
@@ -86,8 +85,7 @@ async def test_it_may_be_awaited_again_and_by_several_at_once(device):
 # When
 
 
-async def test_the_call_returns_before_the_work_and_the_loop_goes_on(device):
-    stream = ab.Stream(device)
+async def test_the_call_returns_before_the_work_and_the_loop_goes_on(stream):
     gate = ab.testing.Gate(stream)
     task = await started(ab.to_host(ab.full(5, 3, "float32", stream=stream)))
     await turns(100)
@@ -96,8 +94,7 @@ async def test_the_call_returns_before_the_work_and_the_loop_goes_on(device):
     np.testing.assert_array_equal(await asyncio.wait_for(task, TIMEOUT), np.full(5, 3))
 
 
-async def test_the_copy_begins_at_the_call_not_at_the_await(device):
-    stream = ab.Stream(device)
+async def test_the_copy_begins_at_the_call_not_at_the_await(stream):
     gate = ab.testing.Gate(stream)
     first, second = (ab.to_host(ab.full(5, value, "float32", stream=stream)) for value in (1, 2))
     gate.open()
@@ -176,8 +173,7 @@ def test_what_is_written_later_waits_for_the_copy(device, mode, same):
         asyncio.run(main())
 
 
-async def test_what_is_written_beside_a_view_does_not_wait_for_its_copy(device):
-    a, b = ab.Stream(device), ab.Stream(device)
+async def test_what_is_written_beside_a_view_does_not_wait_for_its_copy(device, a, b):
     array = ab.array(values((4, 2)), device=device)
     with ab.testing.Gate(a):
         ab.fill(array[:, 0], 1, stream=a)

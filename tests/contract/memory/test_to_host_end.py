@@ -40,8 +40,7 @@ async def test_the_array_may_end_at_once(device, end):
     assert all((other.numpy() == -1).all() for other in others)
 
 
-def test_what_it_gives_may_be_dropped_before_it_arrives(device):
-    stream = ab.Stream(device)
+def test_what_it_gives_may_be_dropped_before_it_arrives(stream):
     with ab.testing.Gate(stream):
         array = ab.full(1000, 3, "float32", stream=stream)
         for _ in range(50):
@@ -90,8 +89,7 @@ def test_memory_of_others_goes_back_once_the_copy_is_done(how):
 
 @pytest.mark.many_streams
 @pytest.mark.parametrize("one", [True, False], ids=["one array", "many"])
-async def test_a_thousand_at_once(device, one):
-    stream = ab.Stream(device)
+async def test_a_thousand_at_once(one, stream):
     with ab.testing.Gate(stream):
         arrays = [ab.full(10, value, "float32", stream=stream) for value in range(1 if one else 1000)]
         coming = [ab.to_host(array) for array in arrays * (1000 if one else 1)]
@@ -170,8 +168,7 @@ def test_an_error_that_nobody_awaits_is_not_told(device, run_python):
     assert run_python(script) == ""
 
 
-async def test_it_may_run_out_of_time_and_be_awaited_again(device):
-    stream = ab.Stream(device)
+async def test_it_may_run_out_of_time_and_be_awaited_again(stream):
     with ab.testing.Gate(stream):
         coming = ab.to_host(ab.full(4, 3, "float32", stream=stream))
         with pytest.raises(TimeoutError):

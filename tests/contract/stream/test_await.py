@@ -23,8 +23,7 @@ def test_awaiting_what_has_finished_returns_none(target, stream):
 
 
 @each_target
-async def test_awaiting_returns_none_once_the_work_is_done(target, enqueue):
-    stream = ab.Stream()
+async def test_awaiting_returns_none_once_the_work_is_done(target, enqueue, stream):
     gate = ab.testing.Gate(stream)
     enqueue(stream)
     task = await started(target(stream))
@@ -40,15 +39,13 @@ def test_awaiting_an_event_never_recorded_returns():
 
 
 @each_target
-async def test_awaiting_does_not_hold_the_loop(target):
-    stream = ab.Stream()
+async def test_awaiting_does_not_hold_the_loop(target, stream):
     gate = ab.testing.Gate(stream)
     asyncio.get_running_loop().call_soon(gate.open)
     await target(stream)
 
 
-async def test_awaiting_a_stream_waits_for_the_work_enqueued_up_to_then():
-    stream = ab.Stream()
+async def test_awaiting_a_stream_waits_for_the_work_enqueued_up_to_then(stream):
     first = ab.testing.Gate(stream)
     task = await started(stream)
     with ab.testing.Gate(stream):
@@ -98,8 +95,7 @@ async def test_a_default_stream_may_be_awaited(default):
 
 
 @each_target
-async def test_one_object_may_be_awaited_by_many_tasks(target):
-    stream = ab.Stream()
+async def test_one_object_may_be_awaited_by_many_tasks(target, stream):
     gate = ab.testing.Gate(stream)
     awaited = target(stream)
     tasks = [await started(awaited) for _ in range(20)]
@@ -194,8 +190,7 @@ async def test_cancelling_an_await_drops_nothing_that_is_in_flight(target):
 
 
 @each_target
-async def test_an_await_may_run_out_of_time_and_be_repeated(target):
-    stream = ab.Stream()
+async def test_an_await_may_run_out_of_time_and_be_repeated(target, stream):
     with ab.testing.Gate(stream):
         awaited = target(stream)
         with pytest.raises(TimeoutError):

@@ -75,8 +75,7 @@ def test_a_shield_keeps_the_function():
 
 
 @pytest.mark.parametrize("first", [False, True])
-async def test_a_cancelled_function_cancels_those_who_await_it(first):
-    stream = ab.Stream()
+async def test_a_cancelled_function_cancels_those_who_await_it(first, stream):
     with ab.testing.Gate(stream):
         future = stream.submit(int)
         if first:

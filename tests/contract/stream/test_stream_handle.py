@@ -98,8 +98,7 @@ def test_from_external_keeps_the_object_alive():
 
 @wrap_each_way
 @pytest.mark.parametrize("end", [ab.Stream.close, lambda _: None], ids=["closed", "dropped"])
-def test_the_end_of_a_wrapper_is_no_end_of_the_stream(wrap, end):
-    stream, other = ab.Stream(), ab.Stream()
+def test_the_end_of_a_wrapper_is_no_end_of_the_stream(wrap, end, stream, other):
     wrapper, another = wrap(stream), wrap(stream)
     end(wrapper)
     del wrapper

@@ -31,8 +31,7 @@ def kinds(trace):
 # What is recorded
 
 
-def test_fills_copies_and_host_functions_are_told_with_their_lines(device):
-    stream = ab.Stream(device)
+def test_fills_copies_and_host_functions_are_told_with_their_lines(device, stream):
     a, b = ready(device), ready(device)
     with ab.trace() as trace:
         ab.fill(a, 1, stream=stream)
@@ -90,8 +89,7 @@ def test_kernels_are_told_by_name(device):
     assert (operation.name, operation.line) == ("put", here() - 2)
 
 
-def test_records_and_waits_are_told(device):
-    a, b = streams(device)
+def test_records_and_waits_are_told(a, b):
     with ab.trace() as trace:
         event = a.record_event()
         b.wait_event(event)
@@ -125,8 +123,7 @@ def test_allocations_and_frees_are_told_where_the_program_makes_them(device):
     assert operations[0].stream == stream
 
 
-def test_a_view_neither_allocates_nor_frees(device):
-    array = ready(device)
+def test_a_view_neither_allocates_nor_frees(array):
     with ab.trace() as trace:
         view = array[2:5]
         del view
@@ -265,8 +262,7 @@ def test_what_is_refused_is_not_told(a, b, array):
 # Which wait is for what
 
 
-def test_waits_that_hazards_add_are_marked_and_have_the_line_that_needs_them(device):
-    (a, b), array = streams(device), ready(device)
+def test_waits_that_hazards_add_are_marked_and_have_the_line_that_needs_them(a, b, array):
     with ab.hazards("auto"), ab.trace() as trace:
         with ab.testing.Gate(a):
             write(array, a)
@@ -314,8 +310,7 @@ def test_a_wait_for_what_came_before_the_trace_names_nothing(a, b, array):
 
 
 @pytest.mark.parametrize("mode", ["auto", "check", "off"])
-def test_each_replay_of_a_graph_is_told_with_the_waits_for_the_one_before(device, mode):
-    (a, b), array = streams(device), ready(device)
+def test_each_replay_of_a_graph_is_told_with_the_waits_for_the_one_before(device, mode, a, b, array):
     with ab.capture(device=device) as graph:
         ab.fill(array, 1)
     with ab.hazards(mode), ab.trace() as trace, ab.testing.Gate(a):
