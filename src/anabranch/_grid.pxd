@@ -38,6 +38,7 @@ cdef extern from "anabranch/kernel.hpp" namespace "anabranch" nogil:
         vector[uint32_t] slots
         vector[KernelPlace] places
         cbool wide
+        cbool coarse
         cbool across
     cdef cppclass Library:
         Ref[CKernel] find(const string& symbol, string name, KernelForm form) except +translate

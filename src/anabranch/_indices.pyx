@@ -280,7 +280,9 @@ cdef Ref[CKernel] _compile(KernelBase kernel, Packed* packed, DeviceBase device)
     cdef KernelForm form
     if architecture != 0:
         form.wide = packed.key[0] & wide_bit
-        code = kernel.compile_cuda(signature, Target(divmod(architecture, 10), checked, form.wide))
+        machine = Target(divmod(architecture, 10), checked, form.wide)
+        form.coarse = machine.coarse
+        code = kernel.compile_cuda(signature, machine)
         form.across = code.across
         form.slots = code.slots
         form.places = places_of(code.places)

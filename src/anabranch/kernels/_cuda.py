@@ -91,7 +91,7 @@ def compile_kernel(
     stored = _cache.read("cuda", key) if key else None
     if stored is not None:
         try:
-            return _unpack(stored, symbol, function, signature)
+            return _unpack(stored, symbol, function, signature, target)
         except ValueError:
             pass  # no entry of ours
     compiled, spots = _compile(function, parameters, signature, symbol, target)
@@ -148,11 +148,11 @@ def _pack(compiled: CompiledPTX, spots: list[Spot]) -> bytes:
     return json.dumps([compiled.slots, compiled.across]).encode() + b"\n" + pack(spots, compiled.image)
 
 
-def _unpack(stored: bytes, symbol: str, function: FunctionType, signature: Signature) -> CompiledPTX:
+def _unpack(stored: bytes, symbol: str, function: FunctionType, signature: Signature, target: Target) -> CompiledPTX:
     """Return what `_pack` was given; ValueError for anything else."""
     head, _, rest = stored.partition(b"\n")
     slots, across = json.loads(head) if _HEAD.fullmatch(head) else ((-1,), False)
-    if not {*layout_of(signature).slots, RECORD_SLOT} >= set(slots):
+    if not {*layout_of(signature, target).slots, RECORD_SLOT} >= set(slots):
         raise ValueError(f"slots of {function.__qualname__}")
     spots, image = unpack(rest)
     check_cubin(image, symbol)

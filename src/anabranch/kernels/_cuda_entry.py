@@ -1,13 +1,15 @@
-"""The GPU kernel around a kernel function: which index each thread takes, and how its arguments arrive.
+"""The GPU kernel around a kernel function: which indices each thread takes, and how its arguments arrive.
 
 The wrapper is Python source that is compiled with the function. Its parameters are the sizes of the
-index space, then, per argument, what `numba_cuda_mlir` makes of an array (a memref: two pointers, an
-offset, sizes, strides in elements) or one or two 8-byte scalars. A thread runs one index, and the grid
-covers the index space (``CudaKernel::prepare``, which chooses it):
+index space; of a *coarse* kernel, how many indices a thread runs; then, per argument, what
+`numba_cuda_mlir` makes of an array (a memref: two pointers, an offset, sizes, strides in elements) or
+one or two 8-byte scalars. The grid covers the index space (``CudaKernel::prepare`` chooses it):
 
 * The last axis is the grid's x, the one before its y, the first of three its z; of four, z counts the
   indices of the first two. So no thread divides, but for the last case, and neighbours in a row are
   neighbours in a warp.
+* A coarse kernel's thread runs several indices, a block apart: along y, or along x if there is no y.
+  A GPU starts about one warp per cycle and multiprocessor, which limits kernels that do little per index.
 * A *wide* kernel is for index spaces that do not fit such a grid, or arrays of 2^31 elements or more
   along or between their axes: its grid is one-dimensional, and a thread divides its number by the sizes.
 """
@@ -19,7 +21,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from anabranch.kernels._parameter import Parameter
-from anabranch.kernels._signature import Code, Signature
+from anabranch.kernels._signature import Code, Signature, Target
 
 
 class Layout(NamedTuple):
@@ -41,10 +43,12 @@ class Layout(NamedTuple):
     strides: list[int]
 
 
-def source_of(parameters: Sequence[Parameter], signature: Signature, wide: bool, call: str = "function({})") -> str:
+def source_of(parameters: Sequence[Parameter], signature: Signature, target: Target, call: str = "function({})") -> str:
     """Return the wrapper as Python source; it names dtypes as ``float32`` and so on, and calls as `call` says."""
     launch_ndim, codes = signature
     names = [f"n{axis}" for axis in range(launch_ndim)]
+    if target.coarse:
+        names.append("count")
     lines, arguments = [], []
     for position, (parameter, code) in enumerate(zip(parameters, codes, strict=True)):
         name = f"a{position}"
@@ -54,9 +58,25 @@ def source_of(parameters: Sequence[Parameter], signature: Signature, wide: bool,
             continue
         names += [f"{name}_real", f"{name}_imag"] if code[1].startswith("complex") else [f"{name}_word"]
         lines.append(f"    {name} = {_scalar(name, parameter, code)}")
-    index = _wide_index(launch_ndim) if wide else _index(launch_ndim)
-    lines += [*index.lines, f"    if {index.inside}:", "        " + call.format(", ".join([index.value, *arguments]))]
+    index = _wide_index(launch_ndim) if target.wide else _index(launch_ndim, target.coarse)
+    body = call.format(", ".join([index.value, *arguments]))
+    lines += [*index.lines, f"    if {index.inside}:"]
+    lines += _repeated(launch_ndim, body) if target.coarse else [f"        {body}"]
     return "\n".join([f"def entry({', '.join(names)}):", *lines, ""])
+
+
+def _repeated(launch_ndim: int, body: str) -> list[str]:
+    """Return lines that run `body` for each index of a coarse kernel's thread, of which the first is known."""
+    axis, size = ("x", "n0") if launch_ndim == 1 else ("y", f"n{launch_ndim - 2}")
+    # Casts keep 32 bits: the compiler's own product of two 32-bit numbers has 64.
+    return [
+        f"        last = uint32({axis} + uint32(cuda.blockDim.{axis} * count))",
+        f"        if last > uint32({size}):",
+        f"            last = uint32({size})",
+        f"        while {axis} < last:",
+        f"            {body}",
+        f"            {axis} = uint32({axis} + uint32(cuda.blockDim.{axis}))",
+    ]
 
 
 def _scalar(name: str, parameter: Parameter, code: Code) -> str:
@@ -84,10 +104,12 @@ class _Index(NamedTuple):
     value: str
 
 
-def _index(launch_ndim: int) -> _Index:
+def _index(launch_ndim: int, coarse: bool) -> _Index:
     # Unsigned: the compiler then sees that no index is negative, and that 32 bits hold it.
+    repeated = ("x" if launch_ndim == 1 else "y") if coarse else ""
     lines = [
-        f"    {axis} = uint32(cuda.blockIdx.{axis} * cuda.blockDim.{axis} + cuda.threadIdx.{axis})"
+        f"    {axis} = uint32(cuda.blockIdx.{axis} * cuda.blockDim.{axis}"
+        f"{' * count' if axis == repeated else ''} + cuda.threadIdx.{axis})"
         for axis in "xyz"[: min(launch_ndim, 3)]
     ]
     if launch_ndim == 4:
@@ -95,7 +117,8 @@ def _index(launch_ndim: int) -> _Index:
     axes = "xyzw"[:launch_ndim]
     # Of four axes z is a remainder, which is in bounds.
     sizes = {axis: launch_ndim - 1 - place for place, axis in enumerate(axes) if launch_ndim < 4 or axis != "z"}
-    tests = [f"{axis} < uint32(n{size})" for axis, size in sizes.items()]
+    sizes.pop(repeated, None)  # the loop compares it
+    tests = [f"{axis} < uint32(n{size})" for axis, size in sizes.items()] or ["True"]
     index = ", ".join(f"int64({axis})" for axis in reversed(axes))
     return _Index(lines, " and ".join(tests), index if launch_ndim == 1 else f"({index})")
 
@@ -121,12 +144,18 @@ def make_entry(source: str, function: Any, scope: dict[str, Any]) -> FunctionTyp
     return entry
 
 
-def layout_of(signature: Signature) -> Layout:
+def first_argument(signature: Signature, target: Target) -> int:
+    """Return how many parameters come before those of the arguments."""
+    return signature[0] + target.coarse
+
+
+def layout_of(signature: Signature, target: Target) -> Layout:
     """Return how the parameters of the wrapper are filled from what a launch packs."""
-    launch_ndim, codes = signature
+    codes = signature[1]
+    first = first_argument(signature, target)
     slots: list[int] = []
     known: dict[int, int] = {}
-    sizes = list(range(launch_ndim))
+    sizes = list(range(first))
     strides: list[int] = []
     slot = 0
     for code in codes:
@@ -136,12 +165,12 @@ def layout_of(signature: Signature) -> Layout:
             slot += words
             continue
         ndim, contiguous = code[2], code[3]
-        known[launch_ndim + len(slots) + 2] = 0  # the offset: a pointer is to the first element
+        known[first + len(slots) + 2] = 0  # the offset: a pointer is to the first element
         slots += [slot, slot, slot, *range(slot + 1, slot + 1 + 2 * ndim)]
-        end = launch_ndim + len(slots)
+        end = first + len(slots)
         sizes += range(end - 2 * ndim, end - ndim)
         strides += range(end - ndim, end)
         if contiguous and ndim:
-            known[launch_ndim + len(slots) - 1] = 1
+            known[first + len(slots) - 1] = 1
         slot += 1 + 2 * ndim
     return Layout(slots, known, sizes, strides)

@@ -19,7 +19,7 @@ from numba_cuda_mlir.numba_cuda.core.compiler_lock import global_compiler_lock
 from anabranch.kernels import _cuda_atomic, _cuda_slice  # noqa: F401  give the compiler the meaning of atomics and slices
 from anabranch.kernels._cuda_division import numpy_division
 from anabranch.kernels._cuda_element import element_access
-from anabranch.kernels._cuda_entry import layout_of, make_entry, source_of
+from anabranch.kernels._cuda_entry import first_argument, layout_of, make_entry, source_of
 from anabranch.kernels._cuda_failure import Failures, telling
 from anabranch.kernels._cuda_result import ignore, may_return, nothing_returned
 from anabranch.kernels._cuda_rows import moves_across_rows
@@ -140,7 +140,7 @@ def build(
     mlir_target.typing_context.refresh()  # it may be older than the meanings that were registered here
     _register_helpers(function)
     launch_ndim, codes = signature
-    kinds = [types.int64] * launch_ndim
+    kinds = [types.int64] * first_argument(signature, target)
     for parameter, code in zip(parameters, codes, strict=True):
         kinds += _parameter_types(parameter, code)
 
@@ -149,7 +149,7 @@ def build(
 
     def compile_as(call: str) -> str:
         device = cuda.jit(device=True)(function)
-        entry = make_entry(source_of(parameters, signature, target.wide, call), device, _SCOPE)
+        entry = make_entry(source_of(parameters, signature, target, call), device, _SCOPE)
         kind = types.void(*kinds)
         text: str = cuda.compile(entry, kind, device=False, abi="numba", output="ptx", cc=target.capability)[0]
         return text
@@ -167,13 +167,14 @@ def _finish(text: str, symbol: str, signature: Signature, target: Target, spots:
     text = text.rstrip("\0")
     (mangled,) = entries(text)
     text = re.sub(rf"(?<![\w$.]){re.escape(mangled)}(?=(?:_param_\d+)?(?![\w$.]))", symbol, text)
-    layout = layout_of(signature)
+    layout = layout_of(signature, target)
+    first = first_argument(signature, target)
     text = without_functions(text)
     if not target.wide:
         text = narrow_parameters(text, symbol, layout.sizes, "u32")
         text = narrow_parameters(text, symbol, layout.strides, "s32")
-    text, kept = fold_parameters(text, symbol, layout.known, signature[0])
-    slots = tuple(layout.slots[position - signature[0]] for position in kept[signature[0] :])
+    text, kept = fold_parameters(text, symbol, layout.known, first)
+    slots = tuple(layout.slots[position - first] for position in kept[first:])
     if f"{LAUNCH_WORDS[0]};" not in text:
         return Ptx(text, slots, [], False)
     return Ptx(add_record(text, symbol, signature[0]), (*slots, RECORD_SLOT), spots, False)

@@ -41,6 +41,14 @@ class Target(NamedTuple):
     checked: bool = False
     wide: bool = False
 
+    @property
+    def coarse(self) -> bool:
+        """Whether its threads may run several indices each, see `_cuda_entry`.
+
+        Not if indices are checked: an error is told by the thread's place in the grid.
+        """
+        return not self.wide and not self.checked
+
 
 MAX_LAUNCH_NDIM: Final = 4
 _KIND_WORDS: Final = {BOOL: "a bool", INTEGER: "an integer", FLOAT: "a float", COMPLEX: "a complex number"}
