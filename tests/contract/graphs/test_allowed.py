@@ -80,20 +80,11 @@ each_allowed = pytest.mark.parametrize("allowed", ALLOWED.values(), ids=ALLOWED)
 
 
 @each_allowed
-def test_who_takes_no_part_does_as_ever(beside, allowed, stream, array):
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["here", "in another thread"])
+def test_who_takes_no_part_does_as_ever(beside, in_thread, allowed, elsewhere, stream, array):
     with ab.capture(stream) as graph:
         ab.fill(array, 1)
-        allowed(*beside)
-        ab.fill(array, 2)
-    assert kinds(graph) == ["fill", "fill"]
-    replays_to(graph, stream, [array], 2)
-
-
-@each_allowed
-def test_another_thread_does_as_ever(beside, in_thread, allowed, stream, array):
-    with ab.capture(stream) as graph:
-        ab.fill(array, 1)
-        in_thread(allowed, *beside).result(TIMEOUT)
+        in_thread(allowed, *beside).result(TIMEOUT) if elsewhere else allowed(*beside)
         ab.fill(array, 2)
     assert kinds(graph) == ["fill", "fill"]
     replays_to(graph, stream, [array], 2)

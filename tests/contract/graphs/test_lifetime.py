@@ -34,6 +34,22 @@ def copy_graph(target, source):
     return graph
 
 
+@pytest.mark.parametrize("within", [False, True])
+def test_an_array_that_is_closed_in_the_capture_or_later_stays_the_graph_s(device, target, within):
+    source = ready(device)
+    give(source, 7)
+    with ab.capture(ab.Stream(device)) as graph:
+        ab.copy(target, source)
+        if within:
+            source.close()
+    source.close()
+    assert kinds(graph) == ["copy"]
+    others = [ab.full(8, -1, "float32", device=device) for _ in range(10)]
+    graph.launch()
+    assert_all(target, 7)
+    assert len(others) == 10
+
+
 def test_arrays_live_as_long_as_the_graph(device, target):
     source = ready(device)
     give(source, 7)
@@ -45,30 +61,6 @@ def test_arrays_live_as_long_as_the_graph(device, target):
         give(target, 0)
         graph.launch()
         assert_all(target, 7)
-    assert len(others) == 10
-
-
-def test_an_array_that_was_closed_stays_the_graph_s(device):
-    target, source = ready(device), ready(device)
-    give(source, 7)
-    graph = copy_graph(target, source)
-    source.close()
-    others = [ab.full(8, -1, "float32", device=device) for _ in range(10)]
-    graph.launch()
-    assert_all(target, 7)
-    assert len(others) == 10
-
-
-def test_an_array_that_is_closed_in_the_capture_stays_the_graph_s(device):
-    target, source = ready(device), ready(device)
-    give(source, 7)
-    with ab.capture(ab.Stream(device)) as graph:
-        ab.copy(target, source)
-        source.close()
-    assert kinds(graph) == ["copy"]
-    others = [ab.full(8, -1, "float32", device=device) for _ in range(10)]
-    graph.launch()
-    assert_all(target, 7)
     assert len(others) == 10
 
 

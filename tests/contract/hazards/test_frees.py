@@ -146,27 +146,21 @@ def test_memory_is_not_used_again_before_all_its_users_are_through(device, mode,
 
 
 @each_mode
-def test_a_stream_that_has_used_memory_may_be_closed_before_it_is_dropped(device, mode):
+@pytest.mark.parametrize("closed", ["user", "owner"])
+def test_the_streams_of_memory_may_be_closed_before_it_is_dropped(device, mode, closed):
     (owner, user), result = streams(device), ready(device, SIZE)
     array = made(owner, user)
     with ab.testing.Gate(user):
+        if closed == "owner":
+            owner.close()
         ab.copy(result, array, stream=user)
-        user.close()
-        del user, array
+        if closed == "user":
+            user.close()
+            user = None
+        else:
+            owner = ab.Stream(device)
+        del array
         others = overwrite(owner)
-    assert_all([result], 7)
-    assert_all(others, -1)
-
-
-@each_mode
-def test_the_stream_that_allocated_may_be_closed_before_the_memory_is_dropped(device, mode):
-    (owner, user), result = streams(device), ready(device, SIZE)
-    array = made(owner, user)
-    with ab.testing.Gate(user):
-        owner.close()
-        ab.copy(result, array, stream=user)
-        del owner, array
-        others = overwrite(ab.Stream(device))
     assert_all([result], 7)
     assert_all(others, -1)
 

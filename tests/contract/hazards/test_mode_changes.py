@@ -38,22 +38,15 @@ def test_what_auto_has_ordered_is_in_order_under_check(a, b, c, array):
         write(array, c)
 
 
-def test_a_stream_that_waits_for_another_under_off_is_known_to(a, b, array):
-    with ab.hazards("check"):
-        write(array, a)
-        with ab.hazards("off"):
-            b.wait_stream(a)
-        write(array, b)
-
-
-UNKNOWN = {
+ORDERS = {
+    "stream": lambda before, after: after.wait_stream(before),
     "event": lambda before, after: after.wait_event(before.record_event()),
     "synchronize": lambda before, after: before.synchronize(),
     "event.synchronize": lambda before, after: before.record_event().synchronize(),
 }
 
 
-@pytest.mark.parametrize("order", UNKNOWN.values(), ids=UNKNOWN)
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
 def test_order_made_under_off_is_known_to_check(order, a, b, array):
     with ab.hazards("check"):
         write(array, a)

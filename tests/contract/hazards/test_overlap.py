@@ -13,14 +13,7 @@ def _added(on_device):
         yield
 
 
-def test_an_added_wait_is_not_for_what_is_held_back_behind_the_access(a, b, array):
-    write(array, a)
-    with ab.testing.Gate(a):
-        read(array, b)
-        b.synchronize()
-
-
-def test_nor_is_one_for_a_stream_that_has_waited_for_the_access(a, b, c, array):
+def test_an_added_wait_is_not_for_a_stream_that_has_waited_for_the_access(a, b, c, array):
     write(array, a)
     b.wait_stream(a)
     read(array, b)
@@ -30,7 +23,7 @@ def test_nor_is_one_for_a_stream_that_has_waited_for_the_access(a, b, c, array):
 
 
 @pytest.mark.parametrize("recorded", [False, True])
-def test_an_event_of_the_program_s_own_is_as_good(recorded, a, b, array):
+def test_an_added_wait_or_the_program_s_own_event_is_not_for_what_is_held_behind_the_access(recorded, a, b, array):
     write(array, a)
     event = a.record_event() if recorded else None
     with ab.testing.Gate(a):

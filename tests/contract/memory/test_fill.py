@@ -111,15 +111,6 @@ def test_fills_of_one_stream_run_in_order(stream):
     np.testing.assert_array_equal(array.numpy(), np.full(100, 99))
 
 
-def test_fill_returns_before_its_stream_has_run_it(device, in_thread, stream):
-    array = ab.array(np.zeros(4, "float32"), device=device)
-    with ab.testing.Gate(stream):
-        ab.fill(array, 3, stream=stream)
-        reading = in_thread(array.numpy)
-        assert held(reading)
-    np.testing.assert_array_equal(reading.result(TIMEOUT), np.full(4, 3))
-
-
 def test_fill_runs_on_the_current_stream_of_the_array_s_device_where_none_is_given(device, in_thread):
     array = ab.array(np.zeros(4, "float32"), device=device)
     with ab.Stream(device) as stream, ab.testing.Gate(stream), ab.Device("cpu"):
