@@ -226,6 +226,11 @@ def test_contract_tests_use_the_public_names(file: Path) -> None:
     assert [module for module in imported(file) if module.startswith("anabranch._")] == []
 
 
+def test_contract_tests_are_in_the_folder_of_their_package() -> None:
+    flat = {"test_new.py", "test_other_process.py"}  # of every package
+    assert {file.name for file in (ROOT / "tests" / "contract").glob("test_*.py")} == flat
+
+
 def test_the_bugs_to_be_planted_fit_the_files() -> None:
     command = [sys.executable, ROOT / "tools" / "mutate.py", "--list"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -355,13 +355,8 @@ def test_a_device_that_fails_wakes_those_who_await_what_is_held(run_with):
             other.query()
         except ab.DriverError as error:
             assert error.code == 700
-        for task in tasks:
-            try:
-                await asyncio.wait_for(task, 10)
-            except ab.DriverError as error:
-                assert error.code == 700
-            else:
-                assert False
+        errors = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 10)
+        assert [error.code for error in errors] == [700] * 3
 
     asyncio.run(main())
     """
