@@ -54,7 +54,9 @@ def name(file: Path) -> str:
 
 CPP = sources(CORE, ".hpp", ".cpp")
 SHARED_CPP = [
-    file for file in CPP if file.is_relative_to(CORE / "include") or (file.parent == CORE / "src" and file != REGISTRY)
+    file
+    for file in CPP
+    if not file.is_relative_to(CORE / "tests") and file.parent.name not in BACKENDS and file != REGISTRY
 ]
 PYTHON = [file for folder in FOLDERS for file in sources(ROOT / folder, ".py", ".pyi", ".pyx", ".pxd")]
 MODULES = sorted(PACKAGE.glob("_*.pyx"))
