@@ -36,12 +36,12 @@ EXTRA_FILES: dict[str, set[str]] = {
             *("graph", "graph_builder", "built_graph", "condition"),  # graphs of the driver's
             "event",  # CUevents; the others have none
             *("kernel", "checked", "transfer"),  # device code: loading it, its faults, copies and fills by kernels
-            *("operation", "service"),  # what streams hold back, and the thread that hands it on
+            *("operation", "poller"),  # what streams hold back, and the thread that hands it on
         )
         for suffix in ("cpp", "hpp")
     }
     | {
-        "hold.cpp",  # of `stream.hpp`: holding work back
+        "deferred_queue.cpp",  # of `stream.hpp`: holding work back
         "kept_blocks.hpp",  # freed memory of one stream
         "fault.cpp",  # a context that does not survive
         "allocator.cpp",  # the C functions that other libraries allocate through

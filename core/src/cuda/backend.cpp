@@ -265,7 +265,7 @@ Ref<Library> CudaBackend::load_library(std::span<const std::byte> image) {
 // -- end --
 
 void CudaBackend::stop() noexcept {
-  service_.stop(std::chrono::seconds(5));
+  poller_.stop(std::chrono::seconds(5));
   stopped_ = true;
   // A question takes microseconds, unless the driver hangs.
   const auto most = std::chrono::steady_clock::now() + std::chrono::seconds(1);

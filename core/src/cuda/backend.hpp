@@ -11,7 +11,7 @@
 #include "condition.hpp"
 #include "kernel.hpp"
 #include "memory.hpp"
-#include "service.hpp"
+#include "poller.hpp"
 #include "stream.hpp"
 #include "transfer.hpp"
 
@@ -85,7 +85,7 @@ class CudaBackend final : public Backend {
   int attribute(CUdevice_attribute which) const;
   // How many threads all multiprocessors together run at a time, at most.
   std::int64_t resident_threads() const noexcept { return resident_threads_; }
-  Service& service() noexcept { return service_; }
+  Poller& poller() noexcept { return poller_; }
   EventPool& events() noexcept { return events_; }
   Transfer& transfer() noexcept { return transfer_; }
   Conditions& conditions() noexcept { return conditions_; }
@@ -136,7 +136,7 @@ class CudaBackend final : public Backend {
   CUcontext context_ = nullptr;
   std::once_flag opened_;
   std::atomic<bool> is_open_{false};
-  Service service_;
+  Poller poller_;
   EventPool events_{*this};
   MemoryPool memory_{*this};
   Transfer transfer_{*this};

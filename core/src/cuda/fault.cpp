@@ -20,7 +20,7 @@ void CudaBackend::fail(CUresult status, const char* what) {
     if (!kernels.empty()) message += "; the last kernels launched there: " + kernels;
     failure_ = make_ref<Failure>(DriverError(error.code(), error.name(), message));
     failed_.store(true, std::memory_order_release);
-    service_.fail();
+    poller_.fail();
   }
   throw AsyncError(failure_);
 }

@@ -331,7 +331,7 @@ bool CudaStream::notify(Point point, CudaMarker* marker, Waiter& waiter) {
   } catch (const Error&) {
     return false;  // failed, as `query` will say
   }
-  device().service().watch(Ref<CudaStream>::share(this), point, std::move(kept), waiter);
+  device().poller().watch(Ref<CudaStream>::share(this), point, std::move(kept), waiter);
   return true;
 }
 
