@@ -138,6 +138,8 @@ cdef class Stream:
             self.record.get().backend().release_external(deref(self.record.get()))
 
     def __dealloc__(self):
+        # Any Python thread, not only the one that owns a per-thread stream. Holds the interpreter lock and no lock of
+        # the core's, then drops the record, which may recycle the stream. Neither waits for the device.
         self._release()
 
     cdef int refuse(self) except -1:

@@ -25,6 +25,7 @@ class ContextActivation final : public Activation {
     driver->cuCtxGetCurrent(&before_);
     driver->cuCtxSetCurrent(context);
   }
+  // On the thread of the constructor; see `ContextScope`.
   ~ContextActivation() override { driver->cuCtxSetCurrent(before_); }
 
  private:
@@ -156,6 +157,7 @@ class CudaBackend final : public Backend {
     explicit Asking(CudaBackend& device) noexcept;
     Asking(const Asking&) = delete;
     Asking& operator=(const Asking&) = delete;
+    // On the thread of the constructor, under no lock.
     ~Asking() { --device_.asking_; }
 
    private:

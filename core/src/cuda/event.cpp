@@ -50,6 +50,8 @@ void EventPool::give(CudaMarker& marker) noexcept {
   }
 }
 
+// Any thread, also under a stream's mutex, whose probes hold markers. The pool's spin lock is a leaf; an event of
+// unusual flags is destroyed, for which the driver does not wait.
 void CudaMarker::dispose() noexcept { pool_.give(*this); }
 
 unsigned event_flags(const EventOptions& options) noexcept {

@@ -36,6 +36,8 @@ CudaLibrary::CudaLibrary(CudaBackend& device, const void* image) : device_(devic
               device.alias() + " cannot run this code: " + error_name(status) + (*log ? "\n" : "") + log);
 }
 
+// Any thread, under neither the device's mutex nor a stream's: it takes the device's to list the streams. Does not
+// block: the module is unloaded by the thread that finds the last of their work complete.
 CudaLibrary::~CudaLibrary() {
   if (!module_) return;
   std::vector<Use> uses;
