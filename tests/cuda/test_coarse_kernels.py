@@ -23,11 +23,6 @@ SHAPES = [
 ]
 
 
-@pytest.fixture
-def device(devices):
-    return next((device for device in devices if device.kind == "cuda"), None) or pytest.skip("there is no GPU")
-
-
 @ab.kernel
 def count(index, times: ab.InOut):
     times[index] += 1
@@ -48,34 +43,34 @@ def shifted(i, x: ab.In, y: ab.Out):
 
 @pytest.mark.parametrize("block", [None, 32, 96, 1024])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_each_index_runs_once(device, shape, block):
-    times = ab.zeros(shape, "int32", device=device)
+def test_each_index_runs_once(cuda, shape, block):
+    times = ab.zeros(shape, "int32", device=cuda)
     ab.launch(count, shape, times, block=block)
     found = times.numpy()
     assert found.min() == found.max() == 1
 
 
 @pytest.mark.parametrize("part", [np.s_[:, :], np.s_[3:, ::2], np.s_[::-1, 5:]], ids=str)
-def test_stencils_compute_what_numpy_does(device, part):
+def test_stencils_compute_what_numpy_does(cuda, part):
     values = np.random.default_rng(1).integers(0, 64, (2050, 2055)).astype("float32")
-    whole, u = ab.array(values, device=device), values[part]
-    v = ab.zeros(u.shape, device=device)
+    whole, u = ab.array(values, device=cuda), values[part]
+    v = ab.zeros(u.shape, device=cuda)
     ab.launch(around, u.shape, whole[part], v)
     expected = np.zeros_like(u)
     expected[1:-1, 1:-1] = 0.25 * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:])
     np.testing.assert_array_equal(v.numpy(), expected)
 
 
-def test_negative_indices_wrap_around(device):
+def test_negative_indices_wrap_around(cuda):
     values = np.arange(1_500_001, dtype="float32")
-    y = ab.zeros(values.size, device=device)
-    ab.launch(shifted, values.size, ab.array(values, device=device), y)
+    y = ab.zeros(values.size, device=cuda)
+    ab.launch(shifted, values.size, ab.array(values, device=cuda), y)
     np.testing.assert_array_equal(y.numpy(), np.roll(values, 3))
 
 
-def test_replays_run_each_index_once(device):
-    times = ab.zeros((1201, 1003), "int32", device=device)
-    stream = ab.Stream(device)
+def test_replays_run_each_index_once(cuda):
+    times = ab.zeros((1201, 1003), "int32", device=cuda)
+    stream = ab.Stream(cuda)
     with ab.capture(stream) as graph:
         ab.launch(count, times.shape, times)
     graph.launch(stream)
