@@ -142,7 +142,7 @@ class Backend {
 
   // -- graphs --
   // The graph made ready to run here as a whole, its upload included; all of its nodes are of devices of this kind.
-  // Null if this device cannot do that; `make_unrolled` can then.
+  // Null if this device cannot do that; `make_graph_fallback` can then.
   virtual Ref<Executable> instantiate(const Ref<Graph>& graph, const Ref<Works>& works) {
     (void)graph, (void)works;
     return nullptr;

@@ -205,7 +205,7 @@ class Executable : public RefCounted {
 };
 
 // One that enqueues node after node into streams of its own: for graphs that no device runs as a whole.
-Ref<Executable> make_unrolled(const Ref<Graph>& graph);
+Ref<Executable> make_graph_fallback(const Ref<Graph>& graph);
 
 // A graph to be launched. Two replays of one never overlap: each comes after the one before. Any thread.
 class GraphInstance final : public RefCounted {
