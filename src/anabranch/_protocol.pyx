@@ -48,8 +48,7 @@ cdef class _Export:
         cdef uint64_t learned
         cdef Touch touch
         cdef Site site
-        # Any Python thread: the consumer's deleter attaches to the interpreter first. Holds the interpreter lock, which
-        # keeps the array alive, and no lock of the core's; takes those of the storage and of the stream's lane.
+        # Any Python thread. Holds the interpreter lock and none of the core's; takes the storage's and the lane's.
         if stream != NULL and not forked():
             touch = self.array.touch(MemoryAccess.read_write)
             learned = look_before(deref(stream))
@@ -207,8 +206,7 @@ cdef class _Import:
     cdef DLManagedTensorVersioned* versioned
 
     def __dealloc__(self):
-        # Any Python thread; holds the interpreter lock and no lock of the core's: the deleter is another library's, may
-        # run Python code and take locks of its own.
+        # Any Python thread. Holds the interpreter lock and none of the core's: the deleter is another library's.
         if self.plain != NULL and self.plain.deleter != NULL:
             self.plain.deleter(self.plain)
         if self.versioned != NULL and self.versioned.deleter != NULL:
