@@ -48,6 +48,7 @@ cdef class _Export:
         cdef uint64_t learned
         cdef Touch touch
         cdef Site site
+        # Any Python thread. Holds the interpreter lock and none of the core's; takes the storage's and the lane's.
         if stream != NULL and not forked():
             touch = self.array.touch(MemoryAccess.read_write)
             learned = look_before(deref(stream))
@@ -205,6 +206,7 @@ cdef class _Import:
     cdef DLManagedTensorVersioned* versioned
 
     def __dealloc__(self):
+        # Any Python thread. Holds the interpreter lock and none of the core's: the deleter is another library's.
         if self.plain != NULL and self.plain.deleter != NULL:
             self.plain.deleter(self.plain)
         if self.versioned != NULL and self.versioned.deleter != NULL:

@@ -1,4 +1,4 @@
-#include "service.hpp"
+#include "poller.hpp"
 
 #include <pthread.h>
 #include <sys/prctl.h>
@@ -20,7 +20,7 @@ constexpr auto pause_per_stream = std::chrono::nanoseconds(500);
 
 }  // namespace
 
-void Service::start() {
+void Poller::start() {
   if (started_ || stopping_) return;
   started_ = true;
   // Detached: the thread may be inside the driver when the process ends.
@@ -31,34 +31,34 @@ void Service::start() {
   }).detach();
 }
 
-void Service::ready(CudaStream& stream) noexcept {
+void Poller::ready(CudaStream& stream) noexcept {
   std::lock_guard lock(mutex_);
   start();
   ready_.push_back(Ref<CudaStream>::share(&stream));
   changed_.notify_one();
 }
 
-void Service::watch(Ref<CudaStream> stream, Point point, Ref<Marker> marker, Waiter& waiter) {
+void Poller::watch(Ref<CudaStream> stream, Point point, Ref<Marker> marker, Waiter& waiter) {
   std::lock_guard lock(mutex_);
   start();
   arrived_.push_back({std::move(stream), point, std::move(marker), &waiter});
   changed_.notify_one();
 }
 
-void Service::fail() noexcept {
+void Poller::fail() noexcept {
   std::lock_guard lock(mutex_);
   failed_ = true;
   changed_.notify_one();
 }
 
-void Service::stop(std::chrono::milliseconds most) noexcept {
+void Poller::stop(std::chrono::milliseconds most) noexcept {
   std::unique_lock lock(mutex_);
   stopping_ = true;
   changed_.notify_all();
   if (started_) changed_.wait_for(lock, most, [this] { return over_; });
 }
 
-void Service::run() noexcept {
+void Poller::run() noexcept {
   Watches running;
   Watches held;  // of streams that hold the point back: nothing to look at until they are advanced
   std::size_t looked_at = 0;
@@ -101,12 +101,12 @@ void Service::run() noexcept {
   changed_.notify_all();
 }
 
-void Service::hand_on(CudaStream& stream, Watches& held, Watches& running) noexcept {
+void Poller::hand_on(CudaStream& stream, Watches& held, Watches& running) noexcept {
   const auto end = held.upper_bound({&stream, stream.submitted()});
   for (auto next = held.lower_bound({&stream, 0}); next != end;) running.insert(held.extract(next++));
 }
 
-std::size_t Service::look(Watches& running) noexcept {
+std::size_t Poller::look(Watches& running) noexcept {
   std::size_t streams = 0;
   for (auto next = running.begin(); next != running.end();) {
     const Watch& watch = next->second;

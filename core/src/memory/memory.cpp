@@ -318,6 +318,9 @@ std::vector<Use> Storage::conflicts(const Past& before, const Stream* stream, Ac
   return found;
 }
 
+// Any thread, with or without the interpreter lock, and under no lock of the core's: takes, one after the other, those
+// of open loans, of known memory and of the backend. `lock_` is not needed, since known memory and loans, which alone
+// can still find the storage, fail to retain it. Does not block: the memory goes back once its uses are over.
 void Storage::dispose() noexcept {
   if (original_) {
     original_.reset();

@@ -78,7 +78,7 @@ GraphInstance::GraphInstance(Ref<Graph> graph, Ref<Works> works)
 Ref<Executable> GraphInstance::instantiate(const Ref<Graph>& graph, const Ref<Works>& works) {
   instantiations_.fetch_add(1, std::memory_order_relaxed);
   if (Ref<Executable> made = graph->home->instantiate(graph, works)) return made;
-  return make_unrolled(graph);
+  return make_graph_fallback(graph);
 }
 
 Ref<Graph> GraphInstance::graph() const {

@@ -9,9 +9,9 @@
 namespace anabranch {
 namespace {
 
-class UnrolledExecutable final : public Executable {
+class GraphFallback final : public Executable {
  public:
-  explicit UnrolledExecutable(Ref<Graph> graph) : graph_(std::move(graph)) {
+  explicit GraphFallback(Ref<Graph> graph) : graph_(std::move(graph)) {
     for (const GraphNode& node : graph_->nodes) place(node);
   }
 
@@ -76,7 +76,7 @@ class UnrolledExecutable final : public Executable {
         auto works = make_ref<Works>();
         works->of = nested.works->of;
         works->context = context;
-        return UnrolledExecutable(nested.body).launch(stream, works);
+        return GraphFallback(nested.body).launch(stream, works);
       }
     };
     return std::visit(Enqueue{device, stream, context}, work.what);
@@ -101,9 +101,9 @@ void refuse_conditions(const Graph& graph) {
 
 }  // namespace
 
-Ref<Executable> make_unrolled(const Ref<Graph>& graph) {
+Ref<Executable> make_graph_fallback(const Ref<Graph>& graph) {
   refuse_conditions(*graph);
-  return make_ref<UnrolledExecutable>(graph);
+  return make_ref<GraphFallback>(graph);
 }
 
 }  // namespace anabranch

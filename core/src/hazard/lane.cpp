@@ -64,12 +64,15 @@ Ref<LaneNumber> LaneNumber::take() {
   return Ref<LaneNumber>::take(new LaneNumber(taken.first, taken.second));
 }
 
+// Any thread, also under a storage's spin lock, whose entries keep moments. The mutex is a leaf: nothing is taken or
+// called under it.
 LaneNumber::~LaneNumber() {
   Numbers& all = numbers();
   std::lock_guard lock(all.mutex);
   all.free.emplace_back(value, last);
 }
 
+// With its stream or task, on whichever thread drops that. No lock: nobody advances the lane any more.
 Lane::~Lane() { number_->last = count_; }
 
 Lane::Version Lane::next_version() noexcept {

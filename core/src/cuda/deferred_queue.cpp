@@ -23,7 +23,7 @@ Point CudaStream::hold(std::unique_ptr<Operation> operation) {
     operation->point_ = point = next_point();
     queue_.push_back(std::move(operation));
   }
-  if (began) device().service().ready(*this);
+  if (began) device().poller().ready(*this);
   return point;
 }
 
@@ -39,7 +39,7 @@ void CudaStream::note_direct(Point point) noexcept {
     if (submitted) ready = submit_up_to(submitted_.load());
   }
   wake(ready);
-  if (submitted) device().service().ready(*this);  // whose watches it may be
+  if (submitted) device().poller().ready(*this);  // whose watches it may be
 }
 
 // With the lock.
@@ -217,7 +217,7 @@ std::vector<CudaStream::Follower> CudaStream::submit_up_to(Point point) noexcept
 }
 
 void CudaStream::wake(const std::vector<Follower>& ready) noexcept {
-  for (const Follower& follower : ready) follower.stream->device().service().ready(*follower.stream);
+  for (const Follower& follower : ready) follower.stream->device().poller().ready(*follower.stream);
 }
 
 bool CudaStream::when_submitted(Point point, CudaStream& follower) {

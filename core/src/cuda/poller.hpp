@@ -20,7 +20,7 @@ class CudaStream;
 // error, and a thread that blocks in the driver could not be told of new work. It looks at the first of a stream's
 // points alone, and at none that the stream holds back. Started at its first use; idle while there is nothing to look
 // at.
-class Service {
+class Poller {
  public:
   // `stream` may go on: it is advanced on the thread. Any thread, also under locks.
   void ready(CudaStream& stream) noexcept;
