@@ -2,13 +2,14 @@
 
 #include <sys/types.h>
 
-// The memory of a GPU for other libraries, in the form that PyTorch takes an allocator in. In the order of the stream:
-// a handle of theirs or ours, null being the legacy one. Any thread, with or without the interpreter lock.
+// A device's memory for other libraries, with the signatures that PyTorch's pluggable allocator expects. Both functions
+// work in the order of `stream`, a handle of any library; null is the legacy stream. Any thread may call them, with or
+// without the interpreter lock.
 extern "C" {
 
-// Null for 0 bytes. Throws anabranch::Error, as RMM's functions for the same purpose throw their errors: PyTorch looks
-// for exceptions, not for null.
+// Returns null for 0 bytes. Throws anabranch::Error, as RMM's equivalents throw their errors: PyTorch expects an
+// exception, not null.
 void* anabranch_allocate(ssize_t bytes, int device, void* stream);
-// `stream` is the one that it was allocated for.
+// `stream` is the stream of the allocation.
 void anabranch_free(void* pointer, ssize_t bytes, int device, void* stream) noexcept;
 }

@@ -20,57 +20,59 @@ namespace anabranch {
 class CaptureBackend;
 class CaptureStream;
 
-// How many captures there are.
+// The number of active captures.
 extern std::atomic<int> captures;
 inline bool capturing() noexcept { return captures.load(std::memory_order_relaxed) != 0; }
 
-// Records what is put into streams, instead of it, as a graph: a backend that wraps another. A stream that is captured
-// has a `CaptureStream` in its stead (`Stream::recording`), whose backend's verbs add nodes; nothing is asked of a
-// driver. So other threads are none of its business, and the other way round.
+// Records enqueued operations as a graph instead of running them: a backend that wraps another. A `CaptureStream` takes
+// the place of each captured stream (`Stream::recording`), and the verbs of its backend add nodes without a driver
+// call. A capture therefore neither affects other threads nor is affected by them.
 //
-// Order within a capture is found out by the same lanes and histories as outside, which are apart from those: the
-// capture streams have lanes of their own, and memory is stood in for by storages of the capture (`shadow`).
+// Lanes and histories of their own track the order within a capture: those of the capture streams, and of storages of
+// the capture that stand in for the memory (`shadow`).
 class Capture final : public RefCounted {
  public:
-  // Of a stream, which may not take part in another capture. `outer`: the capture that the stream takes part in, for a
-  // graph within its graph; until that has ended, nothing may be put into the outer one, and nothing be allocated.
-  // Throws Error(capture).
+  // Begins a capture of a stream that takes part in no other. `outer`: the capture that the stream takes part in, for a
+  // graph within its graph. Until the inner capture ends, the outer one accepts no work and no allocation. Throws
+  // Error(capture).
   static Ref<Capture> begin(Stream& origin, Ref<Capture> outer = nullptr);
   ~Capture() override;
 
-  // Ends it. All streams are as they were. Throws Error(capture) with the reason if it has ended already.
+  // Ends the capture and restores all streams. Throws Error(capture), with the reason, if it has already ended.
   Ref<Graph> end(Ref<Works>& works);
-  // Ends it without a graph, for a reason that who uses it later is told. Any thread; the first call counts.
+  // Ends the capture without a graph; later uses report the reason. Any thread may call it; only the first call has an
+  // effect.
   void abandon(const std::string& reason) noexcept;
-  // From now on nothing but captured work may be enqueued by the task, nor a host look at memory: for work whose every
-  // replay has to stand for a call.
+  // From now on the task may enqueue nothing but captured work, and the host may not access memory. For work whose
+  // replays each stand for a call.
   void make_exclusive() noexcept { exclusive_.store(true, std::memory_order_relaxed); }
   bool exclusive() const noexcept { return exclusive_.load(std::memory_order_relaxed); }
   bool active() const noexcept { return active_.load(std::memory_order_acquire); }
   std::string reason() const;
 
-  // Throws the error that something cannot be captured. On the thread that began the capture, that ends it.
+  // Throws the error that something cannot be captured. Also ends the capture if called on the thread that began it.
   [[noreturn]] void refuse(const std::string& what);
 
-  // What gets the stream's work: its recorder while it is captured, else itself. A recorder stays for this thread's
-  // next few calls, so that another thread may end the capture meanwhile, and begin one.
+  // The stream that takes `stream`'s work: its recorder while it is captured, else itself. This thread keeps a recorder
+  // for its next few calls, so another thread may meanwhile end the capture and begin a new one.
   static Stream& recorder_of(Stream& stream);
-  // The stream that records for `stream`, which takes part from now on if `target` does: what is waited for.
+  // The stream that records for `stream` when it waits for `target`. If `target` is captured, `stream` joins the
+  // capture.
   static Stream& follower(Stream& stream, Stream& target);
 
-  // The same accesses, of what stands for the memory within the capture, which keeps the memory.
+  // The same accesses to the shadows of the memory within the capture, which keeps the memory alive.
   void shadow(std::span<const Touch> touches, std::vector<Touch>& shadows);
-  // Whether a host cannot have what is in the memory, since captured work writes it.
+  // Whether the host cannot access the memory because captured work writes it.
   bool writes(Storage& storage) const;
-  // The operation at that point of the stream, or without one the newest, makes those accesses, of the memory itself.
+  // Records accesses, to the memory itself, by the operation at that point of the stream; 0: by the newest operation.
   void note(const Stream& stream, std::span<const Touch> touches, Point point = 0);
-  // The storage has memory that was allocated here, by the newest operation of the stream.
+  // The newest operation of the stream allocated the storage's memory in this capture.
   void own(Storage& storage, Stream& stream);
   // Whether a stream of the device takes part.
   bool involves(const Backend& device) const;
-  // A node of a kind that backends have no verb for.
+  // Adds a node of a kind for which backends have no verb.
   Point add(Stream& stream, NodeKind kind, std::string name, Work::What&& what);
-  // What the node at that point of the stream, or without one the newest, was made from.
+  // Sets the origin of the node at that point of the stream; 0: of the newest node.
   void tell(const Stream& stream, Ref<RefCounted> origin, Point point = 0);
 
  private:
@@ -80,18 +82,19 @@ class Capture final : public RefCounted {
 
   explicit Capture(Ref<Capture> outer);
   CaptureStream& join(Stream& real);
-  // Whether it is the body of a branch or loop of that one, or the body of a body.
+  // Whether this captures the body of a branch or loop of `other`, at any depth.
   bool within(const Capture* other) const noexcept;
   Error error() const;
 
-  // What a capture that has ended held. It may end Python objects, and streams: to be let go of with no lock held.
+  // Everything that an ended capture held. Its destruction may destroy Python objects and streams, so it needs no lock
+  // held.
   struct Held;
-  // With the lock: it has ended. No stream takes part any more.
+  // Requires the lock. Ends the capture; no stream takes part any more.
   Held detach() noexcept;
-  // Without: the rest of that.
+  // The rest of ending it. Requires that no lock is held.
   void leave(Held held) noexcept;
 
-  // With the lock.
+  // These require the lock.
   void check() const;
   Point push(CaptureStream& stream, NodeKind kind, std::string name, std::size_t bytes, Work::What&& what);
   std::uint32_t add_node(NodeKind kind, std::string name, Backend& device, std::size_t bytes,
@@ -99,7 +102,7 @@ class Capture final : public RefCounted {
   void reduce(std::vector<std::uint32_t>& nodes) const;
   CaptureBackend& backend_of(Backend& real);
 
-  // For the backends.
+  // For the capture backends.
   Allocation allocate(CaptureStream& stream, std::size_t bytes, MemoryKind kind);
   void free(std::byte* pointer, std::vector<Use>& uses) noexcept;
   std::vector<Ref<Storage>> settle();
@@ -108,7 +111,7 @@ class Capture final : public RefCounted {
   mutable std::mutex mutex_;
   std::atomic<bool> active_{true};
   std::atomic<bool> exclusive_{false};
-  bool suspended_ = false;  // while a graph within is recorded
+  bool suspended_ = false;  // while a graph within is captured
   std::string reason_;
   const std::uint64_t thread_;
   const Ref<Capture> outer_;
@@ -119,12 +122,12 @@ class Capture final : public RefCounted {
   std::vector<Ref<Work>> works_;
   std::vector<std::unique_ptr<CaptureBackend>> backends_;
   std::vector<Ref<CaptureStream>> streams_;
-  std::vector<Ref<CaptureStream>> retired_;  // of graphs within, which other threads may still look at
+  std::vector<Ref<CaptureStream>> retired_;  // of captures within; other threads may still use them
 
-  // Memory by where it is, and how much.
+  // Memory by device, address and size.
   using Place = std::tuple<const Backend*, const std::byte*, std::size_t>;
   struct Operand {
-    std::vector<Ref<Storage>> kept;  // empty for memory of this capture's, of which it is to be known when it goes
+    std::vector<Ref<Storage>> kept;  // empty for the capture's own memory, whose release the capture must see
     Ref<Storage> shadow;
     bool written = false;
     std::uint32_t own = none;
@@ -132,24 +135,24 @@ class Capture final : public RefCounted {
   Operand& operand(Storage& storage);
   Operand& find_operand(Storage& storage);
   std::map<Place, Operand> operands_;
-  // Those of the newest storages, by their addresses; emptied when one goes.
+  // A cache of the operands of recent storages, by address; cleared when an operand is removed.
   struct Recent {
     const Storage* storage = nullptr;
     Operand* operand = nullptr;
   };
   std::array<Recent, 64> recent_{};
 
-  // Memory of the capture's: in use, or free for what comes after some nodes.
+  // Memory that the capture allocated: in use, or free for operations after certain nodes.
   struct Own {
     Backend* device = nullptr;
     std::byte* pointer = nullptr;
     std::size_t bytes = 0;
     MemoryKind kind = MemoryKind::device;
     bool used = true;
-    std::uint32_t node = none;         // that allocated or freed it
-    std::vector<std::uint32_t> users;  // those that no other one comes after
+    std::uint32_t node = none;         // the node that allocated or freed it
+    std::vector<std::uint32_t> users;  // nodes that use it, without those that another user follows
     Storage* storage = nullptr;
-    std::vector<Use> uses = {};  // those that ran at once, of what is free
+    std::vector<Use> uses = {};  // of free memory: uses outside the capture
   };
   std::vector<Own> own_;
 
@@ -163,7 +166,7 @@ class Capture final : public RefCounted {
   std::vector<Access_> accesses_;
 };
 
-// The capture's recorder for a stream of a device. Its points count what it got, waits included.
+// A capture's recorder for a stream. Its points count the operations that it took, including waits.
 class CaptureStream final : public Stream {
  public:
   CaptureStream(CaptureBackend& backend, Capture& capture, Stream& real);
@@ -175,11 +178,11 @@ class CaptureStream final : public Stream {
   friend class CaptureBackend;
 
   Ref<Capture> keeps_;
-  // Until the capture ends, which guards them.
+  // Guarded by the capture; null once it has ended.
   Ref<Stream> real_;
   Ref<Stream> before_;  // the recorder of an outer capture
   const std::uintptr_t handle_;
-  // What the next node comes after: one node, or those of a set.
+  // The predecessors of the next node: one node or a set.
   struct Stop {
     std::uint32_t node = Capture::none;
     std::vector<std::uint32_t> set = {};
@@ -194,10 +197,10 @@ class CaptureStream final : public Stream {
     add_tips(stops_.size() - 1, found);
     return found;
   }
-  // Both take up a point.
+  // Each adds a point.
   void stop_at(std::uint32_t node) { stops_.push_back({node}); }
   void stop_at(std::vector<std::uint32_t> set) { stops_.push_back({Capture::none, std::move(set)}); }
-  // The newest node; `none` if there is no node yet. Other threads may let the stream wait, or give it more.
+  // The newest node, or `none`. Other threads may have added waits or nodes.
   std::uint32_t newest() const noexcept {
     const auto last =
         std::find_if(stops_.rbegin(), stops_.rend(), [](const Stop& stop) { return stop.node != Capture::none; });

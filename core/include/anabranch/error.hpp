@@ -8,11 +8,10 @@
 
 namespace anabranch {
 
-// What went wrong, by the class of exception that Python raises for it.
+// The kind of an error, by the exception class that Python raises for it.
 enum class ErrorKind { value, memory, device, event, capture, kernel, fork, driver };
 
-// An error found before anything was enqueued. Thrown on the caller's thread; the call that throws it has changed
-// nothing.
+// An error found before anything was enqueued. The call throws it on the caller's thread and has changed nothing.
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
@@ -35,27 +34,28 @@ class DriverError : public Error {
   std::string name_;
 };
 
-// An error that happened in a stream. It fails the stream for good: the stream's later work does not run, and whoever
-// waits for the stream, host or stream, meets the same failure. Immutable and shared between all that met it.
+// An error of an operation in a stream. It fails the stream for good: later work of the stream does not run, and every
+// stream or host that waits for it gets the same failure. Immutable and shared.
 //
-// A `payload` is an object of the layer above (an exception), released by `release_payload` on whatever thread drops
-// the failure.
+// A `payload` is an object of the layer above (an exception). `release_payload` releases it, on the thread that drops
+// the last reference to the failure.
 class Failure final : public RefCounted {
  public:
   using Release = void (*)(void*) noexcept;
 
   explicit Failure(std::string message, void* payload = nullptr, Release release_payload = nullptr)
       : message_(std::move(message)), payload_(payload), release_payload_(release_payload) {}
-  // Any thread, a worker or the poller too: `release_payload` must not assume that the interpreter lock is held.
+  // Runs on any thread, including workers and the poller, so `release_payload` must not assume the interpreter lock.
   ~Failure() override {
     if (release_payload_) release_payload_(payload_);
   }
 
-  // One of a kernel, which a launch at `site` enqueued. `raised`: an exception that the layer above can read, or empty.
+  // A kernel's failure; the launch at `site` enqueued it. `raised`: an exception that the layer above can unpickle, or
+  // empty.
   Failure(std::string message, Site site, std::string raised)
       : message_(std::move(message)), site_(site), raised_(std::move(raised)) {}
 
-  // One that the driver told of; `code` is then not 0.
+  // An error that the driver reported; `code` is nonzero.
   explicit Failure(const DriverError& error) : message_(error.what()), code_(error.code()), name_(error.name()) {}
 
   const std::string& message() const noexcept { return message_; }

@@ -10,22 +10,23 @@
 
 namespace anabranch {
 
-// An operation that something outside the stream completes: a host function, a gate. The stream reaches it, calls
-// `start`, and goes on only once `complete` has been called, by any thread, also if that came first. A stream held by
-// one holds nothing else.
+// An operation that something outside the stream completes: a host function or a gate. When the stream reaches it, the
+// backend calls `start`. The stream continues once any thread has called `complete`, which may happen before. Such an
+// operation suspends its own stream only.
 class Pending : public RefCounted {
  public:
-  // Lets the stream go on, or fails it. The first call counts, later ones do nothing. Any thread; does not block.
+  // Lets the stream continue, or fails it. Only the first call has an effect. Any thread may call it; it does not
+  // block.
   void complete(Ref<Failure> failure = nullptr) noexcept;
   bool completed() const noexcept { return state_.load(std::memory_order_acquire) == State::completed; }
 
-  // The stream has come to the operation. Runs on a worker or driver thread: must neither block nor run Python.
+  // Called when the stream reaches the operation, on a worker or driver thread: must neither block nor run Python.
   virtual void start() noexcept {}
-  // The operation will not run, since its stream had failed before. Same thread rules.
+  // Called instead of `start` if the stream has failed before. The same thread rules apply.
   virtual void skip(const Ref<Failure>&) noexcept {}
 
-  // For backends. `enter`: the stream has come to the operation; false if it was complete already, else
-  // `resume(context)` is called once, by the thread that completes it. The caller then calls `start`.
+  // For backends, when the stream reaches the operation. Returns false if it is already completed. Otherwise the caller
+  // calls `start`, and the thread that completes the operation calls `resume(context)` once.
   using Resume = void (*)(void* context) noexcept;
   bool enter(Resume resume, void* context) noexcept;
   const Ref<Failure>& failure() const noexcept { return failure_; }
@@ -39,7 +40,7 @@ class Pending : public RefCounted {
   void* context_ = nullptr;
 };
 
-// Something for a host thread to do.
+// A job for a host thread.
 class Errand {
  public:
   Errand* next_errand = nullptr;
@@ -48,20 +49,20 @@ class Errand {
   ~Errand() = default;
 };
 
-// Where streams leave errands for the host threads of the layer above. Posting never blocks for longer than the list
-// takes to change and calls nothing of that layer, so any thread may, a driver's among them.
+// A queue of errands for the host threads of the layer above. Posting takes a short lock and calls nothing of that
+// layer, so any thread may post, including a driver's.
 class Inbox {
  public:
-  // `brief`: it takes no longer than to hand it over, so it goes together with all others like it.
+  // `brief`: the errand takes no longer than handing it over, so `take` returns all brief errands together.
   void post(Errand* errand, bool brief = false) noexcept;
-  // Takes all brief errands, as a chain in the order in which they came, else the oldest of the others; waits for one.
-  // Null once `close` was called.
+  // Takes all brief errands as a chain, in the order in which they were posted, or else the oldest other errand. Blocks
+  // until there is one. Returns null after `close`.
   Errand* take() noexcept;
   void close() noexcept;
-  // Blocks until errands have waited for half a millisecond with every thread at work: another thread is wanted. Short
-  // errands do not need one. False once `close` was called.
+  // Blocks until errands have waited for half a millisecond with every thread busy, so that another thread is needed.
+  // Brief errands do not need one. Returns false after `close`.
   bool wait_until_short() noexcept;
-  // How many threads wait in `take` beyond what is there for them.
+  // The number of threads waiting in `take` in excess of the errands available.
   long spare() const noexcept;
 
  private:
@@ -75,15 +76,15 @@ class Inbox {
   Queue all_brief_;
   Queue others_;
   long waiting_ = 0;
-  long posted_ = 0;  // the brief ones count as one
+  long posted_ = 0;  // brief errands count as one
   bool closed_ = false;
 };
 
-// The stream whose host function this thread is running, or null. What that stream has still to do comes after the
-// function, so the function must not wait for it; what it had to do before is done.
+// The stream whose host function this thread is running, or null. The function must not wait for the stream's later
+// work, which waits for the function. The stream's earlier work is completed.
 const void*& host_function_stream() noexcept;
 
-// The one that the host threads of this process wait in. Never destroyed, since they wait there until the process ends.
+// The inbox that the host threads of this process wait on. Never destroyed, because they wait until the process ends.
 Inbox& host_inbox();
 
 }  // namespace anabranch

@@ -7,16 +7,16 @@ namespace anabranch {
 
 inline constexpr int max_dimensions = 16;
 
-// How the elements of an array lie in memory: `shape` in elements, `strides` in bytes, from a pointer to the first
+// The placement of an array's elements in memory: `shape` in elements, `strides` in bytes, from a pointer to the first
 // element. Strides may be negative or zero.
 struct Layout {
   int ndim = 0;
   std::int64_t itemsize = 1;
-  // Only the first `ndim` of each mean something, and only those are copied.
+  // Only the first `ndim` entries of each are meaningful, and only those are copied.
   std::int64_t shape[max_dimensions];
   std::int64_t strides[max_dimensions];
 
-  // Not `= default`, so that the rest of the arrays stays as it is.
+  // Not `= default`, which would write all of both arrays.
   Layout() noexcept { shape[0] = strides[0] = 0; }
   Layout(const Layout& other) noexcept { take(other); }
   Layout& operator=(const Layout& other) noexcept {
@@ -24,15 +24,15 @@ struct Layout {
     return *this;
   }
 
-  // The number of elements; 1 for no dimension, 0 if any dimension is 0.
+  // The number of elements; 1 for zero dimensions, 0 if any dimension is 0.
   std::int64_t size() const noexcept {
     std::int64_t size = 1;
     for (int d = 0; d < ndim; ++d) size *= shape[d];
     return size;
   }
-  // Whether the elements lie one after the other in row-major order.
+  // Whether the elements are adjacent, in row-major order.
   bool contiguous() const noexcept;
-  // The bytes that the elements touch, as offsets [low, high) from the first element; {0, 0} for no element.
+  // The bytes that the elements occupy, as offsets [low, high) from the first element; {0, 0} if there are no elements.
   void extent(std::int64_t& low, std::int64_t& high) const noexcept {
     low = high = 0;
     if (size() == 0) return;
@@ -42,12 +42,12 @@ struct Layout {
     }
     high += itemsize;
   }
-  // The same elements in the same row-major order with as few dimensions as possible; at least one.
+  // The same elements in the same row-major order with as few dimensions as possible, but at least one.
   Layout merged() const noexcept;
 
  private:
-  // Most have one dimension. One loop for all would become two calls of memcpy, which cost more than all the rest that
-  // a copy does before it comes to the driver.
+  // Most arrays have one dimension. A loop over all dimensions would compile to two calls of memcpy, which cost more
+  // than everything else in a copy before its driver call.
   void take(const Layout& other) noexcept {
     ndim = other.ndim;
     itemsize = other.itemsize;
@@ -60,12 +60,12 @@ struct Layout {
   }
 };
 
-// Sets row-major strides. Throws Error(value) for a negative dimension, more than `max_dimensions` of them, or a size
-// in bytes over 2^63 - 1.
+// Sets row-major strides. Throws Error(value) for a negative dimension, more than `max_dimensions` dimensions, or a
+// size over 2^63 - 1 bytes.
 Layout row_major(int ndim, const std::int64_t* shape, std::int64_t itemsize);
 
-// Whether elements of two arrays share a byte of memory. Exact for views made by slices, of whatever step; where
-// finding it out would take too long, true.
+// Whether elements of two arrays share a byte. Exact for views made by slicing, with any step; true if the exact answer
+// would take too long to compute.
 bool overlap(const std::byte* a, const Layout& a_layout, const std::byte* b, const Layout& b_layout) noexcept;
 
 class Backend;
@@ -75,12 +75,12 @@ struct Elements {
   std::byte* pointer = nullptr;
   Layout layout;
   std::int64_t offset = 0;
-  Backend* home = nullptr;  // whose memory it is; null: it does not matter
+  Backend* home = nullptr;  // the owner of the memory; null: unknown, because it does not matter
 };
 
-// Copies `count` elements, on this thread, now. The two must not overlap.
+// Copies `count` elements on the calling thread. The two must not overlap.
 void copy_elements(const Elements& dst, const Elements& src, std::int64_t count) noexcept;
-// Sets `count` elements to the `itemsize` bytes at `value`, on this thread, now.
+// Sets `count` elements to the `itemsize` bytes at `value`, on the calling thread.
 void fill_elements(const Elements& dst, const void* value, std::int64_t count) noexcept;
 
 }  // namespace anabranch

@@ -9,24 +9,25 @@
 
 namespace anabranch {
 
-// What lanes learn from the order between a device's legacy stream and its blocking ones: an operation of either side
-// comes after all that was put into the other side before it. Any thread.
+// Records the order between a device's legacy stream and its blocking streams in their lanes: an operation of either
+// side comes after everything enqueued before on the other side. Any thread may call any member.
 class LegacyLanes {
  public:
-  // Before an operation is put into the stream, or to find out what one would come after.
+  // Call this before an operation is enqueued in the stream, or to find what such an operation would come after.
   void join(Stream& stream) {
     if (!stream.non_blocking()) join_other_side(stream);
   }
-  // The same for what is no operation of the lane's, as a wait; handed to the `note` that follows. 0: there is no such
-  // order for the stream.
+  // The same before a wait, or anything else that is no operation of the lane. Pass the result to the `note` that
+  // follows. 0: the stream has no such order.
   Lane::Version join_and_look(Stream& stream) {
     if (stream.non_blocking()) return 0;
     join_other_side(stream);
     return stream.lane().look();
   }
-  // What an operation that is put into a blocking stream comes after, of the other side, with nobody told.
+  // What an operation enqueued in a blocking stream would come after on the other side. Updates no blocking stream's
+  // lane.
   Past coming(Stream& stream);
-  // After an operation was put in, when it has advanced its lane. Only that makes order for the other side.
+  // Call this after an operation was enqueued and has advanced its lane. It makes order for the other side.
   void note(Stream& stream) {
     if (!stream.non_blocking() &&
         (stream.role() == StreamRole::legacy ? any_blocking_.load(std::memory_order_acquire)
@@ -39,7 +40,7 @@ class LegacyLanes {
     stream.lane().settle(learned);
     note(stream);
   }
-  // The stream's record is about to be used for another one, whose lane begins anew, or to go.
+  // Call this before the stream object is reused, with a new lane, or destroyed.
   void leave(Stream& stream) noexcept;
 
  private:
@@ -47,14 +48,14 @@ class LegacyLanes {
   const Past& before_blocking();
   void note_operation(Stream& stream);
 
-  std::atomic<Stream*> legacy_{nullptr};   // once it was used
-  std::atomic<bool> any_blocking_{false};  // once one was used
-  std::atomic<bool> any_fresh_{false};     // there is something for the legacy stream to learn
+  std::atomic<Stream*> legacy_{nullptr};   // set at its first use
+  std::atomic<bool> any_blocking_{false};  // set at the first use of one
+  std::atomic<bool> any_fresh_{false};     // the legacy stream's lane has updates to join
   std::atomic<Lane::Version> version_{0};  // of `past_`
   std::mutex mutex_;
-  Past past_;                   // what is before and in the legacy stream's last operation
-  std::vector<Stream*> fresh_;  // blocking streams that got work since the legacy stream's last operation
-  Clock gone_;                  // what those knew that have gone since
+  Past past_;                   // the legacy stream's last operation and everything before it
+  std::vector<Stream*> fresh_;  // blocking streams that have enqueued since the legacy stream's last operation
+  Clock gone_;                  // the pasts of such streams that have been destroyed since
 };
 
 }  // namespace anabranch

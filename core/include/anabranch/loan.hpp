@@ -7,21 +7,22 @@
 
 namespace anabranch {
 
-// Memory that others work with past us, on one stream, for some time. Of what they put in nobody is told; so while the
-// loan is open, whoever looks for order with the memory finds it in use up to what the stream has got by then, and when
-// it is closed that becomes an access like any other. Safe from any thread.
+// Memory that another library uses on one stream without our knowledge. While the loan is open, the memory counts as in
+// use up to the stream's newest point at each check. Closing the loan records an ordinary access. Any thread may call
+// any member.
 class Loan final : public RefCounted {
  public:
   static Ref<Loan> open(Ref<Stream> stream);
-  // Ends the loan, at the first call. What was lent counts as accessed by an operation put into the stream now.
+  // Ends the loan; only the first call has an effect. Lent memory counts as accessed by an operation enqueued in the
+  // stream now.
   void close(HazardMode mode, Site site);
 
-  // Lends bytes for as long as each loan lasts that is open on the stream; costs a load where none is.
+  // Lends bytes to every loan that is open on the stream. Costs one load if none is.
   static void lend(Stream& stream, Storage& storage, ByteRange bytes);
-  // Notes what may have been done with the storage by now, by others than `except` if that is not null, and with its
-  // neighbours.
+  // Records the accesses that borrowers of the storage and of its neighbours may have made so far. Leaves out loans on
+  // `except`, which may be null.
   static void note(Storage& storage, const Stream* except);
-  // The storage is about to be given back: the same, and nobody refers to it any more.
+  // The same, before the storage releases its memory; afterwards no loan refers to it.
   static void take_back(Storage& storage) noexcept;
 
  private:

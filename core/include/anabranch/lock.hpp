@@ -6,8 +6,8 @@
 
 namespace anabranch {
 
-// A mutex for what takes nanoseconds and is hardly ever contended: half the price of std::mutex where nobody else wants
-// it, and one byte. Who waits gives up the processor after a while, so that a holder who was put aside can go on.
+// A mutex of one byte for short, rarely contended critical sections: half the cost of std::mutex without contention. A
+// waiting thread spins briefly and then yields, so that a preempted holder can continue.
 class SpinLock {
  public:
   void lock() noexcept {

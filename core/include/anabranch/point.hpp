@@ -4,8 +4,8 @@
 
 namespace anabranch {
 
-// A position in a stream: the operation with that number and every one before it. 0 is before everything. Points of one
-// stream are totally ordered; points of two streams are ordered only by waits.
+// A position in a stream: the operation with that number and all earlier ones. 0 precedes everything. Points of one
+// stream are totally ordered; only waits order points of different streams.
 using Point = std::uint64_t;
 
 }  // namespace anabranch

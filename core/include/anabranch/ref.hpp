@@ -6,8 +6,8 @@
 
 namespace anabranch {
 
-// An object that counts the references to it. Counting is safe from any thread. When the last reference goes, `dispose`
-// runs on the thread that dropped it; it deletes the object unless a class keeps its objects for reuse.
+// A reference-counted object. The count is thread-safe. `dispose` runs on the thread that drops the last reference. It
+// deletes the object, unless a class keeps its objects for reuse.
 class RefCounted {
  public:
   RefCounted() = default;
@@ -20,13 +20,13 @@ class RefCounted {
     if (count_.fetch_sub(1, std::memory_order_acq_rel) == 1) dispose();
   }
 
-  // Whether the caller's reference is the only one. Stays true only if nobody else can get at that one.
+  // Whether the caller's reference is the only one. The answer stays true only if nobody else can copy that reference.
   bool unique() const noexcept { return count_.load(std::memory_order_acquire) == 1; }
 
-  // Whether the last reference is gone, so that it is about to end.
+  // Whether the last reference has been dropped, so that the object is about to be disposed of.
   bool ending() const noexcept { return count_.load(std::memory_order_acquire) == 0; }
 
-  // Takes a reference unless the last one is already gone. For registries that list objects without owning them.
+  // Takes a reference unless the last one has been dropped. For registries that list objects without owning them.
   bool try_retain() noexcept {
     std::uint32_t count = count_.load(std::memory_order_relaxed);
     while (count != 0) {
@@ -43,7 +43,7 @@ class RefCounted {
   virtual ~RefCounted() = default;
   virtual void dispose() noexcept { delete this; }
 
-  // For a class whose `dispose` keeps the object: gives it its first reference again.
+  // Restores the first reference, in a class whose `dispose` keeps the object.
   void revive() noexcept { count_.store(1, std::memory_order_relaxed); }
 
  private:

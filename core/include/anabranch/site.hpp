@@ -4,9 +4,9 @@
 
 namespace anabranch {
 
-// Where in a program something was called, as the layer above tells it: a function's code and an instruction of it.
+// A call site in a program, as the layer above provides it: a function's code and an instruction in it.
 struct Site {
-  std::uintptr_t code = 0;  // 0: not known
+  std::uintptr_t code = 0;  // 0: unknown
   std::int32_t instruction = 0;
 };
 

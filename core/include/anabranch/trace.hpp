@@ -14,49 +14,50 @@
 
 namespace anabranch {
 
-// Nanoseconds of the host's steady clock, which everything in a trace is told by.
+// Nanoseconds of the host's steady clock, the time base of traces.
 std::int64_t now_nanoseconds() noexcept;
 
-// When an operation ran. Made and measured by the device that runs it.
+// The time span of an operation. Its device creates and measures it.
 class Span : public RefCounted {
  public:
-  // Finds the times out, as far as they can be known by now.
+  // Reads the times as far as they are known by now.
   virtual void settle() {}
 
-  std::uint64_t number = 0;            // for those who measure in ways of their own: of no other, 0 if they do not
-  std::atomic<std::int64_t> begin{0};  // 0: not known
+  std::uint64_t number = 0;            // unique, for a device with its own way to measure; else 0
+  std::atomic<std::int64_t> begin{0};  // 0: unknown
   std::atomic<std::int64_t> end{0};
 };
 
 enum class OperationKind : std::uint8_t { kernel, copy, fill, alloc, free, host, graph, record, wait };
 
-// An operation as a trace keeps it.
+// One operation in a trace.
 struct TracedOperation {
   OperationKind kind = OperationKind::kernel;
-  bool added = false;  // a wait, by hazards
+  bool added = false;  // for a wait: hazards added it
   Backend* backend = nullptr;
-  Ref<Stream> stream = nullptr;  // null: of memory that is no stream's
-  Point point = 0;               // its own; 0: it is not in a stream's order
-  Point closed = 0;              // by which it is measured
-  Ref<Stream> source = nullptr;  // what a wait is for
+  Ref<Stream> stream = nullptr;  // null: the memory belongs to no stream
+  Point point = 0;               // of the operation; 0: it is not in stream order
+  Point closed = 0;              // the point that ends the measurement
+  Ref<Stream> source = nullptr;  // the stream that a wait waits for
   Point source_point = 0;
   std::size_t bytes = 0;
   Ref<Span> span = nullptr;
   Site site = {};
-  std::string name = {};  // empty: nothing but the kind
+  std::string name = {};  // empty: the kind is the name
 };
 
-// What all threads put into streams while it is on. Safe from any thread.
+// Collects what all threads enqueue while the trace is on. Any thread may call any member.
 class Trace final : public RefCounted {
  public:
-  // Any thread, under no lock: takes that of the list of traces, after which nobody publishes to this one.
+  // Runs on any thread, with no lock held. Takes the lock of the list of traces; afterwards nobody publishes to this
+  // trace.
   ~Trace() override { stop(); }
-  // Either does nothing the second time.
+  // A second call of either has no effect.
   void start();
   void stop();
-  // Of the first start; 0 before.
+  // The time of the first start; 0 before.
   std::int64_t began() const noexcept { return began_.load(); }
-  // By now, in the order in which they were enqueued.
+  // The operations so far, in the order in which they were enqueued.
   std::vector<TracedOperation> operations() const;
 
  private:
@@ -69,24 +70,24 @@ class Trace final : public RefCounted {
 extern std::atomic<int> traces_on;
 inline bool tracing() noexcept { return traces_on.load(std::memory_order_relaxed) != 0; }
 
-// Where the layer above is in its program, on this thread; nowhere until it says how to find out.
+// Returns the current site of the layer above on this thread; null until that layer is loaded.
 extern std::atomic<Site (*)()> calling_site;
 
-// Told the number of what this thread puts into a stream from now on, and 0 when that is done; null: nobody.
+// Called with the number of what this thread enqueues from now on, and with 0 when that is done; may be null.
 extern std::atomic<void (*)(std::uint64_t number)> correlate;
 
-// To be called, while `tracing`, around whatever is put into a stream. What this thread puts there between the two is
-// one operation; opened twice, the first is forgotten. Both throw what `Backend::record` does.
+// Call these around everything that is enqueued while `tracing`. What this thread enqueues in between is one operation.
+// Opening twice discards the first. Both throw what `Backend::record` throws.
 void open_operation(Stream& stream);
-// With what `open_operation` began: `operation` needs neither span nor site nor backend.
+// Closes what `open_operation` opened. The caller sets all of `operation` except span, site and backend.
 void close_operation(Stream& stream, TracedOperation operation);
-// Without a stream's time: something that the host does, now.
+// Records something that the host does now, without a time in a stream.
 void trace_instant(Backend& backend, TracedOperation operation);
 
-// `Backend::wait`, while `tracing`.
+// `Backend::wait` while `tracing`.
 Point trace_wait(Stream& stream, Stream& target, Point point, Marker* marker, bool added);
-// The same, added within an operation that this thread has opened: that begins after it, and tells of it when it is
-// closed. Calls nothing of the layer above, so a lock may be held.
+// The same, for a wait added within this thread's open operation. The operation then begins after the wait and reports
+// it when closed. Calls nothing of the layer above, so the caller may hold a lock.
 void trace_inner_wait(Stream& stream, Stream& target, Point point);
 
 }  // namespace anabranch
