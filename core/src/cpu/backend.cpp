@@ -45,7 +45,7 @@ Ref<CpuStream> CpuBackend::open(StreamOptions options) {
   return Ref<CpuStream>::take(stream);
 }
 
-// Nothing refers to the stream any more, so nothing of what it held can be asked for.
+// Resets the stream for reuse. Nothing refers to it any more, so nothing can query its past.
 void CpuBackend::recycle(CpuStream& stream) noexcept {
   note_end(stream);
   legacy_lanes().leave(stream);
@@ -100,7 +100,7 @@ Ref<Span> CpuBackend::open_span(Stream& stream) {
   return span;
 }
 
-// What enqueued nothing, as a record or a wait for what is over, is where the stream is in its work.
+// A span in which nothing was enqueued, as for a record or a wait for completed work, measures a mark in the stream.
 void CpuBackend::close_span(Stream& stream, Span& span) {
   if (span.unique() && span.end.load() == 0) as_cpu(stream).push(std::make_unique<MarkTask>());
   CpuStream::measure(nullptr, nullptr);

@@ -51,7 +51,7 @@ class CpuBackend final : public Backend {
 
   void stop() noexcept override;
 
-  // For a kernel that was to be launched with blocks. Throws Error(device).
+  // Throws Error(device) for a kernel launched with blocks.
   [[noreturn]] void refuse_blocks(const Kernel& kernel) const;
   Pool& pool() noexcept { return pool_; }
 
@@ -60,7 +60,7 @@ class CpuBackend final : public Backend {
   Ref<CpuStream> open(StreamOptions options);
   void recycle(CpuStream& stream) noexcept;
 
-  // Pinned memory is slow to make and to give back, so it has a cache of its own.
+  // Pinned memory is slow to allocate and to release, so it has its own cache.
   MemoryPool& memory_of(MemoryKind kind) noexcept { return kind == MemoryKind::pinned ? pinned_ : memory_; }
 
   Pool pool_;
@@ -68,7 +68,7 @@ class CpuBackend final : public Backend {
   MemoryPool pinned_;
   LegacyOrder order_;
   std::mutex mutex_;
-  std::vector<std::unique_ptr<CpuStream>> all_;  // every stream ever made; those not in use are in `idle_` too
+  std::vector<std::unique_ptr<CpuStream>> all_;  // all streams ever created; `idle_` lists those not in use
   std::vector<CpuStream*> idle_;
   Ref<CpuStream> legacy_;
 };

@@ -22,7 +22,7 @@ class GraphTask final : public Task {
     failure = executable.close();
     return Step::done;
   }
-  // Of a failed stream, which does not wait for the replay before: that may be running.
+  // Runs in a failed stream, which does not wait for the previous replay, so that one may be running.
   void skip(const Ref<Failure>& failure) noexcept override {
     executable_->plan_.skip(*works_, works_->context, failure);
   }
@@ -80,7 +80,7 @@ Point CpuExecutable::launch(Stream& stream, const Ref<Works>& works) {
   return static_cast<CpuStream&>(stream).push(std::make_unique<GraphTask>(Ref<CpuExecutable>::share(this), works));
 }
 
-// The task, and the executable with it, may be gone as soon as its stream goes on.
+// The task, and with it this executable, may be destroyed as soon as its stream continues.
 void CpuExecutable::over() noexcept { task_->over(close()); }
 
 Ref<Executable> CpuBackend::instantiate(const Ref<Graph>& graph, const Ref<Works>& works) {

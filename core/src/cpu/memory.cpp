@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t alignment = HostSource::alignment;
 // Cached memory over this goes back to the system.
 constexpr std::size_t release_threshold = std::size_t{1} << 30;
-// How many blocks of a size are looked at before a new one is made.
+// The number of used blocks of a size to examine before allocating a new one.
 constexpr std::size_t search_depth = 8;
 
 bool is_over(const Ref<Stream>& stream, Point point) noexcept {
@@ -37,7 +37,7 @@ std::size_t MemoryPool::rounded(std::size_t bytes) const noexcept {
   const auto up = [bytes](std::size_t step) { return (bytes + step - 1) / step * step; };
   if (bytes <= 4 * alignment) return up(alignment);
   const std::size_t size = up(std::bit_floor(bytes - 1) / 4);
-  return size <= limit_ ? size : up(alignment);  // what fits must not fail for being rounded
+  return size <= limit_ ? size : up(alignment);  // a size that fits must not fail because of rounding
 }
 
 Allocation MemoryPool::allocate(const Stream* stream, std::size_t bytes) {
@@ -46,7 +46,7 @@ Allocation MemoryPool::allocate(const Stream* stream, std::size_t bytes) {
                 "cannot allocate " + std::to_string(bytes) + " bytes: " + device_ + " has " + std::to_string(limit_));
   }
   const std::size_t size = rounded(bytes);
-  // Let go outside the lock.
+  // Released outside the lock.
   Ref<Stream> over;
   Streams all_over;
   std::lock_guard lock(mutex_);
@@ -54,7 +54,7 @@ Allocation MemoryPool::allocate(const Stream* stream, std::size_t bytes) {
   auto& [used, free, settle_at] = blocks;
   const std::size_t depth = std::min(used.size(), search_depth);
   for (std::size_t i = 0; i < depth; ++i) {
-    // The newest is the likeliest to be in a cache, and the likeliest to be this stream's own.
+    // The newest block is the likeliest to be in a cache, and to be this stream's own.
     Block& block = used[used.size() - 1 - i];
     const bool over_now = is_over(block.stream, block.point);
     if (!over_now && block.stream.get() != stream) continue;
@@ -64,7 +64,7 @@ Allocation MemoryPool::allocate(const Stream* stream, std::size_t bytes) {
     used.pop_back();
     return allocation;
   }
-  // Where the host is ahead of its streams, the newest are always in use, and the others would never be found.
+  // If the host runs ahead of its streams, the newest blocks are always in use and hide older, completed ones.
   if (free.empty() && used.size() >= settle_at) settle(blocks, size, all_over);
   if (!free.empty()) {
     const Allocation allocation{free.back(), 0};
@@ -122,7 +122,7 @@ void MemoryPool::put(Block block, std::size_t size) noexcept {
   if (cached_ > release_threshold) trim(release_threshold / 2);
 }
 
-// What is over is free for everyone.
+// Makes blocks with completed uses free for everyone.
 void MemoryPool::settle(Blocks& blocks, std::size_t size, Streams& over) noexcept {
   std::erase_if(blocks.used, [&](Block& block) {
     if (!is_over(block.stream, block.point)) return false;
@@ -151,7 +151,7 @@ void MemoryPool::trim(std::size_t keep) noexcept {
 }
 
 std::size_t MemoryPool::available() {
-  Streams over;  // let go outside the lock
+  Streams over;  // released outside the lock
   std::lock_guard lock(mutex_);
   settle(over);
   return limit_ - used_;

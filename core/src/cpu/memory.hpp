@@ -10,9 +10,9 @@
 
 namespace anabranch::cpu {
 
-// Memory of one CPU device, cached by size class. A freed block whose only user was one stream goes back at once to
-// that stream, which will not touch it before its earlier work is done; to the others when that work is done. There are
-// at most about twice as many blocks of a size as were in use at one time, by arrays and by such work.
+// The memory of one CPU device, cached by size class. A freed block that only one stream used is available to that
+// stream at once, because its later work does not run before its earlier work is completed; to others once that work is
+// completed. The blocks of a size number at most about twice those in use at one time by arrays and such work.
 //
 // Sizes are rounded up to a quarter of a power of two, so at most a fifth of a block is unused.
 class MemoryPool {
@@ -20,24 +20,24 @@ class MemoryPool {
   MemoryPool(std::string device, std::size_t limit, HostSource source = {})
       : device_(std::move(device)), limit_(limit), source_(source) {}
 
-  // Throws Error(memory) if `limit` would be passed, or the system has no more.
+  // Throws Error(memory) if the request would exceed `limit` or the system's memory is exhausted.
   Allocation allocate(const Stream* stream, std::size_t bytes);
   void free(std::byte* pointer, std::size_t bytes, std::vector<Use> uses) noexcept;
   std::size_t available();
-  // Bytes that are not available.
+  // The number of bytes that are not available.
   std::size_t used() { return limit_ - available(); }
 
  private:
   struct Block {
     std::byte* pointer;
-    Ref<Stream> stream;  // none: free for everyone
+    Ref<Stream> stream;  // null: free for everyone
     Point point;
   };
-  // Freed ones of one size, the newest last.
+  // Freed blocks of one size, newest last.
   struct Blocks {
     std::vector<Block> used;  // by a stream's work
     std::vector<std::byte*> free;
-    std::size_t settle_at = 0;  // so many in use, and all are looked at again
+    std::size_t settle_at = 0;  // the number of used blocks at which all are examined
   };
   using Streams = std::vector<Ref<Stream>>;
   struct Late;

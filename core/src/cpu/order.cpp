@@ -11,18 +11,18 @@ namespace {
 
 CpuStream& as_cpu(Stream& stream) noexcept { return static_cast<CpuStream&>(stream); }
 
-// A host thread that blocks until a point is reached.
+// Blocks a host thread until a point is reached.
 class HostWaiter final : public Waiter {
  public:
   void wake(const Ref<Failure>&) noexcept override {
-    // Signalled under the lock, since the waiting thread destroys this as soon as it sees the flag.
+    // Signals under the lock, because the waiting thread destroys this as soon as it sees the flag.
     std::lock_guard lock(mutex_);
     woken_ = true;
     signal_.notify_one();
   }
   bool wait(std::chrono::nanoseconds timeout) {
     std::unique_lock lock(mutex_);
-    // A time-out that means for ever must not overflow the clock.
+    // A timeout that stands for forever must not overflow the clock.
     const auto limit = std::min<std::chrono::nanoseconds>(timeout, std::chrono::years(1));
     return signal_.wait_for(lock, limit, [this] { return woken_; });
   }

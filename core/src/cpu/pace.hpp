@@ -7,12 +7,12 @@
 
 namespace anabranch::cpu {
 
-// How long an index took of what ran lately, by the function that ran it, when the last
-// range was over, and when a worker was last woken for those to follow. Hints: each
-// may be of another function, or of other arguments of the same one. Any thread.
+// The recent time per index of each function, the end of the last range, and the last time at which a worker was woken
+// for the ranges that follow. Hints: an entry may belong to another function, or to other arguments of the same one.
+// Any thread may call any member.
 class Paces {
  public:
-  // In nanoseconds; 0 where nothing is known.
+  // In nanoseconds; 0 if unknown.
   double find(const void* function) const noexcept {
     const Entry& entry = entry_of(function);
     const bool same = entry.function.load(std::memory_order_relaxed) == function;
@@ -36,7 +36,7 @@ class Paces {
   };
 
   const Entry& entry_of(const void* function) const noexcept {
-    // Functions begin at multiples of 16, those of other kernels in other pages.
+    // Functions begin at multiples of 16, and those of different kernels in different pages.
     const auto bits = reinterpret_cast<std::uintptr_t>(function);
     return entries_[(bits >> 4 ^ bits >> 12) % entries_.size()];
   }

@@ -65,7 +65,7 @@ bool PlanNode::reach() noexcept {
   return true;
 }
 
-// Leaves the node to this worker, if that is one of its device.
+// Keeps the node on this worker if the worker belongs to the node's device.
 PlanNode* PlanNode::keep(Turn& turn) noexcept {
   if (pool_ == &turn.pool) return this;
   resume(this);
@@ -110,7 +110,7 @@ PlanNode* PlanNode::begin(const Range& range, Turn& turn) noexcept {
 }
 
 PlanNode* PlanNode::begin(HostWork& host, Turn& turn) noexcept {
-  // Kept here: once entered, the operation may complete and the replay be over before `start` is called.
+  // Kept here: after `enter` the operation may complete, and the replay end, before `start` is called.
   const Ref<Pending> pending = host.make(plan_->replay_.context());
   pending_ = pending;
   if (!pending->enter(&PlanNode::resume, this)) return host_over(turn);
@@ -137,7 +137,7 @@ PlanNode* PlanNode::over(Turn& turn) noexcept {
   return after_.empty() ? plan_->leaf_over(turn) : plan_->release(after_, turn);
 }
 
-// Whether a branch or a loop would have called a function, nobody knows.
+// Skips no host function in a branch or loop, because nobody knows whether it would have run.
 void PlanNode::skip(const Work& work, const Ref<RefCounted>& context, const Ref<Failure>& failure) const noexcept {
   if (kind_ == NodeKind::host) std::get<Ref<HostWork>>(work.what)->make(context)->skip(failure);
   if (kind_ == NodeKind::graph) body_->skip(*std::get<NestedWork>(work.what).works, context, failure);
@@ -194,8 +194,8 @@ PlanNode* Plan::begin(const Works& works, Turn& turn) noexcept {
   return nodes_.empty() ? over(turn) : release(roots_, turn);
 }
 
-// One that this worker can go on with stays here, the others go to their pools. Until the last of them is gone, the
-// plan is there.
+// Keeps one node for this worker if possible and queues the others in their pools. The plan exists until the last of
+// them has run.
 PlanNode* Plan::release(std::span<PlanNode* const> nodes, Turn& turn) noexcept {
   const bool urgent = replay_.urgent();
   PlanNode* kept = nullptr;

@@ -16,27 +16,27 @@ namespace anabranch::cpu {
 
 class Plan;
 
-// What all nodes of a replay share, those of graphs within the graph included.
+// The state that all nodes of a replay share, including those of nested graphs.
 class Replay {
  public:
-  // Before anything else. No other replay of the same plan is under way.
+  // Call this first, while no other replay of the plan runs.
   void open(bool urgent, const Ref<RefCounted>& context) noexcept {
     urgent_ = urgent;
     context_ = &context;
     failed_.store(false, std::memory_order_relaxed);
   }
-  // When it is over: the failure or null.
+  // Call this when the replay is over. Returns the failure, or null.
   Ref<Failure> close() noexcept { return std::move(failure_); }
 
   bool urgent() const noexcept { return urgent_; }
   const Ref<RefCounted>& context() const noexcept { return *context_; }
-  // Nodes that are reached later do not run. The first failure counts.
+  // Nodes reached later do not run. Only the first failure counts.
   void fail(const Ref<Failure>& failure) noexcept;
   bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
-  // Once it has failed.
+  // Requires that the replay has failed.
   const Ref<Failure>& failure() const noexcept { return failure_; }
 
-  // The last node is over. Called by the worker that found it so, which touches nothing of the replay any more.
+  // Called by the worker that ends the last node. That worker does not access the replay afterwards.
   virtual void over() noexcept = 0;
 
  protected:
@@ -50,22 +50,23 @@ class Replay {
   std::atomic<bool> failed_{false};
 };
 
-// A worker's stretch of work on a replay.
+// One worker's turn at a replay.
 struct Turn {
   Pool& pool;
-  bool over = false;  // the replay is, and this worker is the one to tell
+  bool over = false;  // the replay is over, and this worker must report it
 };
 
-// A node as it runs, and the job that takes it to a worker. A node that is over is again as it was before.
+// A node of a running graph, and the job that takes it to a worker. When a node is over, its state is reset for the
+// next replay.
 //
-// What makes a node over hands on to those after it: a function that returns a node leaves it for this worker to go on
-// with, and has left all others to the pools. As soon as everything is left to others, the plan may be gone.
+// The functions that end a node release its successors. They return a node for this worker to continue with, or null,
+// and have queued all others in the pools. Once everything is queued elsewhere, the plan may be destroyed at any time.
 class PlanNode final : public Job, private RangeOwner {
  public:
   PlanNode();
   ~PlanNode();
 
-  // Goes on from a node, or from none, for as long as there is one to go on with.
+  // Runs from `node`, which may be null, for as long as there is a next node.
   static void work(PlanNode* node, Turn& turn) noexcept;
 
  private:
@@ -74,11 +75,11 @@ class PlanNode final : public Job, private RangeOwner {
   void range_over(Ref<Failure> failure) noexcept override;
   static void resume(void* node) noexcept;
 
-  // The node's part of a replay.
+  // The node's work in the current replay.
   template <class T>
   const T& what() const noexcept;
 
-  // One of those before is over, or there are none. Whether that was the last.
+  // Counts one predecessor, if any, as over. Returns whether it was the last.
   bool reach() noexcept;
   PlanNode* keep(Turn& turn) noexcept;
   PlanNode* step(Turn& turn) noexcept;
@@ -93,27 +94,27 @@ class PlanNode final : public Job, private RangeOwner {
   NodeKind kind_ = NodeKind::kernel;
   Plan* plan_ = nullptr;
   Pool* pool_ = nullptr;
-  PlanNode* chain_ = nullptr;  // the only one after this, if it comes after nothing else
+  PlanNode* chain_ = nullptr;  // the only successor, if this is its only predecessor
   std::span<PlanNode* const> after_;
   std::uint32_t number_ = 0;
   std::uint32_t before_ = 0;
-  std::atomic<std::uint32_t> missing_{0};  // how many of those before are not over; kept only if there are several
+  std::atomic<std::uint32_t> missing_{0};  // predecessors that are not over; used only if there are several
   Ref<Pending> pending_;                   // of a host function that was called
   std::unique_ptr<Plan> body_;
   std::unique_ptr<Plan> otherwise_;
 };
 
-// A graph as it runs: its nodes, what comes after each, and plans of the graphs within. Made once for many replays;
-// nothing is allocated for one, and what is counted down in one is counted up again by whoever came to the end.
+// A graph prepared for running: its nodes, their successors, and plans of nested graphs. Created once for many replays.
+// A replay allocates nothing, and whoever brings a counter to its end resets it.
 class Plan {
  public:
-  // All nodes are of CPU devices. `parent`: the node that the graph is within, or null.
+  // Requires that all nodes are on CPU devices. `parent`: the node that contains the graph, or null.
   Plan(Replay& replay, const Graph& graph, const Works& works, PlanNode* parent = nullptr);
 
-  // Begins a replay, and goes on for as long as this worker of the pool can. Whether the replay is over, of which
-  // nobody is told then.
+  // Begins a replay and runs it for as long as this worker of the pool can continue. Returns whether the replay is
+  // over; then `Replay::over` is not called.
   bool run(const Works& works, Pool& pool) noexcept;
-  // Tells the host functions of a replay that does not run, while another one may.
+  // Notifies the host functions of a replay that does not run. Another replay may be running.
   void skip(const Works& works, const Ref<RefCounted>& context, const Ref<Failure>& failure) const noexcept;
 
  private:
@@ -126,11 +127,11 @@ class Plan {
   Replay& replay_;
   PlanNode* const parent_;
   std::vector<PlanNode> nodes_;
-  std::vector<PlanNode*> links_;  // what begins, then what comes after each node
+  std::vector<PlanNode*> links_;  // the roots, then the successors of each node
   std::span<PlanNode* const> roots_;
   std::uint32_t leaves_ = 0;
-  std::atomic<std::uint32_t> open_{0};  // leaves that are not over; kept only if there are several
-  const Works* works_ = nullptr;        // of this replay
+  std::atomic<std::uint32_t> open_{0};  // leaves that are not over; used only if there are several
+  const Works* works_ = nullptr;        // of the current replay
 };
 
 }  // namespace anabranch::cpu

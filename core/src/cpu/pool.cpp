@@ -51,7 +51,7 @@ void Pool::ready(const Jobs& jobs) noexcept {
     (urgent ? urgent_ : normal_).append(jobs);
     if (urgent) urgent_waiting_.fetch_add(jobs.count(), std::memory_order_relaxed);
     queued_.fetch_add(jobs.count(), std::memory_order_seq_cst);
-    // A watching worker will see it; every other idle one has to be woken, by the one before.
+    // A watching worker sees the jobs. Otherwise wake one worker; each one wakes the next.
     signal = sleeping_ > 0 && !watched_.load(std::memory_order_seq_cst);
   }
   if (signal) wake_.notify_one();
@@ -59,7 +59,7 @@ void Pool::ready(const Jobs& jobs) noexcept {
 
 void Pool::start_threads() noexcept {
   started_ = true;
-  // Signals belong to the host's threads: a Ctrl-C taken by a worker would leave the main thread asleep.
+  // Signals belong to the host's threads: if a worker took a Ctrl-C, the main thread would stay asleep.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);

@@ -10,7 +10,7 @@
 
 namespace anabranch::cpu {
 
-// Tells the processor that this thread spins.
+// Hints to the processor that this thread is spinning.
 inline void relax() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -19,10 +19,10 @@ inline void relax() noexcept {
 #endif
 }
 
-// How many operations a worker runs of one stream or graph before it looks whether others wait for a worker.
+// The number of operations of one stream or graph that a worker runs before it checks whether others wait for a worker.
 inline constexpr int operations_per_turn = 64;
 
-// A stretch of work for a worker. Owned by whoever queues it; the pool does not touch it after `run` was called.
+// A unit of work for a worker. Whoever queues it owns it; the pool does not touch it after calling `run`.
 class Job {
  public:
   explicit Job(bool urgent) : urgent_(urgent) {}
@@ -39,11 +39,11 @@ class Job {
   bool urgent_;
 };
 
-// Jobs in a row.
+// A queue of jobs.
 class Jobs {
  public:
   void push(Job& job) noexcept;
-  // All of another's, which has at least one and is left as it is.
+  // Appends all jobs of `other`, which has at least one and keeps its links.
   void append(const Jobs& other) noexcept;
   Job* pop() noexcept;
   Job* first() const noexcept { return first_; }
@@ -55,32 +55,32 @@ class Jobs {
   int count_ = 0;
 };
 
-// The worker threads of one device. Jobs are taken oldest first, urgent ones before all others. Threads start with the
-// first job, block every signal, and are never joined: they sleep in the kernel once nothing is left to do.
+// The worker threads of one device. Jobs run oldest first, urgent ones before all others. Threads start with the first
+// job, block every signal and are never joined: they sleep in the kernel when there is no work.
 //
-// At most one idle worker watches the queue for a few microseconds before it sleeps, so that a host that enqueues one
-// small operation after the other does not pay for a system call each time.
+// At most one idle worker watches the queue for a few microseconds before it sleeps, so that a host that enqueues small
+// operations one by one does not pay for a system call each time.
 class Pool {
  public:
   Pool(std::string name, int workers) : name_(std::move(name)), workers_(workers) {}
 
-  // Queues a job. Any thread; does not block.
+  // Queues a job. Any thread may call it; it does not block.
   void ready(Job& job) noexcept;
-  // Queues several of the same urgency, at least one.
+  // Queues several jobs of the same urgency, at least one.
   void ready(const Jobs& jobs) noexcept;
   int workers() const noexcept { return workers_; }
-  // The number of the calling worker in its pool, from 0 on; 0 for any other thread.
+  // The number of the calling worker in its pool, counted from 0; 0 for any other thread.
   static int this_worker() noexcept { return this_worker_; }
-  // How fast what the workers run is.
+  // The recent speeds of what the workers run.
   Paces& paces() noexcept { return paces_; }
-  // Whether a job waits that should go before one of that urgency. A hint.
+  // Whether a job is waiting that should run before one of that urgency. A hint.
   bool contended(bool urgent) const noexcept { return urgent_waiting_.load(std::memory_order_relaxed) > 0 && !urgent; }
-  // Whether an idle worker watches the queue, so that a job would be taken at once. A hint.
+  // Whether an idle worker is watching the queue and would take a job at once. A hint.
   bool watched() const noexcept { return watched_.load(std::memory_order_relaxed); }
-  // Whether any job waits. A hint.
+  // Whether any job is waiting. A hint.
   bool waiting() const noexcept { return queued_.load(std::memory_order_relaxed) > 0; }
 
-  // Lets no further job start and waits up to `limit` for those that run.
+  // Starts no further job, and waits up to `limit` for running ones.
   void stop(std::chrono::milliseconds limit) noexcept;
   bool stopping() const noexcept { return stopping_.load(std::memory_order_relaxed); }
 

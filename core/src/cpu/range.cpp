@@ -12,27 +12,26 @@
 namespace anabranch::cpu {
 namespace {
 
-// Below this a range is not worth waking another worker for, which takes about as long.
+// A shorter range does not pay for waking another worker, which takes about as long.
 constexpr std::int64_t worth_waking_ns = 30'000;
-// The same if a worker watches the queue. Where ranges follow each other one is woken for the next of them, but not
-// again and again, in case it cannot come.
+// The same if a worker is watching the queue. Where ranges follow each other, a worker is woken for the next of them,
+// but only at intervals, in case it cannot run.
 constexpr std::int64_t worth_sharing_ns = 2'000;
 constexpr std::int64_t follows_ns = 5'000;
 constexpr std::int64_t between_wakes_ns = 500'000;
-// How long the first worker runs alone to learn how long an index takes, or that it takes about what it did before.
+// The time that the first worker runs alone to measure the time per index, or to confirm the expected one.
 constexpr std::int64_t probe_ns = 4'000;
 constexpr std::int64_t short_probe_ns = 100;
 constexpr double about = 4;
-// The length of a chunk: long against the few nanoseconds that taking one costs, short enough for an urgent stream to
-// wait for.
+// The length of a chunk: long compared with the few nanoseconds that taking one costs, short enough for an urgent
+// stream to wait for.
 constexpr std::int64_t shortest_chunk_ns = 1'000;
 constexpr std::int64_t longest_chunk_ns = 200'000;
-// Into how many chunks the share of each worker is cut, so that one that comes late leaves the others little to wait
-// for.
+// The number of chunks in each worker's share, so that a worker that starts late leaves the others little to wait for.
 constexpr std::int64_t chunks_per_share = 4;
-// Chunks end on multiples of this, where they are longer, to keep vector loops and cache lines whole.
+// Longer chunks end on multiples of this, to keep vector loops and cache lines whole.
 constexpr std::int64_t chunk_multiple = 64;
-// How long the first worker waits for the others' last chunks, so that the stream stays where its memory is cached.
+// The time that the first worker waits for the others' last chunks, so that the stream stays where its data is cached.
 constexpr std::int64_t patience_ns = 3'000;
 constexpr std::int64_t none_failed = std::numeric_limits<std::int64_t>::max();
 
@@ -51,13 +50,13 @@ Ref<Failure> failure_at(const Range& range, std::int64_t position, const Fault& 
                         position, fault);
 }
 
-// How many indices take so long.
+// The number of indices that take that long.
 std::int64_t indices_in(double nanoseconds, double per_index) noexcept {
   constexpr double most = 1e18;
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::min(nanoseconds / per_index, most)));
 }
 
-// How long a chunk is, of a part of a range that one worker should get.
+// The chunk size for a part of a range that one worker should get.
 std::int64_t chunk_of(std::int64_t share, double per_index) noexcept {
   const double share_ns = per_index * static_cast<double>(share);
   const double chunk_ns = std::clamp(share_ns / chunks_per_share, double{shortest_chunk_ns}, double{longest_chunk_ns});
@@ -66,18 +65,18 @@ std::int64_t chunk_of(std::int64_t share, double per_index) noexcept {
   return chunk > chunk_multiple ? divided(chunk, chunk_multiple) * chunk_multiple : chunk;
 }
 
-// The part of a range that one worker takes chunks from before it looks at those of others, so that in the next kernel
-// on the same arrays it finds in its cache what it left there. Two of them are on no common cache line, wherever they
-// lie: aligned memory would take longer to get.
+// The part of a range from which one worker takes chunks before it turns to those of others, so that the next kernel on
+// the same arrays finds its data in that worker's cache. The padding keeps two shares on separate cache lines at any
+// alignment; aligned memory would take longer to allocate.
 struct Share {
   std::atomic<std::int64_t> next{0};
   std::int64_t end = 0;
   std::array<std::byte, 112> apart;
 };
 
-// The chunks of a range that are still to be taken. Outlives the range, since a helper may come late.
+// The chunks of a range that are not yet taken. Outlives the range, because a helper may start late.
 struct Shared final : RefCounted {
-  // For the indices from `begin` on, for so many workers.
+  // For the indices from `begin`, shared by that many workers.
   Shared(const Range& range, Pool& pool, RangeOwner& owner, std::int64_t begin, int workers, double per_index)
       : range(range),
         pool(pool),
@@ -96,18 +95,18 @@ struct Shared final : RefCounted {
     return shares[(static_cast<std::size_t>(Pool::this_worker()) + place) % shares.size()];
   }
 
-  // Notes that so many indices were run. Whether they were the last.
+  // Records that `taken` indices have run. Returns whether they were the last.
   bool count(std::int64_t taken) noexcept {
     return taken > 0 && left.fetch_sub(taken, std::memory_order_acq_rel) == taken;
   }
 
-  // Called by the first worker when it waits no longer. Whether the range is over, so that nobody calls the owner.
+  // Called by the first worker when it stops waiting. Returns whether the range is over; then nobody calls the owner.
   bool leave() noexcept { return last_word.exchange(LastWord::left, std::memory_order_acq_rel) == LastWord::over; }
-  // Called by whoever else ran the last chunk. Whether it has to call the owner.
+  // Called by any other worker that ran the last chunk. Returns whether it must call the owner.
   bool finish() noexcept { return last_word.exchange(LastWord::over, std::memory_order_acq_rel) == LastWord::left; }
 
-  // Runs a chunk, unless one that comes before it has failed: what comes after an index that failed need not run, but
-  // what comes before it might fail at a lower one.
+  // Runs a chunk, unless one before it has failed: indices after a failed one need not run, but those before it might
+  // fail at a lower one.
   void run_chunk(std::int64_t begin, std::int64_t end) noexcept {
     if (begin >= failed_at.load(std::memory_order_relaxed)) return;
     const std::int64_t stopped = run(range, begin, end);
@@ -124,7 +123,7 @@ struct Shared final : RefCounted {
     fault = std::move(found);
   }
 
-  // When all chunks were run, and before anything of the range goes.
+  // Requires that all chunks have run and that the range still exists.
   Ref<Failure> failure() const noexcept {
     const std::int64_t position = failed_at.load(std::memory_order_relaxed);
     return position == none_failed ? nullptr : failure_at(range, position, fault);
@@ -132,7 +131,7 @@ struct Shared final : RefCounted {
 
   enum class LastWord : std::uint8_t { none, left, over };
 
-  const Range range;  // valid as long as a chunk is left to run
+  const Range range;  // valid while a chunk is left to run
   Pool& pool;
   RangeOwner& owner;  // as the range
   std::int64_t chunk;
@@ -145,11 +144,11 @@ struct Shared final : RefCounted {
 };
 
 enum class Outcome {
-  exhausted,  // none is left to take; others may still run
-  displaced,  // something more urgent wants the worker
+  exhausted,  // no chunk is left to take; others may still run
+  displaced,  // a more urgent job needs the worker
 };
 
-// Returns with how many indices it ran in `taken`.
+// Adds the number of indices that it ran to `taken`.
 Outcome take_chunks(Shared& shared, bool urgent, std::int64_t& taken) noexcept {
   for (std::size_t place = 0; place < shared.shares.size(); ++place) {
     Share& share = shared.share(place);
@@ -166,7 +165,7 @@ Outcome take_chunks(Shared& shared, bool urgent, std::int64_t& taken) noexcept {
   return Outcome::exhausted;
 }
 
-// Takes chunks on one more worker, then goes.
+// Takes chunks on one more worker, then ends.
 class Helper final : public Job {
  public:
   Helper(Ref<Shared> shared, bool urgent) : Job(urgent), shared_(std::move(shared)) {}
@@ -176,7 +175,7 @@ class Helper final : public Job {
     const Outcome outcome = take_chunks(*shared_, urgent(), taken);
     if (shared_->count(taken)) {
       RangeOwner& owner = shared_->owner;
-      // The starter may let everything of the range go as soon as it can see that all is over.
+      // The first worker may destroy the range as soon as it sees that everything is over.
       const bool last = shared_->finish();
       Ref<Failure> failure = last ? shared_->failure() : nullptr;
       delete this;
@@ -192,7 +191,7 @@ class Helper final : public Job {
   Ref<Shared> shared_;
 };
 
-// Copies and fills count in blocks of about this many bytes, so that an index of theirs is not too small a thing.
+// Copies and fills count in blocks of about this many bytes, so that an index is not too little work.
 constexpr std::int64_t block_bytes = 4096;
 
 std::int64_t per_block(const Elements& elements) noexcept {
@@ -227,7 +226,7 @@ std::int64_t run_fill(std::int64_t begin, std::int64_t end, const std::int64_t*,
   return end;
 }
 
-// Returns how long a range that began at that time must still take to be shared.
+// The least remaining time for which sharing a range that began at that time pays.
 std::int64_t worth_sharing(Pool& pool, std::int64_t started) noexcept {
   if (pool.waiting()) return worth_waking_ns;
   if (pool.watched()) return worth_sharing_ns;
@@ -238,13 +237,13 @@ std::int64_t worth_sharing(Pool& pool, std::int64_t started) noexcept {
   return worth_sharing_ns;
 }
 
-// Whether that took about as long as was expected of so many indices.
+// Whether `elapsed` is about the expected time for that many indices.
 bool as_expected(std::int64_t elapsed, std::int64_t indices, double expected) noexcept {
   const double predicted = expected * static_cast<double>(indices);
   return static_cast<double>(elapsed) < about * std::max(predicted, double{short_probe_ns});
 }
 
-// Whether no index failed.
+// Returns whether no index failed.
 bool run_alone(const Range& range, std::int64_t begin, std::int64_t end, Ref<Failure>& failure) noexcept {
   const std::int64_t stopped = run(range, begin, end);
   if (stopped == end) [[likely]]
@@ -253,13 +252,13 @@ bool run_alone(const Range& range, std::int64_t begin, std::int64_t end, Ref<Fai
   return false;
 }
 
-// The indices of a range that one worker has run alone, and how long each of the others should take.
+// The end of the indices that one worker ran alone, and the expected time per index for the rest.
 struct Begun {
   std::int64_t end = 0;
   double per_index = 0;
 };
 
-// Runs the first indices, until it is known how long one takes; all of them count as run if one failed.
+// Runs the first indices until the time per index is known. If one failed, all indices count as run.
 Begun probe(const Range& range, double expected, std::int64_t started, Ref<Failure>& failure) noexcept {
   std::int64_t begin = 0;
   std::int64_t elapsed = 0;
@@ -270,7 +269,7 @@ Begun probe(const Range& range, double expected, std::int64_t started, Ref<Failu
     begin = end;
     elapsed = std::max<std::int64_t>(1, now_nanoseconds() - started);
     if (expected > 0 && as_expected(elapsed, begin, expected)) return {begin, expected};
-    // Faster and faster, but not far beyond the time.
+    // Growing steps, but not far beyond the probe time.
     const auto rest = static_cast<double>(probe_ns - elapsed) / static_cast<double>(elapsed);
     step =
         std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(begin) * std::clamp(rest, 1.0, 8.0)));
@@ -278,8 +277,8 @@ Begun probe(const Range& range, double expected, std::int64_t started, Ref<Failu
   return {begin, static_cast<double>(elapsed) / static_cast<double>(begin)};
 }
 
-// Runs the first chunk of the worker's own share, a short one, to see how long an index takes now. Only then may others
-// know of the range.
+// Runs a short first chunk of the worker's own share to measure the current time per index. No other worker may know of
+// the range before.
 void begin_share(Shared& shared, double expected) noexcept {
   Share& share = shared.share(0);
   const std::int64_t begin = share.next.load(std::memory_order_relaxed);
@@ -295,7 +294,7 @@ void begin_share(Shared& shared, double expected) noexcept {
   shared.left.store(shared.left.load(std::memory_order_relaxed) - (end - begin), std::memory_order_relaxed);
 }
 
-// Waits for the last chunks of others, but not long. Whether they are over.
+// Waits briefly for the last chunks of others. Returns whether they are over.
 bool await_others(const Shared& shared) noexcept {
   const std::int64_t until = now_nanoseconds() + patience_ns;
   do {
@@ -341,7 +340,7 @@ Step run_range(const Range& range, Pool& pool, bool urgent, RangeOwner& owner, R
   const std::int64_t started = now_nanoseconds();
   const double expected = paces.find(key(range));
   const auto threshold = static_cast<double>(worth_sharing(pool, started));
-  // Of a short range one more worker gets a part if it comes in time, no others.
+  // For a short range, one more worker gets a share if it starts in time; no others do.
   const auto workers = [&pool](double time) {
     return time < double{worth_waking_ns} ? std::min(pool.workers(), 2) : pool.workers();
   };

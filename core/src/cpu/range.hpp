@@ -9,39 +9,39 @@
 
 namespace anabranch::cpu {
 
-// Runs the indices [begin, end) of a space. Returns `end`, or the first index that failed, see `Kernel`.
+// Runs the indices [begin, end) of a space. Returns `end`, or the first index that failed; see `Kernel`.
 using RangeFunction = std::int64_t (*)(std::int64_t begin, std::int64_t end, const std::int64_t* dims,
                                        const void* arguments);
 
-// Indices to be run, and what runs them. Owns nothing.
+// Indices to run, and the function that runs them. Owns nothing.
 struct Range {
   RangeFunction function;
   const std::int64_t* dims;
   std::int64_t size;
   const void* arguments;
-  // Of a kernel that may fail, else null: what names it, its launch's shape and how many slots its arguments take.
+  // For a kernel that may fail, else null: the kernel, its launch's shape and the number of slots of its arguments.
   const Kernel* kernel = nullptr;
   const LaunchShape* shape = nullptr;
   std::size_t slots = 0;
 };
 
-// Who has a range run.
+// The owner of a running range.
 class RangeOwner {
  public:
-  // The last index of a range that parked was run, by the worker that calls this. Called once, maybe before `run_range`
-  // has returned. `failure`: that of the lowest index that failed, or null.
+  // Called once by the worker that ran the last index of a range that parked, possibly before `run_range` has returned.
+  // `failure`: that of the lowest index that failed, or null.
   virtual void range_over(Ref<Failure> failure) noexcept = 0;
 
  protected:
   ~RangeOwner() = default;
 };
 
-// Runs the range on a worker of the pool, alone while that is quick, else in chunks that idle workers of the pool join.
-// What it consists of stays until it is over. `failure` is set if it is done and an index has failed; indices above
-// that one may have run or not.
+// Runs the range on a worker of the pool: alone if it is short, else in chunks that idle workers of the pool share. The
+// caller keeps everything that `range` refers to until it is over. Sets `failure` if the range is done and an index
+// failed; later indices may or may not have run.
 Step run_range(const Range& range, Pool& pool, bool urgent, RangeOwner& owner, Ref<Failure>& failure) noexcept;
 
-// The ranges of what devices are asked for; each refers to what it is made of.
+// The ranges of a device's operations. Each refers to its arguments.
 inline Range kernel_range(const Kernel& kernel, const LaunchShape& shape,
                           std::span<const std::uint64_t> arguments) noexcept {
   return {reinterpret_cast<RangeFunction>(kernel.code), shape.dims, shape.size(),    arguments.data(),

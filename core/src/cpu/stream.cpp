@@ -8,17 +8,17 @@
 namespace anabranch::cpu {
 namespace {
 
-// How many times a worker that ran dry looks for the stream's next operation.
+// The number of times that an idle worker checks for the stream's next operation.
 constexpr int linger = 32;
 
-// What this thread enqueues as parts of.
+// The span that operations enqueued by this thread belong to.
 struct Measured {
   const CpuStream* stream = nullptr;
   Span* span = nullptr;
 };
 thread_local Measured measured;
 
-// The first of its tasks does.
+// Called for each task of the span; the first sets the time.
 void begin(Span& span) noexcept {
   std::int64_t not_yet = 0;
   span.begin.compare_exchange_strong(not_yet, now_nanoseconds());
@@ -84,7 +84,7 @@ void CpuStream::join_blocking_streams() {
     {
       std::lock_guard lock(stream->mutex_);
       if (stream->legacy_seen_ == point) {
-        last = stream->before_legacy_;  // and has been fresh again since
+        last = stream->before_legacy_;  // and it has become fresh again since
       } else {
         last = stream->issued();
         stream->fresh_ = false;
@@ -141,9 +141,9 @@ Point CpuStream::push(std::unique_ptr<Task> task, Kernel* kernel) {
   return point;
 }
 
-// The stream's own mutex is held too, so that no operation is half enqueued: its waits have taken streams out of
-// `fresh` before its point is issued. Work that is over is owed nothing, unless it failed: looking at the stream must
-// not enqueue an operation only to find it not yet run.
+// Also holds the stream's own mutex, so that no operation is half enqueued: its waits have removed streams from `fresh`
+// before its point is issued. Completed work needs no mark unless it failed: a host that observes the stream must not
+// find a new operation pending.
 Point CpuStream::mark_in_order() {
   bool owed = false;
   {
@@ -162,7 +162,7 @@ Point CpuStream::mark_in_order() {
 
 std::vector<Record> CpuStream::frontier() {
   if (options_.role != StreamRole::legacy) return {{Ref<Stream>::share(this), issued(), nullptr}};
-  std::lock_guard lock(mutex_);  // as in `mark`
+  std::lock_guard lock(mutex_);  // as in `mark_in_order`
   std::lock_guard order_lock(order_.mutex);
   std::vector<Record> records{{Ref<Stream>::share(this), issued(), nullptr}};
   for (CpuStream* stream : order_.fresh) {
@@ -188,7 +188,7 @@ bool CpuStream::add_waiter(Waiter& waiter, Point point) {
   std::lock_guard lock(mutex_);
   if (completed_.load() >= point) return false;
   waiters_.add(waiter, point);
-  // `finish` stores `completed_` and then loads this; either it sees the waiter or the line after sees the point
+  // `finish` stores `completed_` and then loads this. Either it sees the waiter, or the next line sees the point
   // reached.
   lowest_waited_.store(waiters_.lowest());
   if (completed_.load() < point) return true;
@@ -237,8 +237,8 @@ void CpuStream::run() noexcept {
 
 Task* CpuStream::next() noexcept {
   if (!batch_) {
-    // A host that enqueues one operation after the other is about to bring the next: handing the stream back and taking
-    // it again would cost more than this microsecond, which is given up if anybody waits for the worker.
+    // A host that enqueues operations one by one is about to bring the next. Releasing the stream and taking it again
+    // would cost more than this microsecond of spinning, which ends early if other jobs wait.
     for (int i = 0; i < linger && issued() == completed_.load(std::memory_order_relaxed) && !pool_.waiting(); ++i)
       relax();
     std::unique_lock lock(mutex_);
@@ -247,7 +247,7 @@ Task* CpuStream::next() noexcept {
     if (!batch_) {
       rest();
       scheduled_ = false;
-      const Ref<Kernel> kernel = std::move(kernel_);  // let go outside the lock
+      const Ref<Kernel> kernel = std::move(kernel_);  // released outside the lock
       lock.unlock();
       release();
       return nullptr;
@@ -287,10 +287,10 @@ void CpuStream::finish(Ref<Failure> failure) noexcept {
   WaiterList::wake(woken, failure_);
 }
 
-// Any thread, a worker too, under no lock: takes the legacy order's mutex, then the lanes', then the device's, one at a
-// time.
+// Runs on any thread, including workers, with no lock held. Takes the legacy order's mutex, then the lanes', then the
+// device's, one at a time.
 void CpuStream::dispose() noexcept {
-  forget_recorder();  // may hold the last references to other streams, which are recycled here too
+  forget_recorder();  // may hold the last references to other streams, which are then recycled, too
   {
     std::lock_guard lock(order_.mutex);
     if (fresh_slot_ >= 0) {

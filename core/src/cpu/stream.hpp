@@ -20,21 +20,20 @@ class CpuStream;
 
 enum class Step { done, parked };
 
-// One operation of a stream. A task that parks has handed the stream on: whatever it waits for calls
-// `CpuStream::resume` once, maybe before `start` has returned, so after that hand-over `start` touches neither the task
-// nor the stream.
+// One operation of a stream. A task that parks hands the stream over: whatever it waits for calls `CpuStream::resume`
+// once, possibly before `start` has returned. After the hand-over, `start` touches neither the task nor the stream.
 class Task {
  public:
   virtual ~Task() = default;
   static void* operator new(std::size_t bytes) { return take_task_memory(bytes); }
   static void operator delete(void* memory) noexcept { give_task_memory(memory); }
-  // Runs on a worker. A task that fails sets `failure` and is done.
+  // Runs on a worker. A task that fails sets `failure` and returns done.
   virtual Step start(CpuStream& stream, Ref<Failure>& failure) noexcept = 0;
-  // Instead of `start`, in a stream that failed before.
+  // Called instead of `start` in a stream that has failed.
   virtual void skip(const Ref<Failure>&) noexcept {}
 
  protected:
-  // The work is over, though its stream may have to wait for a worker before it goes on. Counts if it is traced.
+  // Call this when the work ends, although its stream may have to wait for a worker. Records the time for traces.
   void note_end() noexcept {
     if (span_) [[unlikely]]
       ended_ = now_nanoseconds();
@@ -47,28 +46,28 @@ class Task {
   Ref<Span> span_;    // null: not traced
   Ref<Kernel> kept_;  // a kernel that no later operation of the stream runs
   std::int64_t ended_ = 0;
-  bool counts_ = true;  // false for the waits that precede an operation to keep the legacy stream's order
+  bool counts_ = true;  // false for waits added for the legacy stream's order
 };
 
 // The order between the legacy stream and the blocking streams of a device: an operation of either side starts after
-// everything put into the other side before it. Kept by waits that are added when operations are enqueued, to those
-// that need them.
+// everything enqueued before on the other side. Waits that are added at enqueue, only where needed, keep this order.
 //
-// Before and after are told apart by `reserved`: what is put into a blocking stream after it was raised comes after the
-// legacy operation, although that is not enqueued before all streams have been seen to. Were it by when each is seen
-// to, one stream's operation could come after the legacy one and another's, that waits for the first, before it: a
-// circle.
+// `reserved` separates before from after: everything enqueued in a blocking stream after `reserved` was raised comes
+// after the legacy operation, although that operation is enqueued only once all streams have been visited. If the time
+// of each visit decided, one stream's operation could come after the legacy operation, and another's, which waits for
+// the first, before it: a cycle.
 //
-// Blocking streams that got work since `reserved` was raised are `fresh`. Lock order: a stream's mutex, then this one.
+// Blocking streams that have enqueued work since `reserved` was raised are `fresh`. Lock order: a stream's mutex, then
+// this one.
 struct LegacyOrder {
   std::mutex mutex;
   std::vector<CpuStream*> fresh;
-  std::atomic<Point> reserved{0};  // the point of the legacy stream's newest operation; raised with `fresh` emptied
+  std::atomic<Point> reserved{0};  // the point of the legacy stream's newest operation; raised when `fresh` is emptied
   CpuStream* legacy = nullptr;
 };
 
-// A stream as a chain of tasks that at most one worker works on at a time. It is in the pool's queue, or being worked
-// on, or parked, or idle; only in the last state does nothing hold a reference to it.
+// A stream is a chain of tasks; at most one worker runs it at a time. It is queued in the pool, running, parked or
+// idle, and it keeps itself alive unless it is idle.
 class CpuStream final : public Stream, private Job {
  public:
   CpuStream(CpuBackend& backend, Pool& pool, LegacyOrder& order);
@@ -76,33 +75,34 @@ class CpuStream final : public Stream, private Job {
   std::uintptr_t handle() const noexcept override;
   Activity activity() const noexcept override;
 
-  // Until `measured` is called again, what this thread enqueues here is part of a span; null: of none.
+  // Everything that this thread enqueues here belongs to `span` until the next call; null: to none.
   static void measure(CpuStream* stream, Span* span) noexcept;
-  // Enqueues a task. Any thread. `kernel`: what the task runs, which lives until it has. The stream counts a kernel
-  // once for all launches in a row, since threads that launch the same one would count it in the same memory by turns.
+  // Enqueues a task. Any thread may call it. `kernel`: the kernel that the task runs; it lives until the task has run.
+  // The stream takes one reference for all launches in a row, since threads that launch the same kernel would contend
+  // for its count.
   Point push(std::unique_ptr<Task> task, Kernel* kernel = nullptr);
-  // A point that covers all work enqueued by now, the legacy stream's order included, as if an operation had been
-  // enqueued.
+  // A point that covers all work enqueued so far, including the legacy stream's order, as for an enqueued operation.
   Point mark() { return options_.non_blocking ? issued() : mark_in_order(); }
   std::vector<Record> frontier();
 
-  // Whether the point is reached; then `failure` is set if the stream failed at or before it.
+  // Whether the point is reached. If so, sets `failure` if the stream failed at or before it.
   bool reached(Point point, Ref<Failure>* failure = nullptr) const;
-  // Whether the point is reached and the stream had not failed by then.
+  // Whether the point is reached without a failure.
   bool passed(Point point) const;
-  // False, and no wake will come, if the point is reached already.
+  // Returns false, without a wake, if the point is already reached.
   bool add_waiter(Waiter& waiter, Point point);
-  // False if the waiter has been or is being woken.
+  // Returns false if the waiter has been woken or is being woken.
   bool remove_waiter(Waiter& waiter);
 
-  // Either is called once for each task that parked, by any thread. `resume` leaves the rest to a worker; `complete`
-  // publishes the point before it returns, but must not be called from a waiter's wake, or chains of waits would
-  // recurse.
+  // One of these is called once for each task that parked, by any thread. `resume` leaves the rest to a worker.
+  // `complete` publishes the point before it returns, but must not be called from a waiter's wake, or chains of waits
+  // would recurse.
   void resume(Ref<Failure> failure) noexcept;
   void complete(Ref<Failure> failure) noexcept;
 
   Pool& pool() const noexcept { return pool_; }
-  // The stream is about to wait: what passes until it goes on is not its own work. Only for whoever works on it.
+  // Excludes the time until the stream continues from its busy time. Call it before parking, on the worker that runs
+  // the stream.
   void rest() noexcept;
 
  private:
@@ -127,14 +127,14 @@ class CpuStream final : public Stream, private Job {
   mutable std::mutex mutex_;
   Task* first_ = nullptr;
   Task* last_ = nullptr;
-  Ref<Kernel> kernel_;  // what was launched last; null where all is over
+  Ref<Kernel> kernel_;  // the last launched kernel; null if all work is completed
   bool scheduled_ = false;
   bool fresh_ = false;
-  Point legacy_seen_ = 0;    // the legacy operation that it comes after
-  Point before_legacy_ = 0;  // its newest point when it came to know of that
+  Point legacy_seen_ = 0;    // the legacy operation that the stream comes after
+  Point before_legacy_ = 0;  // the stream's newest point when it joined that operation
   WaiterList waiters_;
 
-  // Owned by whoever works on the stream.
+  // Owned by whoever runs the stream.
   Task* batch_ = nullptr;
   Task* current_ = nullptr;
   Ref<Failure> resumed_;

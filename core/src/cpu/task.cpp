@@ -35,7 +35,7 @@ Step OtherWaitTask::start(CpuStream& stream, Ref<Failure>& failure) noexcept {
 }
 
 Step PendingTask::start(CpuStream& stream, Ref<Failure>& failure) noexcept {
-  // Kept here: once entered, the operation may complete and the task be gone before `start` is called.
+  // Kept here: after `enter` the operation may complete, and the task be deleted, before `start` is called.
   const Ref<Pending> pending = pending_;
   stream_ = &stream;
   if (pending->enter(&PendingTask::resume, this)) {
@@ -53,7 +53,7 @@ void PendingTask::resume(void* context) noexcept {
 
 namespace {
 
-// What a task runs over a range of indices.
+// A task that runs a range of indices.
 class RangeTask : public Task, private RangeOwner {
  public:
   Step start(CpuStream& stream, Ref<Failure>& failure) noexcept final {
@@ -75,7 +75,7 @@ class KernelTask final : public RangeTask {
  public:
   KernelTask(Kernel& kernel, const LaunchShape& shape, std::span<const std::uint64_t> arguments)
       : kernel_(kernel), shape_(shape), slots_(arguments.size()) {
-    std::copy(arguments.begin(), arguments.end(), slots());  // of none too, whose address may be null
+    std::copy(arguments.begin(), arguments.end(), slots());  // not memcpy: the address of zero arguments may be null
   }
   static void* operator new(std::size_t size, std::size_t slots) {
     return take_task_memory(size + slots * sizeof(std::uint64_t));
@@ -89,7 +89,7 @@ class KernelTask final : public RangeTask {
     return kernel_range(kernel_, shape_, {reinterpret_cast<const std::uint64_t*>(this + 1), slots_});
   }
 
-  const Kernel& kernel_;  // the stream's to keep
+  const Kernel& kernel_;  // the stream keeps it
   LaunchShape shape_;
   const std::size_t slots_;
 };

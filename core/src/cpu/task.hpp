@@ -10,13 +10,13 @@
 
 namespace anabranch::cpu {
 
-// Does nothing in its turn.
+// Does nothing when the stream reaches it.
 class MarkTask final : public Task {
  public:
   Step start(CpuStream&, Ref<Failure>&) noexcept override { return Step::done; }
 };
 
-// Stores the time at which the stream comes to it.
+// Stores the time at which the stream reaches it.
 class StampTask final : public Task {
  public:
   explicit StampTask(Timestamp* stamp) : stamp_(Ref<Timestamp>::share(stamp)) {}
@@ -29,7 +29,7 @@ class StampTask final : public Task {
   Ref<Timestamp> stamp_;
 };
 
-// Parks the stream until another has come to a point.
+// Parks the stream until another stream reaches a point.
 class WaitTask final : public Task, private Waiter {
  public:
   WaitTask(CpuStream& target, Point point) : target_(Ref<CpuStream>::share(&target)), until_(point) {}
@@ -46,7 +46,7 @@ class WaitTask final : public Task, private Waiter {
   CpuStream* stream_ = nullptr;
 };
 
-// The same for a stream of another kind of device.
+// The same for a stream of a device of another kind.
 class OtherWaitTask final : public Task, private Waiter {
  public:
   OtherWaitTask(Stream& target, Point point, Marker* marker)
@@ -65,7 +65,7 @@ class OtherWaitTask final : public Task, private Waiter {
   CpuStream* stream_ = nullptr;
 };
 
-// Parks the stream until something outside lets it go on.
+// Parks the stream until a `Pending` is completed.
 class PendingTask final : public Task {
  public:
   explicit PendingTask(Ref<Pending> pending) : pending_(std::move(pending)) {}
@@ -79,7 +79,8 @@ class PendingTask final : public Task {
   CpuStream* stream_ = nullptr;
 };
 
-// Run over a range of indices, see `run_range`. A kernel has its arguments behind it in the same block of memory.
+// Tasks that run a range of indices, see `run_range`. A kernel task stores its arguments behind itself in the same
+// block.
 std::unique_ptr<Task> make_kernel_task(Kernel& kernel, const LaunchShape& shape,
                                        std::span<const std::uint64_t> arguments);
 std::unique_ptr<Task> make_copy_task(const Elements& dst, const Elements& src, std::int64_t count);

@@ -9,7 +9,7 @@
 
 namespace anabranch::cpu {
 
-// So that the sanitizer sees each.
+// The sanitizer must see each allocation.
 #ifdef __SANITIZE_ADDRESS__
 
 void* take_task_memory(std::size_t bytes) { return ::operator new(bytes); }
@@ -19,22 +19,22 @@ void give_task_memory(void* memory) noexcept { ::operator delete(memory); }
 
 namespace {
 
-// Blocks of a size, a multiple of `step`, go from thread to thread by the batch. No two are in one cache line: they end
-// up with several threads.
+// Blocks of a size, a multiple of `step`, move between threads in batches. No two share a cache line, because they end
+// up on several threads.
 constexpr std::size_t step = 64;
 constexpr std::size_t sizes = 16;
 constexpr int batch = 64;
 
-// What is in front of the memory, which is aligned as what `operator new` returns; part of the block's size.
+// The header in front of the memory, aligned as `operator new` aligns; part of the block's size.
 struct alignas(__STDCPP_DEFAULT_NEW_ALIGNMENT__) Block {
-  Block* next;  // while nobody has it
+  Block* next;  // while the block is free
   union {
-    std::size_t size;   // which of the sizes; those from `sizes` on are nobody's to keep
-    Block* next_batch;  // in the first of a batch that no thread has
+    std::size_t size;   // the index of the size; blocks from `sizes` up are not cached
+    Block* next_batch;  // in the first block of a batch that no thread owns
   };
 };
 
-// Batches that no thread has. Never destroyed.
+// Batches that no thread owns. Never destroyed.
 struct Depot {
   SpinLock lock;
   Block* first = nullptr;
@@ -51,7 +51,7 @@ void store(std::size_t size, Block* first) noexcept {
   first->next_batch = std::exchange(to.first, first);
 }
 
-// A batch from the depot, or a new one.
+// Returns a batch from the depot, or a new one.
 Block* fetch(std::size_t size) {
   {
     Depot& from = depot(size);
@@ -68,7 +68,7 @@ Block* fetch(std::size_t size) {
   return first;
 }
 
-// Has the block brought here from the thread that gave it back, to be written, while this one does other things.
+// Prefetches the block for writing from the cache of the thread that freed it, while this thread does other work.
 void call_in(const Block* block, std::size_t size) noexcept {
 #ifdef __x86_64__
   const auto* line = reinterpret_cast<const char*>(block);
@@ -79,7 +79,7 @@ void call_in(const Block* block, std::size_t size) noexcept {
 #endif
 }
 
-// What a thread has, of a size.
+// A thread's free blocks of one size.
 struct Stock {
   Block* first = nullptr;
   int count = 0;
@@ -89,8 +89,8 @@ struct Stocks {
   std::array<Stock, sizes> of;
   bool closed = false;  // the thread is ending
 
-  // On the thread that ends; other thread-local destructors may still give blocks back after it. Takes each depot's
-  // spin lock, a leaf.
+  // Runs on the ending thread. Other thread-local destructors may still free blocks afterwards. Takes each depot's spin
+  // lock, a leaf.
   ~Stocks() {
     closed = true;
     for (std::size_t size = 0; size < sizes; ++size) {
@@ -127,7 +127,7 @@ void give_task_memory(void* memory) noexcept {
   stock.first = block;
   if (stocks.closed) return store(size, std::exchange(stock.first, nullptr));
   if (++stock.count < 2 * batch) return;
-  // The newer half goes: it is what the thread came across last, and whoever takes it wants it soon.
+  // The newer half goes to the depot: this thread used it last, and the thread that takes it needs it soon.
   Block* last = block;
   for (int i = 1; i < batch; ++i) last = last->next;
   stock.first = std::exchange(last->next, nullptr);
