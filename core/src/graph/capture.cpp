@@ -13,7 +13,7 @@ std::atomic<int> captures{0};
 
 namespace {
 
-// Held while a stream gets another recorder, and while a thread makes sure of the one that there is.
+// Held while a stream's recorder changes, and while a thread takes a reference to the current one.
 SpinLock recorders;
 
 }  // namespace
@@ -35,7 +35,7 @@ Capture::~Capture() = default;
 Ref<Capture> Capture::begin(Stream& first, Ref<Capture> outer) {
   auto origin = Ref<Stream>::share(&first);
   if (outer && first.capture() == outer.get()) {
-    // Of one that the outer capture records for, the stream itself.
+    // The outer capture passed its own recorder; capture the stream behind it.
     const std::lock_guard lock(outer->mutex_);
     outer->check();
     origin = static_cast<CaptureStream&>(first).real_;
@@ -79,7 +79,7 @@ CaptureStream& Capture::join(Stream& real) {
   if (real.role() == StreamRole::legacy) {
     refuse("the legacy stream cannot take part in a capture; give the work a stream that waits for a captured one");
   }
-  // Let go outside the locks.
+  // Released outside the locks.
   Ref<Stream> before;
   Ref<Stream> last;
   const std::lock_guard lock(mutex_);
@@ -93,11 +93,11 @@ CaptureStream& Capture::join(Stream& real) {
   stream->before_ = before;
   last = stream;
   const std::lock_guard changing(recorders);
-  // Another thread may have captured it meanwhile.
+  // Another thread may have captured the stream meanwhile.
   if (real.recording() != before.get() || (before && !within(before->capture())))
     throw Error(ErrorKind::capture, "the stream takes part in another capture already");
   streams_.push_back(stream);
-  // Of an outer capture's recorder that capture itself takes care.
+  // The outer capture keeps its own recorder alive.
   if (!before) std::swap(real.recorder_, last);
   real.recording_.store(stream.get(), std::memory_order_release);
   return *stream;
@@ -105,7 +105,7 @@ CaptureStream& Capture::join(Stream& real) {
 
 Stream& Capture::recorder_of(Stream& stream) {
   if (!stream.recording()) return stream;
-  // As many as one call has streams, and more.
+  // More than the streams of one call.
   thread_local std::array<Ref<Stream>, 8> kept;
   thread_local std::size_t next = 0;
   Ref<Stream> recorder;
@@ -127,7 +127,7 @@ Stream& Capture::follower(Stream& stream, Stream& target) {
   Capture* const capture = target.capture();
   if (!capture || stream.capture() == capture || (stream.capture() && !capture->active())) return stream;
   if (stream.capture()) {
-    // Within the body of a branch or loop the streams of the captures around it take part as others do.
+    // In the body of a branch or loop, streams of the enclosing captures join as others do.
     if (!capture->within(stream.capture())) return stream;
     Ref<Stream> real;
     {
@@ -141,7 +141,7 @@ Stream& Capture::follower(Stream& stream, Stream& target) {
 
 struct Capture::Held {
   std::vector<Ref<CaptureStream>> streams;
-  std::vector<Ref<CaptureStream>> retired;  // which keep the captures within, and these this one
+  std::vector<Ref<CaptureStream>> retired;  // these keep the nested captures alive, which keep this one alive
   std::map<Place, Operand> operands;
   std::vector<Access_> accesses;
   std::vector<GraphNode> nodes;
@@ -149,7 +149,7 @@ struct Capture::Held {
   std::vector<Ref<Work>> works;
 };
 
-// What the streams had is kept by those who still hold a recorder.
+// The capture's streams keep their state for whoever still holds a recorder.
 Capture::Held Capture::detach() noexcept {
   active_.store(false);
   recent_ = {};
@@ -157,7 +157,7 @@ Capture::Held Capture::detach() noexcept {
     const std::lock_guard changing(recorders);
     for (const Ref<CaptureStream>& stream : streams_) {
       const Stream* const now = stream->real_->recording();
-      if (!now || (now->capture() != this && !now->capture()->within(this))) continue;  // an outer one had ended before
+      if (!now || (now->capture() != this && !now->capture()->within(this))) continue;  // an outer one ended before
       Stream* const before = stream->before_.get();
       stream->real_->recording_.store(before && before->capture()->active() ? before : nullptr);
     }
@@ -247,7 +247,7 @@ Ref<Graph> Capture::end(Ref<Works>& works) {
     }
     for (Own& own : own_) {
       if (own.used) continue;
-      // What no array has any more is used by replays alone, of whatever graphs this one becomes a part of.
+      // No array refers to this memory any more. Only replays use it, of this graph and of any graph that contains it.
       graph->memory.push_back(Storage::make(*own.device, own.kind, own.pointer, own.bytes));
       graph->memory.back()->history_.uses() = std::move(own.uses);
       graph->memory.back()->note_sole();
@@ -256,7 +256,7 @@ Ref<Graph> Capture::end(Ref<Works>& works) {
     kept.insert(kept.end(), graph->memory.begin(), graph->memory.end());
     touches.reserve(touches.size() + accesses_.size());
     for (const Access_& access : accesses_) {
-      // Memory that was freed and allocated again is what has it now.
+      // Memory that was freed and allocated again belongs to the storage that has it now.
       Storage* storage = access.storage;
       if (access.own != none) storage = own_[access.own].used ? own_[access.own].storage : nullptr;
       if (storage) touches.push_back({access.node, storage, access.bytes, access.access});
@@ -265,7 +265,7 @@ Ref<Graph> Capture::end(Ref<Works>& works) {
     held = detach();
   }
   leave(std::move(held));
-  // As long as it was the capture's, it was not listed when its address was shown.
+  // While the capture owned it, the memory was not listed when its address was shown.
   for (const Ref<Storage>& storage : living) storage->share();
   return graph;
 }
@@ -307,7 +307,7 @@ void Capture::tell(const Stream& stream, Ref<RefCounted> origin, Point point) {
   const std::lock_guard lock(mutex_);
   if (!active()) return;
   const std::uint32_t node = static_cast<const CaptureStream&>(stream).node_at(point);
-  if (node != none) std::swap(nodes_[node].origin, origin);  // what was there goes outside the lock
+  if (node != none) std::swap(nodes_[node].origin, origin);  // released outside the lock
 }
 
 }  // namespace anabranch

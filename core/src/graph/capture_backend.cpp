@@ -40,7 +40,7 @@ Point CaptureBackend::record(Stream& stream) {
   return stream.issued();
 }
 
-// What the device keeps of a record, a capture has no use for.
+// A capture needs no marker of the device.
 Point CaptureBackend::record(Stream& stream, const EventOptions&, Ref<Marker>& marker) {
   const Point point = record(stream);
   marker.reset();
@@ -71,7 +71,7 @@ Allocation CaptureBackend::allocate(Stream* stream, std::size_t bytes, MemoryKin
 }
 
 void CaptureBackend::free(std::byte* pointer, std::size_t, MemoryKind, std::vector<Use>& uses) noexcept {
-  const Ref<Capture> kept = Ref<Capture>::take(&capture_);  // of the allocation
+  const Ref<Capture> kept = Ref<Capture>::take(&capture_);  // adopts the reference that the allocation held
   capture_.free(pointer, uses);
 }
 

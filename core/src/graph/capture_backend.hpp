@@ -10,7 +10,7 @@
 
 namespace anabranch {
 
-// What a device is within a capture: its verbs add nodes, and what would have to look at the work is refused.
+// A device within a capture: its verbs add nodes and refuse whatever needs the work's results.
 class CaptureBackend final : public Backend {
  public:
   CaptureBackend(Capture& capture, Backend& real) : capture_(capture), real_(real) {

@@ -1,4 +1,4 @@
-// The memory of a capture: what it uses, and what it allocates.
+// The memory of a capture: blocks that its nodes use, and blocks that it allocates.
 #include <algorithm>
 #include <utility>
 
@@ -8,14 +8,14 @@
 namespace anabranch {
 namespace {
 
-// What stands for memory may stand for a block around it, too, which begins that many bytes before.
+// The offset of a storage in its shadow, which may be a larger block around it.
 std::ptrdiff_t distance(const Storage& storage, const Storage& shadow) noexcept {
   return storage.pointer() - shadow.pointer();
 }
 
 }  // namespace
 
-// With the lock.
+// Requires the lock.
 Capture::Operand& Capture::operand(Storage& storage) {
   Recent& recent = recent_[reinterpret_cast<std::uintptr_t>(&storage) / sizeof(Storage) % recent_.size()];
   if (recent.storage != &storage) recent = {&storage, &find_operand(storage)};
@@ -34,7 +34,7 @@ Capture::Operand& Capture::find_operand(Storage& storage) {
       }
     }
   }
-  // Memory of an outer capture's own is in use there until the body is in the graph.
+  // An outer capture's own memory stays in use there until the body is in the graph.
   if (storage.backend().capture() != this &&
       std::none_of(operand.kept.begin(), operand.kept.end(),
                    [&storage](const Ref<Storage>& kept) { return kept.get() == &storage; })) {
@@ -58,13 +58,13 @@ void Capture::shadow(std::span<const Touch> touches, std::vector<Touch>& shadows
 }
 
 bool Capture::writes(Storage& storage) const {
-  // What comes before a body is captured, too.
+  // Work before a body is captured, too.
   if (outer_ && outer_->writes(storage)) return true;
   const std::lock_guard lock(mutex_);
   if (!active()) return false;
   if (exclusive()) return true;
   if (storage.backend().capture()) return true;
-  // By whatever handle.
+  // By any handle.
   return std::any_of(operands_.begin(), operands_.end(), [&storage](const auto& one) {
     const auto& [device, pointer, bytes] = one.first;
     return one.second.written && pointer < storage.pointer() + storage.bytes() && storage.pointer() < pointer + bytes;
@@ -87,8 +87,8 @@ void Capture::note(const Stream& stream, std::span<const Touch> touches, Point p
   }
 }
 
-// Memory that was freed here is used again where all that used it comes before; of the same size, so that whoever has
-// it in the end gives all of it back.
+// Reuses freed memory of the capture if all its users come before. The size must match, so that the last owner frees
+// the whole block.
 Allocation Capture::allocate(CaptureStream& stream, std::size_t bytes, MemoryKind kind) {
   Backend& real = stream.backend().device();
   {
@@ -102,7 +102,7 @@ Allocation Capture::allocate(CaptureStream& stream, std::size_t bytes, MemoryKin
     for (std::uint32_t i = 0; i < own_.size(); ++i) {
       Own& own = own_[i];
       if (own.used || own.device != &real || own.bytes != bytes || own.kind != kind) continue;
-      if (!own.uses.empty()) continue;  // replays come after those, what is captured now does not
+      if (!own.uses.empty()) continue;  // replays come after those uses, but work captured now does not
       const Past past = stream.lane().past();
       const auto before = [&](std::uint32_t user) { return past.covers(moments_[user]); };
       if (!std::all_of(own.users.begin(), own.users.end(), before)) continue;
@@ -130,14 +130,14 @@ Allocation Capture::allocate(CaptureStream& stream, std::size_t bytes, MemoryKin
   }
   const std::uint32_t node = stream.newest();
   own_.push_back({&real, made.pointer, bytes, kind, true, node, {node}, nullptr});
-  retain();  // the allocation's, which ends with `free`
+  retain();  // the allocation's reference, which `free` drops
   return {made.pointer, 0};
 }
 
-// The last array with the memory is gone: in the capture that is a node, of no stream's, after all that used it. After
-// it the memory stays the graph's, with the uses that the capture knows nothing of.
+// The last array of the memory has been released. The capture adds a free node, in no stream, after all users.
+// Afterwards the graph owns the memory, including its uses outside the capture.
 void Capture::free(std::byte* pointer, std::vector<Use>& uses) noexcept {
-  Operand over;  // let go outside the lock
+  Operand over;  // released outside the lock
   const std::lock_guard lock(mutex_);
   const auto own =
       std::find_if(own_.begin(), own_.end(), [pointer](const Own& one) { return one.used && one.pointer == pointer; });
@@ -157,15 +157,15 @@ void Capture::free(std::byte* pointer, std::vector<Use>& uses) noexcept {
   own->node = add_node(NodeKind::free, {}, *own->device, own->bytes, own->users, lane.advance(), {});
 }
 
-// Whoever uses it comes after the allocation, as outside, and so after all that used the memory before.
+// Makes later users come after the allocation, as outside a capture, and so after all earlier users of the memory.
 void Capture::own(Storage& storage, Stream& stream) {
   if (!storage.pointer()) {
-    // No bytes are nobody's.
+    // An allocation of zero bytes has no owner.
     storage.backend_ = &storage.backend().device();
     return;
   }
   const std::lock_guard lock(mutex_);
-  if (!active()) throw error();  // another thread has ended it since
+  if (!active()) throw error();  // another thread has ended it
   for (Own& own : own_) {
     if (!own.used || own.pointer != storage.pointer()) continue;
     own.storage = &storage;
@@ -181,18 +181,18 @@ bool Capture::involves(const Backend& device) const {
   return std::any_of(backends_.begin(), backends_.end(), [&](const auto& one) { return &one->device() == &device; });
 }
 
-// With the lock. Memory that arrays still have is theirs from now on, as if they had got it outside.
+// Requires the lock. Hands the memory of living arrays over to them, as if they had allocated it outside the capture.
 std::vector<Ref<Storage>> Capture::settle() {
   std::vector<Ref<Storage>> living;
   for (Own& own : own_) {
     if (!own.used) continue;
     if (!own.storage || !own.storage->try_retain()) {
-      own.used = false;  // its last array is going at this moment
+      own.used = false;  // its last array is being released
       continue;
     }
     own.storage->backend_ = own.device;
     living.push_back(Ref<Storage>::take(own.storage));
-    release();  // the allocation's; the caller has one
+    release();  // the allocation's reference; the caller has another
   }
   return living;
 }

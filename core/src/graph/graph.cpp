@@ -36,8 +36,7 @@ Work::What& Change::what(std::uint32_t node) {
 
 namespace {
 
-// Whether the nodes are of the same kinds, on the same devices and in the same order, so that only what they run may
-// differ.
+// Whether the nodes agree in kind, device and order, so that only their works can differ.
 bool alike(const Graph& one, const Works& works, const Graph& other, const Works& others) {
   if (one.nodes.size() != other.nodes.size()) return false;
   for (std::size_t i = 0; i < one.nodes.size(); ++i) {
@@ -100,7 +99,7 @@ void GraphInstance::follow(Stream& stream) {
       if (last_.stream == last.stream && last_.point == last.point) return;
       last = last_;
     }
-    // In a trace that runs Python code, so without the lock, and others may launch it meanwhile.
+    // Without the lock, because a traced wait runs Python code. Another thread may launch the graph meanwhile.
     Ordering::wait(stream, last);
   }
 }

@@ -1,4 +1,4 @@
-// Graphs that no device runs as a whole: node after node is enqueued into streams, which wait for each other.
+// Graphs that no device runs as a whole: enqueues node by node into streams that wait for each other.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -32,7 +32,7 @@ class GraphFallback final : public Executable {
   }
 
  private:
-  // A node goes on in the stream of one that it comes after, if that is the stream's last by then.
+  // Places the node in the stream of a predecessor if that is the stream's last node so far.
   void place(const GraphNode& node) {
     const auto number = static_cast<std::uint32_t>(where_.size());
     for (const std::uint32_t before : node.after) {
@@ -84,8 +84,8 @@ class GraphFallback final : public Executable {
 
   const Ref<Graph> graph_;
   std::vector<Ref<Stream>> streams_;
-  std::vector<std::uint32_t> last_;  // of each stream, its last node so far
-  std::vector<std::size_t> where_;   // of each node, its stream
+  std::vector<std::uint32_t> last_;  // of each stream: its last node so far
+  std::vector<std::size_t> where_;   // of each node: its stream
   std::vector<std::uint32_t> leaves_;
   std::vector<Point> points_;
 };

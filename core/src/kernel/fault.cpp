@@ -9,7 +9,7 @@ namespace {
 
 thread_local Fault current;
 
-// As Python writes a tuple; one number alone stands for itself.
+// The index as Python writes it: a tuple, or a plain number for one axis.
 std::string index_text(const LaunchShape& shape, std::int64_t position) {
   if (shape.ndim == 1) return std::to_string(position);
   std::int64_t indices[4] = {};

@@ -6,16 +6,16 @@
 namespace anabranch {
 namespace {
 
-// Threads along x. Measured on an H200, time against the best of eleven shapes, for a stencil of 8192² and a
-// transposing copy of as many: 64x4 1.00 and 3.7, 32x8 1.02 and 3.6, 8x32 1.15 and 1.00.
+// Threads along x. Measured on an H200 as time relative to the best of eleven shapes, for a stencil of 8192² and for a
+// transposing copy of that size: 64x4 1.00 and 3.7, 32x8 1.02 and 3.6, 8x32 1.15 and 1.00.
 constexpr std::int64_t row = 64;
 constexpr std::int64_t row_across = 8;
-// What CUDA allows along y and z, in blocks; and along z, in threads of one.
+// CUDA's limits along y and z, in blocks; and along z, in threads of a block.
 constexpr std::int64_t most_blocks = 65'535;
 constexpr std::int64_t deepest_block = 64;
 constexpr std::int64_t longest = std::numeric_limits<std::int32_t>::max() - 1024;
 
-// The least power of two that is at least `size`, or the greatest that is at most `most`.
+// The least power of two that is at least `size`, but at most the greatest power of two up to `most`.
 std::int64_t threads_for(std::int64_t size, std::int64_t most) noexcept {
   std::int64_t threads = 1;
   while (threads < size && 2 * threads <= most) threads *= 2;

@@ -9,8 +9,8 @@
 namespace anabranch {
 namespace {
 
-// Whose addresses mean the same: all devices whose memory is the host's have those of the process. What stands for
-// memory in a capture has the address of what it stands for, and is not that.
+// The address space of a backend: devices with host memory share that of the process. A capture has its own, because
+// its shadows have the addresses of other storages.
 const void* space_of(Backend& backend) noexcept {
   static const char host = 0;
   const bool real = !backend.capture();
@@ -25,8 +25,8 @@ bool share(const Storage& a, const Storage& b) noexcept {
   return &a != &b && share(a.pointer(), a.bytes(), b.pointer(), b.bytes());
 }
 
-// The uses of one block as those of another, which lies that many bytes further down. Those that touch none of its
-// bytes are left out.
+// The uses of one block as uses of another, which begins `distance` bytes before it. Leaves out uses that touch none of
+// its bytes.
 std::vector<Use> moved(std::vector<Use> uses, std::ptrdiff_t distance, std::size_t bytes) {
   for (Use& use : uses) use.where = use.where.moved(distance);
   std::erase_if(uses, [bytes](const Use& use) { return !use.where.bytes().overlaps({0, bytes}); });
@@ -44,7 +44,7 @@ void append(std::vector<Use>& uses, std::vector<Use> more) {
 }  // namespace
 
 KnownMemory& KnownMemory::instance() {
-  static auto* const known = new KnownMemory;  // never destroyed: the last arrays go late
+  static auto* const known = new KnownMemory;  // never destroyed, because arrays may be released late
   return *known;
 }
 
@@ -100,14 +100,14 @@ Ref<Storage> KnownMemory::find(Backend& backend, const std::byte* pointer, std::
         ending = ending || storage->ending();
       }
     }
-    // Of one that another thread is about to take off the list it is known then what is under way in it.
+    // Another thread is about to remove a block from the list, and its pending uses are known only then.
     if (!ending) return nullptr;
   }
 }
 
 void KnownMemory::add(Storage& storage) {
-  std::vector<Ref<Storage>> others;  // let go outside the lock, since that may take one off the list
-  std::vector<Use> over;             // likewise, since that may recycle a stream
+  std::vector<Ref<Storage>> others;  // released outside the lock, because this may unlist a storage
+  std::vector<Use> over;             // also outside, because this may recycle a stream
   std::lock_guard lock(mutex_);
   if (storage.known_) return;
   Extent& extent = claim(*storage.backend_, storage.pointer_, storage.bytes_);
@@ -119,7 +119,7 @@ void KnownMemory::add(Storage& storage) {
       append(over, storage.take_over(moved(gone->uses, gone->pointer - storage.pointer_, storage.bytes_)));
     }
   }
-  // One that is about to be taken off the list counts until it is.
+  // A block that is about to be removed counts until it is.
   const bool some =
       std::any_of(extent.blocks.begin(), extent.blocks.end(), [&](Storage* each) { return share(*each, storage); });
   if (some) storage.set_neighbours(true);
@@ -146,7 +146,7 @@ KnownMemory::Gone* KnownMemory::leave(Storage& storage, const std::vector<Use>& 
   for (const Ref<Storage>& other : others) {
     append(over, other->take_over(moved(uses, storage.pointer_ - other->pointer_, other->bytes_)));
   }
-  // Who is left alone is no longer looked for with others, once it has what was to be found there.
+  // A block left without neighbours is not searched for neighbours any more, now that it has taken over their accesses.
   if (extent.blocks.size() == 1 && extent.blocks.front()->has_neighbours_ && extent.blocks.front()->try_retain()) {
     last = Ref<Storage>::take(extent.blocks.front());
     last->set_neighbours(false);
@@ -161,7 +161,7 @@ KnownMemory::Gone* KnownMemory::leave(Storage& storage, const std::vector<Use>& 
 }
 
 void KnownMemory::forget(Gone* gone) {
-  std::unique_ptr<Gone> last;  // let go outside the lock, since that may recycle a stream
+  std::unique_ptr<Gone> last;  // released outside the lock, because this may recycle a stream
   std::lock_guard lock(mutex_);
   const auto place = first_after(*gone->backend, gone->pointer);
   std::vector<std::unique_ptr<Gone>>& all = place->second.gone;
@@ -177,7 +177,7 @@ std::vector<Ref<Storage>> KnownMemory::neighbours(const Storage& storage) {
     std::lock_guard lock(mutex_);
     const Extent& extent = first_after(storage.backend(), storage.pointer())->second;
     found = sharing(extent, storage);
-    // As in `find`. Asked afterwards: the last reference may go at any time.
+    // As in `find`. Checked afterwards: a last reference may be dropped at any time.
     const bool ending =
         std::any_of(extent.blocks.begin(), extent.blocks.end(), [](Storage* each) { return each->ending(); });
     if (!ending) return found;
@@ -189,7 +189,7 @@ Ref<Storage> Storage::adopt(Backend& backend, void* pointer, std::size_t bytes, 
   auto* const first = static_cast<std::byte*>(pointer);
   if (Ref<Storage> known = bytes == 0 ? nullptr : KnownMemory::instance().find(backend, first, bytes)) {
     if (!read_only) known->read_only_.store(false, std::memory_order_relaxed);
-    if (release) release(owner);  // who keeps the memory now keeps it for as long
+    if (release) release(owner);  // the known storage keeps the memory alive
     return known;
   }
   Ref<Storage> storage = make(backend, MemoryKind::foreign, first, bytes);
@@ -210,7 +210,7 @@ std::vector<Ref<Storage>> Storage::find_neighbours() const { return KnownMemory:
 bool Storage::kept_by_neighbours(ByteRange bytes) const {
   std::vector<Ref<Storage>> others = neighbours();
   std::sort(others.begin(), others.end(), [](const auto& a, const auto& b) { return a->pointer_ < b->pointer_; });
-  const std::byte* kept = pointer_ + bytes.low;  // up to here
+  const std::byte* kept = pointer_ + bytes.low;  // all bytes up to here are kept
   for (const Ref<Storage>& other : others) {
     if (other->pointer_ <= kept) kept = std::max<const std::byte*>(kept, other->pointer_ + other->bytes_);
   }

@@ -11,12 +11,12 @@
 
 namespace anabranch {
 
-// Memory that other libraries know of, by address, so that what they hand in is found to be what it is, or to share
-// bytes with what is here already. Blocks that share bytes are neighbours: who accesses one comes after the accesses to
-// the others. Safe for use from any thread.
+// The memory that other libraries know, by address, so that imports of it are recognised, as a known block or as
+// sharing bytes with one. Blocks that share bytes are neighbours: an access to one comes after earlier accesses to the
+// others. Any thread may call any member.
 class KnownMemory {
  public:
-  // What is under way in memory that nobody has here any more.
+  // Pending uses of memory that no storage here refers to any more.
   struct Gone {
     Backend* backend;
     std::byte* pointer;
@@ -26,19 +26,19 @@ class KnownMemory {
 
   static KnownMemory& instance();
 
-  // The block that has all of these bytes, or null.
+  // The block that contains all of these bytes, or null.
   Ref<Storage> find(Backend& backend, const std::byte* pointer, std::size_t bytes);
-  // Lists a block. What is under way in memory that is gone, and was the same, it takes over.
+  // Lists a block, which takes over pending uses of ended memory that shares its bytes.
   void add(Storage& storage);
-  // Takes a block off the list that has no reference left. Its uses go to its neighbours, and what is under way to
-  // whoever comes until it is forgotten; null if nothing is.
+  // Removes a block whose last reference was dropped. Its neighbours take over `uses`. Blocks that are listed later
+  // take over `under_way`, until that is forgotten. Returns null if nothing is pending.
   Gone* remove(Storage& storage, const std::vector<Use>& uses, std::vector<Use> under_way);
   void forget(Gone* gone);
-  // The others that have bytes of a block.
+  // The other blocks that share bytes with this one.
   std::vector<Ref<Storage>> neighbours(const Storage& storage);
 
  private:
-  // Bytes without a gap, and who has some of them.
+  // Contiguous bytes, and the blocks that contain some of them.
   struct Extent {
     const std::byte* end = nullptr;
     std::vector<Storage*> blocks;
@@ -46,7 +46,7 @@ class KnownMemory {
   };
   using Extents = std::map<std::pair<const void*, const std::byte*>, Extent>;
 
-  // The same as `remove`, but for what the neighbours, which are found in `others`, may forget for it.
+  // `remove`, except for pruning in the neighbours, which it returns in `others`.
   Gone* leave(Storage& storage, const std::vector<Use>& uses, std::vector<Use> under_way,
               std::vector<Ref<Storage>>& others);
   Extents::iterator first_after(Backend& backend, const std::byte* pointer);
@@ -54,7 +54,7 @@ class KnownMemory {
   std::vector<Ref<Storage>> sharing(const Extent& extent, const Storage& storage);
   void drop_if_empty(Extents::iterator place);
 
-  std::mutex mutex_;  // comes before the lock of a storage
+  std::mutex mutex_;  // acquired before the lock of a storage
   Extents extents_;
 };
 

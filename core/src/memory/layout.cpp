@@ -9,7 +9,7 @@
 namespace anabranch {
 namespace {
 
-// Walks the elements of a range in row-major order, one run along the innermost dimension after the other.
+// Walks the elements of a range in row-major order, run by run along the innermost dimension.
 class Walk {
  public:
   explicit Walk(const Elements& elements) : layout_(elements.layout.merged()), pointer_(elements.pointer) {

@@ -15,12 +15,12 @@
 namespace anabranch {
 namespace {
 
-// So many entries of one stream are not looked at again. More are merged, and more of those that are to be told apart.
+// Few entries of one stream are not pruned. More than most are merged; checks need more of them apart.
 constexpr std::size_t few_uses = 4;
 constexpr std::size_t most_uses = 32;
 constexpr std::size_t most_exact_uses = 1024;
 
-// `failed`: the answer for work that failed, which touches nothing any more.
+// `failed`: the answer for failed work, which no longer touches anything.
 bool is_over(const Use& use, bool failed) noexcept {
   if (use.stream->capture()) return false;
   try {
@@ -30,7 +30,7 @@ bool is_over(const Use& use, bool failed) noexcept {
   }
 }
 
-// Counts down the uses that are still under way and cleans up after itself when the last one is over.
+// Counts the pending uses and deletes itself when the last one is completed.
 class Countdown {
  public:
   Countdown(std::vector<Use> uses, void (*done)(void*) noexcept, void* context)
@@ -68,7 +68,7 @@ class Countdown {
 
 }  // namespace
 
-// Records that are not in use, with the room for their uses: most arrays live for as long as an expression.
+// Unused storage objects, with the capacity of their histories: most arrays live only for one expression.
 class Storage::Spares {
  public:
   Storage* take() noexcept {
@@ -90,7 +90,7 @@ class Storage::Spares {
 };
 
 Storage::Spares& Storage::spares() noexcept {
-  static auto* const spares = new Spares;  // for as long as the process, whose last arrays go late
+  static auto* const spares = new Spares;  // never destroyed, because arrays may be released late
   return *spares;
 }
 
@@ -122,7 +122,7 @@ Ref<Storage> Storage::allocate(Backend& backend, Stream* stream, std::size_t byt
   Ref<Storage> storage = make(backend, kind, allocation.pointer, bytes);
   if (backend.capture()) [[unlikely]]
     backend.capture()->own(*storage, *stream);
-  // What the stream did with the memory before comes before anything that others do with it now.
+  // The stream's earlier uses of the memory come before accesses by others.
   if (allocation.ready != 0) {
     Moment when = stream->lane().advance(learned);
     const Point ready = std::max(allocation.ready, stream->issued());  // as in Ordering::note
@@ -137,7 +137,7 @@ Ref<Storage> Storage::entrust(Stream& stream, void* pointer, std::size_t bytes, 
   Backend& backend = stream.backend();
   Ref<Storage> storage = make(backend, MemoryKind::device, static_cast<std::byte*>(pointer), bytes);
   if (!backend.capabilities().host_memory) {
-    // Usable by that stream at once, by others after it.
+    // That stream may use the memory at once; other streams come after it.
     const Lane::Version learned = stream.lane().look();
     const Point newest = backend.newest(stream);
     Moment when = stream.lane().advance(learned);
@@ -187,12 +187,12 @@ void Storage::note_anew(const Touch& touch, const Noted& operation) {
 
 void Storage::note(Stream& stream, Point point, Access access, const Footprint& where, const Moment* when, Site site,
                    bool exact, bool untold) {
-  std::vector<Use> over;  // let go outside the lock, since that may recycle a stream
+  std::vector<Use> over;  // released outside the lock, because this may recycle a stream
   std::lock_guard guard(lock_);
   Use use{Ref<Stream>::share(&stream), point, access, untold, when ? *when : Moment{}, where, site};
   const bool more = history_.note(std::move(use));
-  // A new entry is the time to forget those that are through, so that the list stays as short as what is in flight.
-  // That asks the driver, which is not worth it for the few that one stream makes.
+  // Prunes completed entries whenever an entry is added, so that the list stays as short as the work in flight. This
+  // queries the driver, which does not pay for the few entries of a single stream.
   if (more && (!only(stream) || history_.uses().size() > few_uses)) trim(over, exact);
   note_sole();
 }
@@ -223,13 +223,13 @@ void Storage::note_sole() noexcept {
   sole_.store(who, std::memory_order_release);
 }
 
-// After an entry was added at the end.
+// Call this after adding an entry at the end.
 void Storage::trim(std::vector<Use>& over, bool exact) {
   std::vector<Use>& uses = history_.uses();
   if (exact && uses.size() <= most_exact_uses) return;
-  // What so many streams have in flight is looked at again once there is twice as much.
+  // With that much work in flight, the next check waits until the list has doubled.
   if (uses.size() > most_uses && uses.size() < trim_next_) return;
-  // A failed write stays: who reads what it should have written is told so, every time.
+  // A failed write stays, so that every later reader gets the failure.
   const auto newest = uses.end() - 1;
   const auto through = std::partition(uses.begin(), newest,
                                       [](const Use& use) { return !use.stream || !is_over(use, !writes(use.access)); });
@@ -248,8 +248,8 @@ void Storage::trim() {
   note_sole();
 }
 
-// One entry per stream, or one for its reads and one for its writes: later accesses wait for more than they must, but
-// the list stays short.
+// Merges the entries into one per stream, or one for its reads and one for its writes. Later accesses may wait for more
+// than necessary, but the list stays short.
 void Storage::merge(bool into_reads_and_writes, bool exact) {
   std::vector<Use>& uses = history_.uses();
   if (uses.size() < 2) return;
@@ -268,8 +268,8 @@ void Storage::merge(bool into_reads_and_writes, bool exact) {
     same->where = {std::min(one.low, two.low), std::max(one.high, two.high)};
     if (use.access != same->access) same->access = Access::read_write;
     same->untold = same->untold && use.untold;
-    // Who comes after the newest comes after all of the stream's. But nobody is to be told of an access to bytes that
-    // only lie between others.
+    // An access that comes after the newest comes after all of the stream's. But no report may name an access to bytes
+    // that only lie between the merged ones.
     const bool newer = use.point >= same->point;
     if (newer) same->point = use.point;
     if (exact) {
@@ -289,7 +289,7 @@ std::vector<Use> Storage::uses(Access access, const Footprint& where) const {
       if (use.stream && (writes(access) || writes(use.access)) && use.where.overlaps(there)) found.push_back(use);
     }
   };
-  // Ours come last: who is no neighbour any more by then has left us what it had.
+  // This storage comes last: a neighbour that ends meanwhile has passed its entries on to it.
   const std::vector<Ref<Storage>> others = neighbours();
   for (const Ref<Storage>& other : others) look(*other, where.moved(pointer_ - other->pointer_));
   look(*this, where);
@@ -318,9 +318,9 @@ std::vector<Use> Storage::conflicts(const Past& before, const Stream* stream, Ac
   return found;
 }
 
-// Any thread, with or without the interpreter lock, and under no lock of the core's: takes, one after the other, those
-// of open loans, of known memory and of the backend. `lock_` is not needed, since known memory and loans, which alone
-// can still find the storage, fail to retain it. Does not block: the memory goes back once its uses are over.
+// Runs on any thread, with or without the interpreter lock, with no lock of the core held. Takes the locks of open
+// loans, of known memory and of the backend, one at a time. `lock_` is not needed: only known memory and loans can
+// still find the storage, and both fail to retain it. Does not block: a pending use delays the release.
 void Storage::dispose() noexcept {
   if (original_) {
     original_.reset();
@@ -335,11 +335,11 @@ void Storage::dispose() noexcept {
   std::erase_if(uses, [](const Use& use) { return !use.stream; });
   KnownMemory::Gone* gone = nullptr;
   if (known_) {
-    // Ours is nobody's from now on. Others may have theirs wrapped again.
+    // Memory of this library ends here. Another library may hand its memory in again.
     std::vector<Use> all;
     std::vector<Use> under_way;
     if (kind_ == MemoryKind::foreign && release_) {
-      // Checks find out who comes after what is through, too, as long as somebody has the memory.
+      // Checks test the order after completed uses, too, as long as someone has the memory.
       if (checks_begun()) all = uses;
       std::erase_if(uses, [](const Use& use) { return is_over(use, true); });
       under_way = uses;
@@ -361,7 +361,7 @@ void Storage::trace_end() noexcept {
         *backend_,
         {.kind = OperationKind::free, .stream = uses.empty() ? nullptr : uses.back().stream, .bytes = bytes_});
   } catch (const std::exception&) {
-    return;  // no memory for it
+    return;  // out of memory
   }
 }
 

@@ -1,5 +1,4 @@
-// Whether two arrays share memory: whether sums of steps of the one and of the other come within an element of each
-// other.
+// Tests whether two arrays share memory: whether some element of one lies within an element's size of one of the other.
 #include <algorithm>
 #include <cstdlib>
 
@@ -8,7 +7,7 @@
 namespace anabranch {
 namespace {
 
-// More places than this are not tried. Views by slices of one array take a few for each dimension.
+// The limit of tries. Views made by slicing one array take a few tries per dimension.
 constexpr int most_tries = 10'000;
 
 std::int64_t floor_divide(std::int64_t dividend, std::int64_t divisor) {
@@ -19,11 +18,11 @@ std::int64_t ceiling_divide(std::int64_t dividend, std::int64_t divisor) { retur
 
 std::int64_t common_divisor(std::int64_t a, std::int64_t b) { return b == 0 ? a : common_divisor(b, a % b); }
 
-// The sums of up to `count` times each step, all steps positive. With the steps in descending order a range that a sum
-// has to fall into leaves few choices for the first, since the rest cannot make up for more.
+// The sums of up to `count` times each step; all steps are positive. With the steps in descending order, a target range
+// leaves few choices for each count, because the remaining steps cannot make up for more.
 class Sums {
  public:
-  // `count` steps on from `origin`, in either direction.
+  // Adds `count` steps from `origin`, in either direction.
   void add(std::int64_t step, std::int64_t count) noexcept {
     if (step == 0 || count == 0) return;
     if (step < 0) offset_ += step * count;
@@ -33,7 +32,7 @@ class Sums {
     same->count += count;
   }
 
-  // Whether a sum lies in [low, high].
+  // Whether some sum lies in [low, high].
   bool reach(std::int64_t low, std::int64_t high) noexcept {
     std::sort(terms_, terms_ + size_, [](const Term& a, const Term& b) { return a.step > b.step; });
     std::int64_t rest = 0;
@@ -51,7 +50,7 @@ class Sums {
     std::int64_t step;
     std::int64_t count;
     std::int64_t rest;     // the sum of all steps from this term on
-    std::int64_t divisor;  // of all of them
+    std::int64_t divisor;  // of all steps from this term on
   };
 
   bool search(int i, std::int64_t low, std::int64_t high) noexcept {
@@ -88,7 +87,7 @@ bool overlap(const std::byte* a, const Layout& a_layout, const std::byte* b, con
   const std::int64_t distance = b - a;
   if (a_low == a_high || b_low == b_high || a_low >= distance + b_high || distance + b_low >= a_high) return false;
   if (a_layout.contiguous() && b_layout.contiguous()) return true;
-  // An element of `a` begins less than an element of `b` before its end, and the other way round.
+  // An element of `a` begins before the end of an element of `b`, and vice versa.
   Sums distances;
   for (int d = 0; d < a_layout.ndim; ++d) distances.add(a_layout.strides[d], a_layout.shape[d] - 1);
   for (int d = 0; d < b_layout.ndim; ++d) distances.add(-b_layout.strides[d], b_layout.shape[d] - 1);

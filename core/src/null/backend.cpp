@@ -44,7 +44,7 @@ void NullBackend::note(Call call) {
   calls_.push_back(std::move(call));
 }
 
-// Notes the point of the operation unless the call names another.
+// Records the call, with the point of the operation unless the call has one.
 Point NullBackend::enqueue(Call call, Stream& stream, Operation operation) {
   Point point = 0;
   {

@@ -9,30 +9,30 @@
 
 namespace anabranch::null {
 
-// A call of a verb, streams by their names.
+// A call of a verb, with the names of its streams.
 struct Call {
-  std::string verb;  // as the function of Backend is called
+  std::string verb;  // the name of the function of Backend
   std::string stream = {};
-  std::string other = {};  // the stream waited for, or the kernel launched
-  Point point = 0;         // of what was enqueued; for `wait`, `query` … the one asked for
+  std::string other = {};  // the stream to wait for, or the kernel to launch
+  Point point = 0;         // of the enqueued operation; for `wait`, `query` …: the point passed
 
   bool operator==(const Call&) const = default;
 };
 
-// A device that runs nothing and remembers what it was asked to do, for tests of what is built on backends. Operations
-// are complete at once, but for those behind a `Pending`, and those that a test holds. The legacy stream is in order
-// with no other. Lives until the process ends.
+// A device that runs nothing and records its calls, for tests of code above backends. Operations complete at once,
+// except those after a `Pending` and those that a test holds. The legacy stream has no order with the others. Lives
+// until the process ends.
 class NullBackend final : public Backend {
  public:
   NullBackend(int index, std::size_t memory);
 
-  // The calls since the last time this was asked.
+  // The calls since the last `take_calls`.
   std::vector<Call> take_calls();
-  // From now on operations stay incomplete until `complete`, `fail` …
+  // From now on operations stay pending until `complete` or `fail`.
   void hold();
-  // … says so: for all up to the point,
+  // Completes the held operations up to the point.
   void complete(Stream& stream, Point point);
-  // for all there are, the oldest of which fails.
+  // Fails the oldest pending operation, and with it all later ones.
   void fail(Stream& stream, Ref<Failure> failure);
 
   Ref<Stream> create_stream(StreamOptions options) override;

@@ -8,12 +8,12 @@
 
 namespace anabranch::null {
 
-// Addresses with nothing behind them, none of which is given out twice.
+// Addresses without memory; none is given out twice.
 class AddressSpace {
  public:
   explicit AddressSpace(std::size_t limit) : limit_(limit) {}
 
-  // Throws Error(memory) if `limit` would be passed.
+  // Throws Error(memory) if the request would exceed `limit`.
   std::byte* allocate(std::size_t bytes);
   void free(std::size_t bytes, std::vector<Use> uses) noexcept;
   std::size_t available();

@@ -10,7 +10,7 @@
 namespace anabranch::null {
 namespace {
 
-// What the null streams of all devices share, since they may wait for each other.
+// The state that null streams of all devices share, because they may wait for each other.
 struct World {
   std::mutex mutex;
   std::condition_variable moved;
@@ -46,7 +46,8 @@ NullStream::NullStream(Backend& backend, const StreamOptions& options) : Stream(
   world().streams.push_back(this);
 }
 
-// Any thread, under no lock: takes the lanes', then the world's. `living` cannot retain the stream by then.
+// Runs on any thread, with no lock held. Takes the lanes' lock, then the world's. `living` can no longer retain the
+// stream.
 NullStream::~NullStream() {
   backend_.legacy_lanes().leave(*this);
   std::lock_guard lock(world().mutex);
@@ -144,7 +145,7 @@ void NullStream::settle() noexcept {
   all.settling = false;
 }
 
-// Completes the next operation, if it can be.
+// Completes the next operation if possible.
 bool NullStream::step(Effects& effects) {
   if (operations_.empty()) return false;
   Operation& next = operations_.front();
@@ -175,7 +176,7 @@ bool NullStream::step(Effects& effects) {
   if (Waiter* woken = waiters_.take(completed_)) {
     effects.push_back([woken, was = failure_] { WaiterList::wake(woken, was); });
   }
-  // What the operation refers to is let go among the effects, since that may end a stream.
+  // The effects release the operation's references, because that may destroy a stream.
   effects.push_back([over = std::move(next)] {});
   operations_.pop_front();
   if (operations_.empty()) effects.push_back([own = Ref<NullStream>::take(this)] {});

@@ -14,10 +14,10 @@ namespace anabranch::null {
 
 class NullStream;
 
-// What has to happen before an operation is complete, and what happens when it is. Most need nothing.
+// The condition for an operation's completion, and its effects. Most have neither.
 struct Operation {
-  bool held = false;            // until a test lets it pass
-  Ref<NullStream> target = {};  // a wait: until this stream has come to `until`
+  bool held = false;            // until a test releases it
+  Ref<NullStream> target = {};  // a wait: until this stream has completed `until`
   Point until = 0;
   Ref<Pending> pending = {};
   Ref<Timestamp> stamp = {};
@@ -26,12 +26,12 @@ struct Operation {
   bool entered = false;
 };
 
-// What follows from the streams' moves, to be done when no lock is held.
+// Consequences of completed operations, to run with no lock held.
 using Effects = std::vector<std::function<void()>>;
 
-// A stream that keeps every order but that of the legacy stream, and runs nothing. The thread that lets an operation go
-// on completes what follows from it, on all null devices of the process, before its call returns; unless another thread
-// is at that already.
+// A stream that keeps every order except the legacy stream's, and runs nothing. The thread that releases an operation
+// also completes everything that follows, on all null devices of the process, before its call returns, unless another
+// thread is already doing so.
 class NullStream final : public Stream {
  public:
   NullStream(Backend& backend, const StreamOptions& options);
@@ -43,18 +43,18 @@ class NullStream final : public Stream {
   // The living streams of a device.
   static std::vector<Ref<NullStream>> living(const Backend& backend);
 
-  // Enqueues an operation; `settle` is then to be called.
+  // Enqueues an operation. Call `settle` afterwards.
   Point append(Operation operation);
-  // Lets the streams go on as far as they can.
+  // Advances the streams as far as possible.
   static void settle() noexcept;
   // Throws AsyncError if the stream failed at or before the point.
   bool reached(Point point) const;
   bool synchronize(Point point, std::chrono::nanoseconds timeout) const;
   bool add_waiter(Waiter& waiter, Point point);
 
-  // Lets the held operations up to a point pass.
+  // Releases the held operations up to a point.
   void pass(Point point);
-  // Fails the oldest operation that is not complete, or else the next one.
+  // Fails the oldest pending operation, or else the next one.
   void fail(Ref<Failure> failure);
 
  private:
@@ -63,7 +63,7 @@ class NullStream final : public Stream {
 
   std::uintptr_t handle_ = 0;
 
-  // Guarded, as all there is of null streams, by one mutex of the process.
+  // Guarded by the one mutex that all null streams of the process share.
   std::deque<Operation> operations_;
   WaiterList waiters_;
   Point completed_ = 0;

@@ -27,12 +27,12 @@ void Event::record(Stream& stream, const Lane* task) {
   if (&stream.backend() != &backend_ && &stream.backend().device() != &backend_) refuse(stream);
   if (task) Ordering(stream, *task).begin();
   const Lane::Version learned = task ? stream.backend().legacy_lanes().join_and_look(stream) : 0;
-  Record before;  // let go outside the lock, since that may recycle the stream
+  Record before;  // released outside the lock, because this may recycle the stream
   std::unique_lock guard(lock_);
-  // Before the record, which may not cover what another thread enqueues meanwhile.
+  // Read before the record, which may not cover concurrent work of another thread.
   const Lane::Version version = task ? stream.lane().version() : 0;
   Past past = version != 0 && version != last_.version ? stream.lane().past() : Past{};
-  // A marker that others hold stays theirs.
+  // If others hold the marker, it stays theirs.
   if (last_.marker && !last_.marker->unique()) before.marker = std::move(last_.marker);
   try {
     last_.point = stream.backend().record(stream, options_, last_.marker);
@@ -40,7 +40,7 @@ void Event::record(Stream& stream, const Lane* task) {
     if (before.marker) {
       last_.marker = std::move(before.marker);
     } else {
-      before = std::exchange(last_, Record{});  // what its marker stood for may be gone
+      before = std::exchange(last_, Record{});  // whatever its marker stood for may be gone
     }
     throw;
   }
@@ -52,7 +52,7 @@ void Event::record(Stream& stream, const Lane* task) {
   if (last_.stream.get() != &stream) before.stream = std::exchange(last_.stream, Ref<Stream>::share(&stream));
   if (tracing()) {
     const Point point = last_.point;
-    guard.unlock();  // to tell where it was runs Python, and whoever waits for this lock may have the interpreter's
+    guard.unlock();  // finding the site runs Python, and a thread waiting for this lock may hold the interpreter lock
     open_operation(stream);
     close_operation(stream, {.kind = OperationKind::record, .point = point});
   }
@@ -61,8 +61,7 @@ void Event::record(Stream& stream, const Lane* task) {
 void Event::wait(Stream& waiting, const Lane* task) const {
   const Record record = last();
   Stream& stream = record.stream ? Capture::follower(waiting, *record.stream) : waiting;
-  // In the stream of the record nothing is enqueued for it, so no order comes of it either: the legacy stream's least
-  // of all.
+  // A wait in the record's own stream enqueues nothing and makes no order, in particular none with the legacy stream.
   if (!record.stream || record.stream.get() == &stream) return;
   if (task) Ordering(stream, *task).begin();
   Ordering::wait(stream, record);
@@ -73,7 +72,7 @@ bool Event::query(HostTask* task) const {
   if (!last_.stream) return true;
   if (last_.stream->capture()) {
     const Record record = last_;
-    guard.unlock();  // that ends the capture, which lets go of much
+    guard.unlock();  // the query ends the capture, which releases many objects
     return record.stream->backend().query(*record.stream, record.point);
   }
   if (!backend_.query(*last_.stream, last_.point, last_.marker.get())) return false;
@@ -82,7 +81,7 @@ bool Event::query(HostTask* task) const {
 }
 
 std::optional<double> Event::elapsed(const Event& end, HostTask* task) const {
-  // By their addresses, so that two threads that measure both ways do not wait for one another.
+  // In address order, so that two threads that measure in opposite directions do not deadlock.
   const bool ahead = std::less<const Event*>()(this, &end);
   std::lock_guard first(ahead ? lock_ : end.lock_);
   std::unique_lock second(ahead ? end.lock_ : lock_, std::defer_lock);

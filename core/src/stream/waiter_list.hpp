@@ -6,20 +6,20 @@
 
 namespace anabranch {
 
-// The waiters of one stream, by the point they wait for. Not locked: the stream's mutex guards it.
+// The waiters of one stream, with the points they wait for. The stream's mutex guards the list.
 class WaiterList {
  public:
   static constexpr Point none = std::numeric_limits<Point>::max();
 
   void add(Waiter& waiter, Point point) noexcept;
-  // Takes out one; false if it is not in the list.
+  // Removes a waiter. Returns false if it is not in the list.
   bool remove(Waiter& waiter) noexcept;
-  // Takes out those whose point is at or before `reached`, as a chain in the order of their arrival; null if there are
+  // Removes the waiters for points up to `reached` and returns them as a chain, in order of arrival; null if there are
   // none.
   Waiter* take(Point reached) noexcept;
-  // The smallest point that is waited for, or `none`.
+  // The smallest point that a waiter waits for, or `none`.
   Point lowest() const noexcept { return lowest_; }
-  // Wakes a chain from `take`. A waiter may be gone as soon as it is woken.
+  // Wakes a chain from `take`. A waiter may be destroyed as soon as it is woken.
   static void wake(Waiter* chain, const Ref<Failure>& failure) noexcept;
 
  private:

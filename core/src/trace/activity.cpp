@@ -10,7 +10,7 @@ namespace {
 
 std::atomic<bool> keeping{false};
 std::mutex mutex;
-// Never destroyed: streams may end on worker threads after every destructor has run.
+// Never destroyed: streams may end on worker threads after all destructors have run.
 std::vector<StreamActivity>& ended() {
   static auto* const activities = new std::vector<StreamActivity>;
   return *activities;

@@ -15,11 +15,11 @@ std::mutex traces_mutex;
 std::atomic<std::uint64_t> numbers{0};
 std::vector<Trace*> traces;
 
-// What this thread is putting into a stream.
+// The operation that this thread is enqueueing.
 struct OpenOperation {
   Ref<Stream> stream;
   Ref<Span> span;
-  TracedOperation wait;  // the inner one, by the end of which it begins; without a span if there is none
+  TracedOperation wait;  // added within it; the operation begins at its end; no span: none was added
 };
 
 OpenOperation& open_here() noexcept {
@@ -27,13 +27,13 @@ OpenOperation& open_here() noexcept {
   return open;
 }
 
-// A moment that the clock of a device and that of the host are both known at.
+// A moment known on both the device's clock and the host's.
 struct Meeting {
   Record record;
   std::atomic<std::int64_t> nanoseconds{0};
 };
 
-// Clocks drift apart, and the milliseconds between events are told as floats.
+// The clocks drift apart, and the driver reports milliseconds between events as floats.
 constexpr std::int64_t longest_since_meeting = 1'000'000'000;
 
 std::shared_ptr<Meeting> meet(Backend& backend) {
@@ -46,7 +46,7 @@ std::shared_ptr<Meeting> meet(Backend& backend) {
   made->record.stream = backend.create_stream({});
   Stream& stream = *made->record.stream;
   std::int64_t uncertain = 0;
-  // The shortest of a few: the first finds the device asleep.
+  // The shortest of a few, because the first finds the device asleep.
   for (int i = 0; i < 5; ++i) {
     Ref<Marker> marker;
     const std::int64_t before = now_nanoseconds();
@@ -64,7 +64,7 @@ std::shared_ptr<Meeting> meet(Backend& backend) {
   return meeting;
 }
 
-// Between two events of the device's.
+// A span between two events of the device.
 class RecordedSpan final : public Span {
  public:
   explicit RecordedSpan(Stream& stream) : meeting_(meet(stream.backend())), opened_(now_nanoseconds()) {
@@ -77,7 +77,8 @@ class RecordedSpan final : public Span {
     if (end.load() != 0 || !begin_.marker || !end_.marker) return;
     std::int64_t known = meeting_->nanoseconds;
     const std::int64_t found = time_of(begin_);
-    // No operation begins before the host has enqueued it: what seems to is by how much the meeting is known too early.
+    // No operation begins before the host has enqueued it. If one seems to, the meeting's host time is too early by
+    // that much.
     if (found != 0 && found < opened_) {
       const std::int64_t least = known + opened_ - found;
       while (known < least && !meeting_->nanoseconds.compare_exchange_weak(known, least)) {
@@ -93,7 +94,7 @@ class RecordedSpan final : public Span {
     record.point = stream.backend().record(stream, {.timing = true}, record.marker);
   }
 
-  // 0 if that cannot be known, or not yet.
+  // 0 if the time is not known, or not yet.
   std::int64_t time_of(const Record& record) const {
     try {
       const std::optional<double> since = record.stream->backend().elapsed(meeting_->record, record);
@@ -154,7 +155,7 @@ void publish(TracedOperation operation) {
 
 namespace {
 
-// No more is measured by it.
+// Ends the measurement of an open operation.
 void end(const OpenOperation& open) {
   if (!open.span) return;
   if (const auto tell = correlate.load()) tell(0);
@@ -171,9 +172,9 @@ void complete(Backend& backend, TracedOperation operation) {
 }  // namespace
 
 void open_operation(Stream& stream) {
-  if (stream.capture()) return;  // it runs when the graph does
+  if (stream.capture()) return;  // captured operations run in replays
   OpenOperation& open = open_here();
-  end(open);  // of one that did not come about
+  end(open);  // an operation that was never closed because it failed
   open.wait = {};
   open.span = stream.backend().open_span(stream);
   open.span->number = numbers.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -185,7 +186,7 @@ void close_operation(Stream& stream, TracedOperation operation) {
   if (stream.capture()) return;
   OpenOperation open = std::exchange(open_here(), {});
   end(open);
-  if (open.stream.get() != &stream) return;  // the trace began in the middle of it
+  if (open.stream.get() != &stream) return;  // the trace started in the middle of the operation
   if (open.wait.span) complete(stream.backend(), std::move(open.wait));
   operation.closed = stream.issued();
   operation.span = std::move(open.span);
