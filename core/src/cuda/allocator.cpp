@@ -33,6 +33,6 @@ void anabranch_free(void* pointer, ssize_t, int device, void* stream) noexcept {
   try {
     find_gpu(device).memory().free_on(as_stream(stream), reinterpret_cast<CUdeviceptr>(pointer));
   } catch (const Error&) {
-    return;  // no such device, so there was no such memory
+    return;  // no such device, so no such memory
   }
 }

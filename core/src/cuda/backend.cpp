@@ -11,7 +11,7 @@
 namespace anabranch::cuda {
 namespace {
 
-// Those that are in use.
+// The devices in use.
 std::mutex opened_mutex;
 std::vector<CudaBackend*> opened_devices;
 
@@ -30,7 +30,7 @@ CudaBackend::CudaBackend(int ordinal, int index) : ordinal_(ordinal) {
   capabilities_.kind = "cuda";
   capabilities_.index = index;
   capabilities_.name = name;
-  // What the driver says of it, which it does only once there is a context.
+  // The driver's priority range, which it reports only once there is a context.
   const int major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
   capabilities_.highest_priority = major >= 7 ? -5 : -1;
   capabilities_.architecture = 10 * major + attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
@@ -83,8 +83,8 @@ CUcontext any_context() {
 
 // -- streams --
 
-// The newest, if it is known to be through; else one of the oldest, which had the most time for that. One that still
-// has work would put the new work behind it.
+// Prefers the newest stream if its work is known to be completed, else one of the oldest, which had the most time. In a
+// stream with pending work, new work would wait.
 Ref<CudaStream> CudaBackend::reuse(std::deque<CudaStream*>& idle) noexcept {
   if (idle.empty()) return nullptr;
   auto chosen = idle.end() - 1;
@@ -137,7 +137,7 @@ void CudaBackend::recycle(CudaStream& stream) noexcept {
   stream.leave_order();
   stream.free_kept();
   legacy_lanes().leave(stream);
-  // Let go once the stream is listed again, so that the kernel's code waits for it.
+  // Released once the stream is listed again, so that the release of the kernel's code waits for the stream.
   const Ref<Kernel> kernel = stream.take_kernel();
   stream.probes_.clear();
   stream.failure_.reset();
@@ -188,7 +188,7 @@ Ref<Stream> CudaBackend::find_stream(std::uintptr_t handle) {
       if (known->second->origin_ == CudaStream::Origin::own) throw unknown();
     }
   }
-  // The driver follows the pointer that a handle is.
+  // The driver dereferences the handle.
   if (handle < 65536 || handle % alignof(void*) != 0) throw unknown();
   const ContextScope scope(context_);
   CUcontext owner = nullptr;
@@ -208,7 +208,7 @@ Ref<CudaStream> CudaBackend::adopt(CUstream native) {
   CudaStream*& known = by_handle_[native];
   if (known && known->try_retain()) {
     Ref<CudaStream> first = Ref<CudaStream>::take(known);
-    living_.push_back(stream.get());  // `recycle` takes it out again
+    living_.push_back(stream.get());  // `recycle` removes it again
     return first;
   }
   known = stream.get();
@@ -221,7 +221,7 @@ void CudaBackend::release_external(Stream& stream) noexcept {
   try {
     as_own(stream).cover(as_own(stream).submitted());
   } catch (const Error&) {
-    return;  // gone already, or the device has failed: nothing can be asked for
+    return;  // already destroyed, or the device has failed: nothing can be queried
   }
 }
 
@@ -231,7 +231,7 @@ std::vector<Ref<Stream>> CudaBackend::streams() {
   const ContextScope scope(context_);
   std::lock_guard lock(mutex_);
   for (auto& [kind, idle] : idle_) {
-    // Nobody holds these any more, but they may have work left.
+    // Nothing refers to these streams any more, but they may have pending work.
     const auto busy = std::partition(idle.begin(), idle.end(), [](const CudaStream* stream) {
       return driver->cuStreamQuery(stream->native_) == CUDA_SUCCESS;
     });
@@ -267,12 +267,12 @@ Ref<Library> CudaBackend::load_library(std::span<const std::byte> image) {
 void CudaBackend::stop() noexcept {
   poller_.stop(std::chrono::seconds(5));
   stopped_ = true;
-  // A question takes microseconds, unless the driver hangs.
+  // A query takes microseconds, unless the driver hangs.
   const auto most = std::chrono::steady_clock::now() + std::chrono::seconds(1);
   while (asking_ != 0 && std::chrono::steady_clock::now() < most) std::this_thread::yield();
 }
 
-// The driver ends with the process, and then must not be asked any more: a thread that waits until then waits for good.
+// The driver shuts down with the process and must not be called afterwards, so a thread that wants to waits forever.
 CudaBackend::Asking::Asking(CudaBackend& device) noexcept : device_(device) {
   ++device_.asking_;
   if (!device_.stopped_) return;

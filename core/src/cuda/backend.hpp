@@ -17,24 +17,25 @@
 
 namespace anabranch::cuda {
 
-// A GPU, through its primary context, which other libraries use too. The context is made at the first use of the
-// device, not when the device is found. Lives until the process ends.
+// Makes a device's context current for other libraries.
 class ContextActivation final : public Activation {
  public:
   explicit ContextActivation(CUcontext context) {
     driver->cuCtxGetCurrent(&before_);
     driver->cuCtxSetCurrent(context);
   }
-  // On the thread of the constructor; see `ContextScope`.
+  // Runs on the thread of the constructor; see `ContextScope`.
   ~ContextActivation() override { driver->cuCtxSetCurrent(before_); }
 
  private:
   CUcontext before_ = nullptr;
 };
 
+// A GPU, through its primary context, which other libraries use, too. The context is created at the device's first use,
+// not when the device is found. Lives until the process ends.
 class CudaBackend final : public Backend {
  public:
-  // Only after `installation` found the device of that ordinal.
+  // Requires that `installation` has found the device with that ordinal.
   CudaBackend(int ordinal, int index);
 
   Ref<Stream> create_stream(StreamOptions options) override;
@@ -79,50 +80,50 @@ class CudaBackend final : public Backend {
 
   // For the other files of this folder.
   CUcontext context() const noexcept { return context_; }
-  // Makes the context at the first call. Throws DriverError.
+  // Creates the context at the first call. Throws DriverError.
   CUcontext open();
   int ordinal() const noexcept { return ordinal_; }
   std::string alias() const { return "cuda:" + std::to_string(capabilities_.index); }
   int attribute(CUdevice_attribute which) const;
-  // How many threads all multiprocessors together run at a time, at most.
+  // The number of threads that all multiprocessors together run at a time, at most.
   std::int64_t resident_threads() const noexcept { return resident_threads_; }
   Poller& poller() noexcept { return poller_; }
   EventPool& events() noexcept { return events_; }
   Transfer& transfer() noexcept { return transfer_; }
   Conditions& conditions() noexcept { return conditions_; }
   MemoryPool& memory() noexcept { return memory_; }
-  // Lets what runs here touch the elements, if they are another GPU's.
+  // Gives this device access to the elements, if they are in another GPU's memory.
   void reach(const Elements& elements) {
     if (elements.home == this || !elements.home || elements.home->capabilities().host_memory) return;
     static_cast<CudaBackend&>(elements.home->device()).memory_.share_with(*this);
   }
-  // Throws DriverError for any status but success; AsyncError for one that fails the device, from then on for good.
+  // Throws DriverError for any status but success, or AsyncError for one that fails the device for good.
   void check(CUresult status, const char* what) {
     if (status != CUDA_SUCCESS) [[unlikely]]
       fail(status, what);
   }
-  // The same, but false for work that is not complete.
+  // The same, but returns false for work that is not completed.
   bool done(CUresult status, const char* what) {
     if (status == CUDA_ERROR_NOT_READY) return false;
     check(status, what);
     return true;
   }
-  // After some work every query in the context takes ten times as long, whichever stream it is of, until a call that
-  // blocks for the whole context; driver 580, measured on an H200: the driver's copies within the GPU's memory, and its
-  // memsets from 64 KiB on. `Transfer` avoids both where it can. Such work was put in.
+  // Call this after enqueueing work that slows down queries: every query in the context then takes ten times as long,
+  // for any stream, until a call that blocks for the whole context. Driver 580, measured on an H200: the driver's
+  // copies within the GPU's memory, and its memsets from 64 KiB. `Transfer` avoids both where it can.
   void slow_queries() noexcept {
     if (!queries_slow_.load(std::memory_order_relaxed)) queries_slow_.store(true, std::memory_order_relaxed);
   }
-  // Whether such work was put in since the last call.
+  // Whether such work was enqueued since the last call.
   bool quicken_queries() noexcept {
     return queries_slow_.load(std::memory_order_relaxed) && queries_slow_.exchange(false, std::memory_order_relaxed);
   }
-  // What failed the device, if something did.
+  // The failure of the device, or null.
   Ref<Failure> failure() const { return failed_.load(std::memory_order_acquire) ? failure_ : nullptr; }
   Ref<CudaStream> open_blocking();
-  // Those that are in use.
+  // The streams that are in use.
   std::vector<Ref<Stream>> held_streams();
-  // The last reference to the stream is gone.
+  // Called when the last reference to the stream was dropped.
   void recycle(CudaStream& stream) noexcept;
 
  private:
@@ -145,19 +146,19 @@ class CudaBackend final : public Backend {
   LegacyOrder order_;
 
   std::mutex mutex_;
-  std::unordered_map<CUstream, CudaStream*> by_handle_;  // of created and external streams
-  std::vector<CudaStream*> living_;                      // every record there is but those that are idle
-  // By priority and whether non-blocking; the oldest first.
+  std::unordered_map<CUstream, CudaStream*> by_handle_;  // created and external streams
+  std::vector<CudaStream*> living_;                      // all stream objects except idle ones
+  // By priority and whether non-blocking; oldest first.
   std::map<std::pair<int, bool>, std::deque<CudaStream*>> idle_;
   Ref<CudaStream> legacy_;
 
-  // While a host thread without the interpreter lock asks the driver.
+  // Exists while a host thread without the interpreter lock queries the driver.
   class Asking {
    public:
     explicit Asking(CudaBackend& device) noexcept;
     Asking(const Asking&) = delete;
     Asking& operator=(const Asking&) = delete;
-    // On the thread of the constructor, under no lock.
+    // Runs on the thread of the constructor, with no lock held.
     ~Asking() { --device_.asking_; }
 
    private:
@@ -170,10 +171,10 @@ class CudaBackend final : public Backend {
   std::mutex failure_mutex_;
   std::atomic<bool> failed_{false};
   Ref<Failure> failure_;
-  std::vector<Ref<Kernel>> last_kernels_;  // of a device that failed: nothing is unloaded from it any more
+  std::vector<Ref<Kernel>> last_kernels_;  // of a failed device, from which nothing is unloaded any more
 };
 
-// The context of a device that is in use; of the first one if none is. Throws DriverError.
+// The context of a device that is in use, or else of the first device. Throws DriverError.
 CUcontext any_context();
 
 }  // namespace anabranch::cuda

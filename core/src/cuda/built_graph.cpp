@@ -9,7 +9,7 @@
 namespace anabranch::cuda {
 namespace {
 
-// Gives new parameters to the nodes that a work came to before, as long as it comes to the same.
+// Sets new parameters in the nodes of a work, as long as the new work needs the same nodes.
 class Renewal final : public Primitives {
  public:
   Renewal(CudaBackend& device, CUgraphExec executable, std::span<const BuiltNode> nodes)
@@ -40,7 +40,7 @@ class Renewal final : public Primitives {
     same_ = same_ && next_ < nodes_.size() && nodes_[next_].kind == kind && nodes_[next_].attributes == attributes;
     return same_ ? &nodes_[next_++] : nullptr;
   }
-  // What the driver does not take up may be possible in a graph built anew, or be told there.
+  // A change that the driver refuses may be possible in a graph built anew; otherwise building it reports the error.
   void note(CUresult status) {
     if (is_sticky(status)) device_.check(status, "changing a graph");
     same_ = same_ && status == CUDA_SUCCESS;
@@ -69,8 +69,8 @@ BuiltGraph::BuiltGraph(CudaBackend& device, const Graph& graph, const Works& wor
   }
 }
 
-// Any thread, also the poller, under no lock of ours: the driver takes its own. The driver lets launched graphs finish,
-// so it does not block. In a forked child the driver must not be called.
+// Runs on any thread, including the poller, with no lock of ours held; the driver takes its own. Does not block,
+// because the driver lets launched graphs finish. A forked child must not call the driver.
 BuiltGraph::~BuiltGraph() {
   if (forked()) return;
   const ContextScope scope(device_.context());

@@ -11,7 +11,7 @@ namespace anabranch::cuda {
 
 class CudaBackend;
 
-// A node of the driver's.
+// One of the driver's nodes.
 struct BuiltNode {
   enum class Kind : std::uint8_t { copy, set, kernel };
   Kind kind = Kind::kernel;
@@ -19,36 +19,36 @@ struct BuiltNode {
   LaunchAttributes attributes;
 };
 
-// A graph as it was built: what each of its nodes runs, and which nodes of the driver's that came to.
+// A graph as built: the work of each of its nodes, and the driver's nodes for it.
 struct BuiltLevel {
   struct Node {
-    std::uint64_t version = 0;  // of the work taken up last; 0: none, or that did not come about
-    Ref<Kernel> kernel;         // that it launches
-    Ref<Work> nested;           // taken up last, if it has graphs within
+    std::uint64_t version = 0;  // of the node's current work; 0: none, or its update failed
+    Ref<Kernel> kernel;         // the kernel that it launches
+    Ref<Work> nested;           // its current work, if that contains graphs
     std::uint32_t first = 0;
     std::uint32_t count = 0;
-    std::unique_ptr<BuiltLevel> body, otherwise;  // the graphs within
+    std::unique_ptr<BuiltLevel> body, otherwise;  // the nested graphs
   };
-  std::uint64_t version = 0;  // of the works taken up; 0: of several
+  std::uint64_t version = 0;  // of the current works; 0: mixed
   std::vector<Node> nodes;
 };
 
-// A graph of the driver's, instantiated. The nodes of nested graphs are its own; those of branches and loops are the
-// bodies of conditional nodes. Several threads may not use it at the same time.
+// An instantiated graph of the driver. It contains the nodes of nested graphs directly, and those of branches and loops
+// as bodies of conditional nodes. Not thread-safe.
 class BuiltGraph {
  public:
-  // Uploads it, too. Throws DriverError, and Error(device) for a kernel of another device.
+  // Builds, instantiates and uploads the graph. Throws DriverError, and Error(device) for a kernel of another device.
   BuiltGraph(CudaBackend& device, const Graph& graph, const Works& works);
   BuiltGraph(const BuiltGraph&) = delete;
   BuiltGraph& operator=(const BuiltGraph&) = delete;
-  // What was launched goes on.
+  // Launched replays continue.
   ~BuiltGraph();
 
-  // From the next launch on it runs these works. False if it has to be built anew for that. Throws for a device that
-  // failed, Error(device).
+  // Makes later launches run these works. Returns false if the graph must be built anew for that. Throws AsyncError if
+  // the device has failed, and Error(device).
   bool update(const Graph& graph, const Works& works) { return update(level_, graph, works); }
   CUgraphExec executable() const noexcept { return executable_; }
-  // That of its last node that runs one, or null.
+  // The kernel of its last node that runs one, or null.
   Kernel* last_kernel() const noexcept { return last_ ? last_->kernel.get() : nullptr; }
 
  private:
@@ -58,11 +58,11 @@ class BuiltGraph {
   void destroy() noexcept;
 
   CudaBackend& device_;
-  CUgraph graph_ = nullptr;  // whose nodes updates name
+  CUgraph graph_ = nullptr;  // updates refer to its nodes
   CUgraphExec executable_ = nullptr;
   BuiltLevel level_;
   std::vector<BuiltNode> nodes_;
-  const BuiltLevel::Node* last_ = nullptr;  // of a kernel
+  const BuiltLevel::Node* last_ = nullptr;  // the last node with a kernel
 };
 
 }  // namespace anabranch::cuda

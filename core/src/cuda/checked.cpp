@@ -11,7 +11,7 @@
 namespace anabranch::cuda {
 namespace {
 
-// Records as the host sees them, in pinned memory. They are kept for later launches.
+// The host's copies of fault records, in pinned memory, kept for later launches.
 class HostRecords {
  public:
   FaultRecord* take() {
@@ -41,7 +41,7 @@ class HostRecords {
   std::vector<FaultRecord*> free_;
 };
 
-// One launch, and, once the stream has come to it, the look at what it told.
+// A launch and, once the stream reaches it, the check of its record.
 class CheckedLaunch final : public Pending {
  public:
   CheckedLaunch(CudaKernel& kernel, const LaunchShape& shape, std::span<const std::uint64_t> arguments)
@@ -51,11 +51,11 @@ class CheckedLaunch final : public Pending {
         told_(HostRecords::instance().take()) {
     *told_ = {};
   }
-  // On the thread that drops the operation, most often the poller; takes the records' mutex, a leaf, and calls no
+  // Runs on the thread that drops the operation, usually the poller. Takes the records' mutex, a leaf, and calls no
   // driver.
   ~CheckedLaunch() override { HostRecords::instance().give(told_); }
 
-  // With the device's context current.
+  // Requires that the device's context is current.
   void submit(CudaStream& stream, CUstream native) {
     CudaBackend& device = kernel_->device();
     const CUdeviceptr record = device.memory().allocate_on(native, sizeof(FaultRecord));

@@ -1,7 +1,7 @@
-// What sets the conditions of a graph's branches and loops, from a flag in the device's memory. The embedded PTX in
-// condition.ptx is made from this file by tools/elements_ptx.py.
+// Kernels that set the conditions of a graph's branches and loops from a flag in device memory.
+// tools/elements_ptx.py makes the embedded PTX in condition.ptx from this file.
 
-// The driver's own, which it links when the code is loaded.
+// A function of the driver, which links it when it loads the code.
 extern "C" __device__ void cudaGraphSetConditional(unsigned long long handle, unsigned int value);
 
 extern "C" __global__ void set_condition(unsigned long long handle, const int* flag) {

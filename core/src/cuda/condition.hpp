@@ -8,8 +8,8 @@ namespace anabranch::cuda {
 
 class CudaBackend;
 
-// The kernels of condition.cu, which set the conditions of a graph's branches and loops on a device. Loaded when first
-// needed, since a driver that has no conditional nodes cannot link them.
+// The kernels of condition.cu, which set the conditions of a graph's branches and loops. Loaded at first use, because a
+// driver without conditional nodes cannot link them.
 class Conditions {
  public:
   explicit Conditions(CudaBackend& device) : device_(device) {}
@@ -18,7 +18,7 @@ class Conditions {
   static bool exist() noexcept;
   // Sets one handle to whether a flag is set. Throws DriverError.
   CUfunction one();
-  // Sets two, the second to whether it is not.
+  // Sets two handles, the second to whether the flag is not set.
   CUfunction both();
 
  private:

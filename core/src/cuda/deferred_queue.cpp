@@ -1,4 +1,4 @@
-// How a stream holds work back, and goes on with it.
+// The part of a stream that holds work and submits it later.
 #include <algorithm>
 #include <iterator>
 
@@ -27,8 +27,8 @@ Point CudaStream::hold(std::unique_ptr<Operation> operation) {
   return point;
 }
 
-// Another thread began to hold while this one went straight to the driver, and the point came after its beginning. What
-// waits for the point must not wait for held operations that come after it.
+// Another thread began to hold while this operation went directly to the driver, and the point was issued after that.
+// Waits for the point must not wait for held operations that come after it.
 void CudaStream::note_direct(Point point) noexcept {
   std::vector<Follower> ready;
   bool submitted = false;
@@ -39,17 +39,17 @@ void CudaStream::note_direct(Point point) noexcept {
     if (submitted) ready = submit_up_to(submitted_.load());
   }
   wake(ready);
-  if (submitted) device().poller().ready(*this);  // whose watches it may be
+  if (submitted) device().poller().ready(*this);  // in case it watches the point
 }
 
-// With the lock.
+// Requires the lock.
 void CudaStream::add_direct(Point point) noexcept {
   if (!holding() || point <= submitted_.load()) return;
   auto place = queue_.begin();
   for (auto held = queue_.begin(); held != queue_.end(); ++held) {
     if ((*held)->point_ != 0 && (*held)->point_ < point) place = held + 1;
   }
-  // The first one may be at work, so nothing comes before it.
+  // The first operation may be running, so nothing can precede it.
   if (place == queue_.begin()) {
     submitted_.store(point);
   } else {
@@ -69,7 +69,7 @@ bool CudaStream::free_in_turn(CUdeviceptr pointer) noexcept {
   }
 }
 
-// A per-thread stream whose held work is through takes up its own queue again.
+// Returns a per-thread stream whose held work is submitted to its own queue.
 void CudaStream::rejoin() {
   if (!(special_.load(std::memory_order_acquire) & rejoin_bit) || !own_thread()) return;
   const ContextScope scope(context());
@@ -78,7 +78,7 @@ void CudaStream::rejoin() {
   special_.fetch_and(~unsigned{rejoin_bit});
 }
 
-// Whether that was all that kept the stream from the driver.
+// Whether only that kept the stream from the driver.
 bool CudaStream::rejoined() {
   if (special_.load(std::memory_order_acquire) != rejoin_bit) return false;
   std::lock_guard lock(mutex_);
@@ -135,7 +135,7 @@ void CudaStream::leave_order() noexcept {
 }
 
 void CudaStream::end_holding() noexcept {
-  // One that failed stays listed, so that those in order with it meet its failure.
+  // A failed stream stays listed, so that streams in order with it get its failure.
   if (!(special_.load(std::memory_order_acquire) & failed_bit)) leave_order();
   if (stand_in_) {
     try {
@@ -143,7 +143,7 @@ void CudaStream::end_holding() noexcept {
       rejoin_ = stand_in_->record_end();
       special_.fetch_or(rejoin_bit);
     } catch (const Error&) {
-      rejoin_.reset();  // the device has failed: there is nothing left to order
+      rejoin_.reset();  // the device has failed, so no order is left to keep
     }
   } else {
     rejoin_.reset();
@@ -160,7 +160,7 @@ void CudaStream::advance() noexcept {
       if (!holding()) return;
       if (queue_.empty()) {
         end_holding();
-        // Also of points that went straight to the driver, whose threads have not come to note them.
+        // Includes points of direct operations that their threads have not yet noted.
         ready = submit_up_to(issued());
         break;
       }
@@ -187,7 +187,7 @@ void CudaStream::advance() noexcept {
 }
 
 void CudaStream::finish(Ref<Failure> failure) noexcept {
-  std::unique_ptr<Operation> over;  // let go outside the lock
+  std::unique_ptr<Operation> over;  // released outside the lock
   std::vector<Follower> ready;
   {
     std::lock_guard lock(mutex_);
@@ -206,7 +206,7 @@ void CudaStream::finish(Ref<Failure> failure) noexcept {
   wake(ready);
 }
 
-// With the lock. Who waited for that.
+// Requires the lock. Returns the followers that waited for the point.
 std::vector<CudaStream::Follower> CudaStream::submit_up_to(Point point) noexcept {
   submitted_.store(point, std::memory_order_release);
   const auto first = std::partition(followers_.begin(), followers_.end(),

@@ -17,9 +17,9 @@ std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-// Fills the table; the reason if something that is needed is not there.
+// Fills the table. Returns the reason if a required function is missing.
 std::string load(Driver& table) {
-  // Stays open for good: streams and memory are given back until the process ends.
+  // Stays open: streams and memory are released until the process ends.
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library) return "the CUDA driver is not installed: libcuda.so.1 cannot be opened";
   const auto lookup = reinterpret_cast<PFN_cuGetProcAddress_v12000>(dlsym(library, "cuGetProcAddress_v2"));

@@ -8,8 +8,8 @@
 
 namespace anabranch::cuda {
 
-// The functions used of the driver, each with the version of its signature. All are asked for as CUDA 12.0 has them,
-// which every later driver still offers, so one build serves all.
+// The driver's functions in use, each with the version of its signature. All are looked up as of CUDA 12.0, which every
+// later driver still offers, so one build serves all.
 #define ANABRANCH_DRIVER_FUNCTIONS(F)                  \
   F(cuInit, 2000)                                      \
   F(cuGetErrorName, 6000)                              \
@@ -78,7 +78,7 @@ namespace anabranch::cuda {
   F(cuGraphExecMemsetNodeSetParams, 10020)             \
   F(cuGraphExecDestroy, 10000)
 
-// Newer ones, each with the version it came with; null where the driver lacks it.
+// Newer functions, each with its first CUDA version; null if the driver lacks it.
 #define ANABRANCH_DRIVER_OPTIONS(F) \
   F(cuFuncGetParamInfo, 12040)      \
   F(cuGraphAddNode, 12030)          \
@@ -92,36 +92,36 @@ struct Driver {
   int version = 0;  // 12040 for CUDA 12.4
 };
 
-// What there is of CUDA on this machine.
+// The CUDA installation of this machine.
 struct Installation {
   Driver driver;
   int devices = 0;
-  std::string missing;  // why there are none, with what to do
+  std::string missing;  // why there are no devices, and what to do
 };
 
-// Opens the driver at the first call. Never throws for a driver that is missing or too old: then there are no devices.
+// Opens the driver at the first call. A missing or outdated driver throws nothing; there are no devices then.
 const Installation& installation();
-// Only after `installation` has found a device.
+// Requires that `installation` has found a device.
 extern const Driver* driver;
 
 // The driver's name and text of an error.
 std::string error_name(CUresult code);
 DriverError driver_error(CUresult code, const char* what);
-// Whether after this error every call on the context fails.
+// Whether every call on the context fails after this error.
 bool is_sticky(CUresult code) noexcept;
 
-// Whether this is a run under compute-sanitizer, by ANABRANCH_CUDA_SANITIZER=1, read once. Two things order work that
-// the tool does not take for order: that an event was found complete, and that a stream was made after the host had
-// waited. Then the driver is made to wait once more.
+// Whether the program runs under compute-sanitizer, as ANABRANCH_CUDA_SANITIZER=1 says; read once. The tool does not
+// recognise two kinds of order: that an event was found completed, and that a stream was created after the host had
+// waited. The driver then waits once more.
 bool under_sanitizer() noexcept;
 
-// As the driver's own query.
+// Like the driver's own query.
 inline CUresult query(CUevent event) noexcept {
   const CUresult status = driver->cuEventQuery(event);
   return status == CUDA_SUCCESS && under_sanitizer() ? driver->cuEventSynchronize(event) : status;
 }
 
-// Likewise: an error if either event is not complete.
+// Likewise; returns an error if either event is not completed.
 inline CUresult elapsed(float& milliseconds, CUevent begin, CUevent end) noexcept {
   const CUresult status = driver->cuEventElapsedTime(&milliseconds, begin, end);
   if (status != CUDA_SUCCESS || !under_sanitizer()) return status;
@@ -129,9 +129,9 @@ inline CUresult elapsed(float& milliseconds, CUevent begin, CUevent end) noexcep
   return driver->cuEventSynchronize(end);
 }
 
-// Makes a context current on this thread, if it is not, until the end of the scope. What was current then is again;
-// where none was, this one stays, as CUDA's runtime does, so that a thread of only our calls pays for it once. Null:
-// the right one is current already.
+// Makes a context current on this thread until the end of the scope, unless it already is. Then restores the previous
+// context, if any. Otherwise the context stays current, as with CUDA's runtime, so that a thread that makes only our
+// calls pays for it once. Null: the right context is already current.
 class ContextScope {
  public:
   explicit ContextScope(CUcontext context) noexcept {
@@ -141,7 +141,7 @@ class ContextScope {
   }
   ContextScope(const ContextScope&) = delete;
   ContextScope& operator=(const ContextScope&) = delete;
-  // On the thread of the constructor, under any lock: what is current is the thread's own.
+  // Runs on the thread of the constructor, under any lock: the current context belongs to the thread.
   ~ContextScope() {
     if (changed_) driver->cuCtxSetCurrent(before_);
   }

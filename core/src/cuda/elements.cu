@@ -1,4 +1,4 @@
-// Copies and fills of any layout. The embedded PTX in elements.ptx is made from this file by tools/elements_ptx.py.
+// Copies and fills of any layout. tools/elements_ptx.py makes the embedded PTX in elements.ptx from this file.
 
 struct Layout {
   long long ndim;

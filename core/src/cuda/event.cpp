@@ -12,7 +12,7 @@ void EventPool::open() {
   const Ref<CudaMarker> marker = take(CU_EVENT_DISABLE_TIMING);
   CUstream stream = nullptr;
   device_.check(driver->cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0), "creating a stream");
-  // A thread begins with no context, and what is current on this one is not to be touched.
+  // A new thread has no context, and the current context of this thread must not change.
   std::thread([&] {
     finds_context_ = driver->cuEventRecord(marker->event, stream) == CUDA_SUCCESS &&
                      driver->cuStreamWaitEvent(stream, marker->event, 0) == CUDA_SUCCESS;
@@ -36,7 +36,8 @@ Ref<CudaMarker> EventPool::take(unsigned flags) {
   return make_ref<CudaMarker>(*this, event, flags);
 }
 
-// Recording an event again does not disturb the waits for its last record, so it may go back while they are under way.
+// Recording an event again does not affect waits for its last record, so it may return to the pool while they are
+// pending.
 void EventPool::give(CudaMarker& marker) noexcept {
   if (marker.flags == CU_EVENT_DISABLE_TIMING || marker.flags == CU_EVENT_DEFAULT) {
     marker.note_empty();
@@ -50,8 +51,8 @@ void EventPool::give(CudaMarker& marker) noexcept {
   }
 }
 
-// Any thread, also under a stream's mutex, whose probes hold markers. The pool's spin lock is a leaf; an event of
-// unusual flags is destroyed, for which the driver does not wait.
+// Runs on any thread, also under a stream's mutex, because probes hold markers. The pool's spin lock is a leaf. An
+// event with unusual flags is destroyed, for which the driver does not wait.
 void CudaMarker::dispose() noexcept { pool_.give(*this); }
 
 unsigned event_flags(const EventOptions& options) noexcept {

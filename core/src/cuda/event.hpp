@@ -13,24 +13,24 @@ namespace anabranch::cuda {
 class CudaBackend;
 class EventPool;
 
-// An event of the driver's, recorded at most once as long as anybody else holds this.
+// An event of the driver, recorded at most once while anything else refers to this marker.
 class CudaMarker final : public Marker {
  public:
   CudaMarker(EventPool& pool, CUevent event, unsigned flags) : event(event), flags(flags), pool_(pool) {}
 
-  // Who has it may record the event past us.
+  // Whoever has the handle may record the event without our knowledge.
   std::uintptr_t handle() const noexcept override {
     given_out_.store(true, std::memory_order_release);
     return reinterpret_cast<std::uintptr_t>(event);
   }
 
-  // Whether the driver has its record; not while the stream that it was put into has not come to hand it on.
+  // Whether the driver has the record. It does not while the record's stream holds it.
   bool recorded() const noexcept { return state_.load(std::memory_order_acquire) != State::empty; }
-  // Whether that was found complete, which it stays, as long as nobody else can record the event.
+  // Whether the event was found completed. That stays true as long as nobody else can record it.
   bool over() const noexcept {
     return state_.load(std::memory_order_acquire) == State::over && !given_out_.load(std::memory_order_acquire);
   }
-  // What became of it: the record is the driver's, is still to come, or was found complete.
+  // Set the state: the driver has the record, will get it later, or found it completed.
   void note_recorded() noexcept { state_.store(State::recorded, std::memory_order_release); }
   void note_empty() noexcept { state_.store(State::empty, std::memory_order_release); }
   void note_over() noexcept { state_.store(State::over, std::memory_order_release); }
@@ -48,18 +48,18 @@ class CudaMarker final : public Marker {
   EventPool& pool_;
 };
 
-// The events of a device that are not in use: making one takes the driver long, and from several threads longer. Lives
-// until the process ends.
+// The unused events of a device. The driver is slow to create events, and slower from several threads. Lives until the
+// process ends.
 class EventPool {
  public:
   explicit EventPool(CudaBackend& device) : device_(device) {}
 
-  // At the device's first use, with its context current. Throws DriverError.
+  // Called at the device's first use, with its context current. Throws DriverError.
   void open();
-  // Whether the driver finds the context of a record or a wait by the stream that it is given, so that none need be
-  // current, which costs a call to find out. Driver 580 does.
+  // Whether the driver takes the context for a record or a wait from the stream, so that none needs to be current;
+  // checking that costs a call. Driver 580 does.
   bool finds_context() const noexcept { return finds_context_; }
-  // An event not recorded. The device's context must be current. Throws DriverError, AsyncError.
+  // An unrecorded event. Requires that the device's context is current. Throws DriverError, AsyncError.
   Ref<CudaMarker> take(unsigned flags = CU_EVENT_DISABLE_TIMING);
 
  private:
@@ -74,7 +74,7 @@ class EventPool {
   std::vector<CudaMarker*> timing_;
 };
 
-// The driver's flags for an event of these options.
+// The driver's flags for an event with these options.
 unsigned event_flags(const EventOptions& options) noexcept;
 
 }  // namespace anabranch::cuda

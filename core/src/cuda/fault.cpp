@@ -1,4 +1,4 @@
-// A device fails: by a fault that its context does not survive.
+// Failure of a device by a fault that its context does not survive.
 #include "backend.hpp"
 
 namespace anabranch::cuda {
@@ -6,7 +6,7 @@ namespace anabranch::cuda {
 void CudaBackend::fail(CUresult status, const char* what) {
   DriverError error = driver_error(status, what);
   if (!is_sticky(status)) throw DriverError(std::move(error));
-  const std::vector<Ref<Stream>> living = held_streams();  // let go outside the lock, since that may ask for failures
+  const std::vector<Ref<Stream>> living = held_streams();  // released outside the lock, because this may call `fail`
   std::lock_guard lock(failure_mutex_);
   if (!failed_.load(std::memory_order_acquire)) {
     std::string kernels;

@@ -14,15 +14,15 @@ bool elsewhere(const Elements& elements, const CudaBackend& device) noexcept {
   return home && home != &device;
 }
 
-// Whether a node's copy touches another GPU's memory.
+// Whether a node's copy accesses another GPU's memory.
 bool crosses(const Work& work, const CudaBackend& device) noexcept {
   const CopyWork* copy = work.copy();
   return copy && (elsewhere(copy->dst, device) || elsewhere(copy->src, device));
 }
 
-// Within a branch or a loop, `only` on that device.
+// Within a branch or a loop, everything must be on `only`.
 bool runs_whole(const Graph& graph, const Works& works, const CudaBackend* only) {
-  const Backend* last = nullptr;  // most nodes are of the device of the one before
+  const Backend* last = nullptr;  // most nodes are on the same device as the one before
   const CudaBackend* device = nullptr;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const GraphNode& node = graph.nodes[i];
@@ -30,7 +30,7 @@ bool runs_whole(const Graph& graph, const Works& works, const CudaBackend* only)
     if (node.device != last) device = gpu_of(node.device);
     last = node.device;
     if (!device || node.kind == NodeKind::host) return false;
-    // What comes after a kernel that fails does not run, so somebody has to look first.
+    // Work after a failed kernel must not run, so the host has to check first.
     const auto* launch = work ? std::get_if<KernelWork>(&work->what) : nullptr;
     if (launch && launch->kernel->may_fail()) return false;
     if (only && (device != only || (work && crosses(*work, *only)))) return false;

@@ -97,7 +97,7 @@ std::vector<CUgraphNode> GraphBuilder::add(BuiltLevel& level, CUgraph target, co
   std::vector<bool> is_leaf(graph.nodes.size(), true);
   level.nodes.resize(graph.nodes.size());
   Place place{target, {}};
-  // The driver wants no dependency twice.
+  // The driver rejects duplicate dependencies.
   const auto collect = [&place, entry](auto&& each) {
     place.after.clear();
     each([&place](CUgraphNode node) {
@@ -212,7 +212,7 @@ CUgraphNode GraphBuilder::add_condition(BuiltLevel::Node& node, CudaBackend& dev
   Place inner{body, add(*node.body, body, *nested.body, *nested.works, nullptr)};
   if (loops) set_conditions(device, inner, nested.flag, handles.data(), 1);
   if (count == 2) {
-    // An IF of its own, since nodes with both bodies came with CUDA 12.8. At most one of the two runs.
+    // A second IF node, because nodes with both bodies need CUDA 12.8. At most one of the two runs.
     last = add_body(device, place, handles[1], CU_GRAPH_COND_TYPE_IF, body);
     node.otherwise = std::make_unique<BuiltLevel>();
     add(*node.otherwise, body, *nested.otherwise, *nested.otherwise_works, nullptr);

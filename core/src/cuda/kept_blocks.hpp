@@ -9,21 +9,21 @@
 
 namespace anabranch::cuda {
 
-// A block of device memory; with pointer 0, none.
+// A block of device memory; pointer 0: none.
 struct Block {
   CUdeviceptr pointer = 0;
   std::size_t bytes = 0;
 };
 
-// What was freed last in a stream, for the stream's next allocations of the same sizes: what it does from then on comes
-// after all that it did with the memory, so the driver need not be asked. Nobody else can have it meanwhile; so these
-// are few and small. Any thread.
+// The blocks freed last in a stream, kept for its next allocations of the same sizes. Stream order makes their reuse
+// safe without a driver call. Nobody else can use them meanwhile, so they are few and small. Any thread may call any
+// member.
 class KeptBlocks {
  public:
   static constexpr std::size_t most = 4;
   static constexpr std::size_t most_bytes = 64 << 10;  // of each
 
-  // The one of exactly that size that was freed last.
+  // Takes the block of exactly that size that was freed last.
   Block take(std::size_t bytes) noexcept {
     if (bytes > most_bytes) return {};
     std::lock_guard guard(lock_);
@@ -32,7 +32,8 @@ class KeptBlocks {
     }
     return {};
   }
-  // What is to be freed in its place: the oldest one, if there are too many, or the block itself, if it is too large.
+  // Keeps the block. Returns a block to free instead: the oldest one if there are too many, or this one if it is too
+  // large.
   Block put(Block block) noexcept {
     if (block.bytes > most_bytes) return block;
     std::lock_guard guard(lock_);
@@ -40,7 +41,7 @@ class KeptBlocks {
     blocks_[count_++] = block;
     return oldest;
   }
-  // Any of them.
+  // Takes any block.
   Block take_any() noexcept {
     std::lock_guard guard(lock_);
     return count_ == 0 ? Block{} : remove(count_ - 1);
@@ -53,7 +54,7 @@ class KeptBlocks {
   }
 
  private:
-  // With the lock; the others keep their order.
+  // Requires the lock. The others keep their order.
   Block remove(std::size_t index) noexcept {
     const Block removed = blocks_[index];
     --count_;

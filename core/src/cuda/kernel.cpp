@@ -9,7 +9,7 @@
 namespace anabranch::cuda {
 namespace {
 
-// The pointers to the parameters that the driver wants: kept on the stack but for kernels of very many.
+// The pointers to the parameters that the driver expects: on the stack, except for kernels with very many.
 class Pointers {
  public:
   explicit Pointers(std::size_t count) : many_(count > few_.size() ? count : 0) {}
@@ -36,15 +36,15 @@ CudaLibrary::CudaLibrary(CudaBackend& device, const void* image) : device_(devic
               device.alias() + " cannot run this code: " + error_name(status) + (*log ? "\n" : "") + log);
 }
 
-// Any thread, under neither the device's mutex nor a stream's: it takes the device's to list the streams. Does not
-// block: the module is unloaded by the thread that finds the last of their work complete.
+// Runs on any thread, with neither the device's mutex nor a stream's held: it takes the device's mutex to list the
+// streams. Does not block: the thread that completes the last of their work unloads the module.
 CudaLibrary::~CudaLibrary() {
   if (!module_) return;
   std::vector<Use> uses;
   try {
     for (const Ref<Stream>& stream : device_.streams()) uses.push_back({stream, stream->issued()});
   } catch (const std::exception&) {
-    return;  // left loaded
+    return;  // stays loaded
   }
   struct Module {
     CudaBackend& device;
@@ -133,11 +133,11 @@ void CudaKernel::allow_shared_memory(std::uint32_t bytes) {
   allowed_shared_memory_.store(bytes, std::memory_order_release);
 }
 
-// A thread of a coarse kernel runs up to so many indices, once each thread that the GPU runs at a time has as many.
+// The most indices that a thread of a coarse kernel runs, once every thread that the GPU runs at a time has that many.
 constexpr std::int64_t most_per_thread = 4;
 
 std::int64_t CudaKernel::indices_per_thread(const LaunchShape& shape) const noexcept {
-  // Where a thread tells of an error, its place in the grid stands for the index.
+  // If a thread may report an error, its place in the grid stands for the index.
   if (!coarse_ || across_ || takes_record_) return 1;
   std::int64_t count = 1;
   while (count < most_per_thread && shape.size() >= 2 * count * device().resident_threads()) count *= 2;

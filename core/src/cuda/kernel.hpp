@@ -12,8 +12,8 @@ namespace anabranch::cuda {
 
 class CudaBackend;
 
-// A module of the device's primary context. Unloaded when nothing refers to it any more and what the device had to do
-// then is over.
+// A module of the device's primary context. Unloaded after the last reference was dropped and the device's work of that
+// time is completed.
 class CudaLibrary final : public Library {
  public:
   // Throws Error(value) with the driver's log.
@@ -37,21 +37,21 @@ class CudaKernel final : public Kernel {
   int resident_blocks(int threads, std::size_t shared_memory) override;
 
   CudaBackend& device() const noexcept { return library_->device(); }
-  // `record`: of a kernel that may fail, where it tells of that (see `FaultRecord`).
+  // `record`: for a kernel that may fail, the place for its report (see `FaultRecord`).
   void launch(CUstream stream, const LaunchShape& shape, std::span<const std::uint64_t> arguments,
               CUdeviceptr record = 0);
   void launch(CUstream stream, const LaunchGrid& grid, std::span<const std::uint64_t> arguments);
-  // The same as a node of a graph; none for an index space that is empty.
+  // The same as a node of a graph; none for an empty index space.
   void launch(Primitives& nodes, const LaunchShape& shape, std::span<const std::uint64_t> arguments);
   void launch(Primitives& nodes, const LaunchGrid& grid, std::span<const std::uint64_t> arguments);
 
  private:
-  // Hands `submit` what the driver wants to know of the launch.
+  // Calls `submit` with the driver's parameters for the launch.
   template <class Submit>
   void prepare(const LaunchShape& shape, std::span<const std::uint64_t> arguments, CUdeviceptr record, Submit&& submit);
   template <class Submit>
   void prepare(const LaunchGrid& grid, std::span<const std::uint64_t> arguments, Submit&& submit);
-  // How many indices of the launch a thread runs, one after the other.
+  // The number of indices that each thread of the launch runs.
   std::int64_t indices_per_thread(const LaunchShape& shape) const noexcept;
   void check_launch(CUresult status);
   CUfunction function() const noexcept { return static_cast<CUfunction>(code); }
@@ -69,7 +69,7 @@ class CudaKernel final : public Kernel {
   std::atomic<std::uint32_t> allowed_shared_memory_{48 * 1024};
 };
 
-// The kernel as one of the device. Throws Error(device) if it was loaded for another.
+// The kernel as one of the device. Throws Error(device) if it was loaded for another device.
 CudaKernel& kernel_of(CudaBackend& device, Kernel& kernel);
 
 }  // namespace anabranch::cuda

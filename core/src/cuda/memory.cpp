@@ -10,10 +10,10 @@
 namespace anabranch::cuda {
 namespace {
 
-// Of a pool, or a sixteenth of the device's memory if that is more.
+// The least threshold of a pool; a sixteenth of the device's memory if that is more.
 constexpr cuuint64_t least_threshold = cuuint64_t{2} << 30;
 
-// Atomics of one and two bytes exchange the whole word that they are in: it belongs to the allocation.
+// Atomics on one or two bytes exchange the whole word that contains them, so the allocation includes it.
 std::size_t whole_words(std::size_t bytes) noexcept { return (bytes + 3) / 4 * 4; }
 
 bool is_over(Stream& stream, Point point) noexcept {
@@ -39,7 +39,7 @@ void MemoryPool::open() {
   threshold_ = std::max<cuuint64_t>(least_threshold, device_.capabilities().total_memory / 16);
   device_.check(driver->cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold_),
                 "setting up a memory pool");
-  // An allocation must not make its stream wait for another stream's work, which may be long.
+  // An allocation must not make its stream wait for another stream's work, which may take long.
   int no = 0;
   device_.check(driver->cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &no),
                 "setting up a memory pool");
@@ -51,7 +51,8 @@ CUresult MemoryPool::take(CUdeviceptr& pointer, std::size_t bytes, CUstream stre
   CUresult status = driver->cuMemAllocFromPoolAsync(&pointer, bytes, pool_, stream);
   if (status != CUDA_ERROR_OUT_OF_MEMORY) return status;
   for (const Ref<Stream>& other : device_.held_streams()) as_cuda(*other)->free_kept();
-  // What is freed but still in use comes back when that use is over; what other pools of the process keep is theirs.
+  // Freed memory with pending uses returns once they are completed. Memory that other pools of the process keep is
+  // theirs.
   if (driver->cuCtxSynchronize() == CUDA_SUCCESS) driver->cuMemPoolTrimTo(pool_, 0);
   return driver->cuMemAllocFromPoolAsync(&pointer, bytes, pool_, stream);
 }
@@ -73,7 +74,7 @@ Allocation MemoryPool::allocate(CudaStream* stream, std::size_t bytes) {
       status = take(pointer, words, stream->native());
       if (status == CUDA_SUCCESS) ready = stream->newest();
     } else {
-      // The stream may be held for long; the memory is there at once.
+      // The stream may be held for long; this memory is usable at once.
       status = take(pointer, words, allocations_);
       if (status == CUDA_SUCCESS) status = driver->cuStreamSynchronize(allocations_);
     }
@@ -103,7 +104,7 @@ void MemoryPool::free_on(CUstream stream, CUdeviceptr pointer) noexcept {
   try {
     const ContextScope scope(device_.context());
     if (driver->cuMemFreeAsync(pointer, stream) == CUDA_SUCCESS) return;
-    // The stream is gone, so what it had to do cannot be told from the rest.
+    // The stream was destroyed, so its pending work cannot be told from any other.
     driver->cuCtxSynchronize();
     driver->cuMemFreeAsync(pointer, frees_);
   } catch (const Error&) {
@@ -123,7 +124,7 @@ void MemoryPool::free(Block block, std::vector<Use>& uses) noexcept {
       driver->cuMemFreeAsync(over.pointer, stream.native());
       return;
     }
-    // In its turn only if the driver does not have the use yet: who saw that complete must not find the stream busy.
+    // Only if the driver does not have the use yet: a host that saw it completed must not find the stream busy again.
     if (stream.submitted() < uses[0].point && stream.free_in_turn(pointer)) return;
   }
   if (free_behind(pointer, uses)) return;
@@ -151,7 +152,7 @@ bool MemoryPool::free_behind(CUdeviceptr pointer, const std::vector<Use>& uses) 
     driver->cuMemFreeAsync(pointer, frees_);
     return true;
   } catch (const Error&) {
-    return false;  // the slow way asks again, and takes what failed for over
+    return false;  // the slow path queries again, and treats failed work as completed
   }
 }
 
@@ -173,8 +174,8 @@ std::size_t MemoryPool::unused() {
   return sum;
 }
 
-// The driver gives memory back when a host is in one of its calls that block until the free is over; ours only ask, and
-// for `cuMemPoolTrimTo`, too, an answer is not enough.
+// The driver releases freed memory only during a call that blocks the host until the free is completed. Our waits only
+// query, and a query does not suffice for `cuMemPoolTrimTo` either.
 void MemoryPool::trim() noexcept {
   if (forked()) return;
   const bool slow = device_.quicken_queries();
@@ -226,7 +227,7 @@ int device_of(const void* pointer) {
   if (installation().devices == 0) return -1;
   CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
                                  CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
-  // Of memory that the driver does not know, it leaves the type at 0.
+  // For memory that the driver does not know, the type stays 0.
   unsigned type = 0;
   unsigned managed = 0;
   int ordinal = -1;

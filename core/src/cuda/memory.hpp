@@ -13,25 +13,24 @@ namespace anabranch::cuda {
 class CudaBackend;
 class CudaStream;
 
-// Memory of one device, from a pool of the driver's, allocated and freed in stream order. Made at the device's first
-// use, with its context current.
+// The memory of one device, from a pool of the driver, allocated and freed in stream order.
 class MemoryPool {
  public:
   explicit MemoryPool(CudaBackend& device) : device_(device) {}
 
-  // Throws DriverError.
+  // Called at the device's first use, with its context current. Throws DriverError.
   void open();
   // Throws Error(memory).
   Allocation allocate(CudaStream* stream, std::size_t bytes);
   void free(Block block, std::vector<Use>& uses) noexcept;
-  // For others, in the order of a stream that they name. Throws Error(memory).
+  // For other libraries, in the order of a stream that they name. Throws Error(memory).
   CUdeviceptr allocate_on(CUstream stream, std::size_t bytes);
   void free_on(CUstream stream, CUdeviceptr pointer) noexcept;
-  // Bytes that the pool or a stream holds and nobody uses.
+  // Unused bytes that the pool or a stream holds.
   std::size_t unused();
-  // Keeps no more of that than the threshold.
+  // Releases unused memory beyond the threshold.
   void trim() noexcept;
-  // Lets another device's kernels and copies reach the pool's memory, if the hardware can. Asked once per device.
+  // Gives another device's kernels and copies access to the pool's memory if the hardware can. Asks once per device.
   void share_with(CudaBackend& other);
 
  private:
@@ -39,24 +38,24 @@ class MemoryPool {
 
   CUresult take(CUdeviceptr& pointer, std::size_t bytes, CUstream stream);
   void check(CUresult status, std::size_t bytes);
-  // On a stream of ours, behind the uses; false if the driver does not know them all.
+  // Frees on a stream of this pool, after the uses. Returns false if the driver does not have all of them.
   bool free_behind(CUdeviceptr pointer, const std::vector<Use>& uses) noexcept;
   void free_now(CUdeviceptr pointer) noexcept;
 
   CudaBackend& device_;
   CUmemoryPool pool_ = nullptr;
-  cuuint64_t threshold_ = 0;        // what the pool keeps of freed memory for the next allocation
+  cuuint64_t threshold_ = 0;        // the freed memory that the pool keeps for later allocations
   CUstream allocations_ = nullptr;  // never waits for anything
-  CUstream frees_ = nullptr;        // waits for the streams that used what is freed
+  CUstream frees_ = nullptr;        // waits for the streams that used the freed memory
   std::mutex mutex_;
   std::vector<int> shared_with_;
 };
 
-// Pages that every device reaches, and none if there is no driver.
+// Pages that every device can access; the system's heap if there is no driver.
 HostSource pinned_source();
 
-// The ordinal of the device whose memory the pointer is in; -1 for memory of the host, pinned or not, and where there
-// is no device.
+// The ordinal of the device whose memory contains the pointer; -1 for host memory, pinned or not, and if there is no
+// device.
 int device_of(const void* pointer);
 
 }  // namespace anabranch::cuda

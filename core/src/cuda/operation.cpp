@@ -5,7 +5,7 @@
 namespace anabranch::cuda {
 namespace {
 
-// Sets the flag, after which the operation may be gone at once, and lets its stream look at it.
+// Sets the flag, after which the operation may be destroyed at once, and makes its stream ready.
 void ring(std::atomic<bool>& flag, CudaStream& stream) noexcept {
   const Ref<CudaStream> kept = Ref<CudaStream>::share(&stream);
   flag.store(true, std::memory_order_release);
@@ -64,7 +64,7 @@ bool WaitOperation::step_beside(CudaStream& stream, Ref<Failure>& failure) {
     stream.mark_held(point());
     Backend& backend = target_->backend();
     if (backend.notify(*target_, until_, *this, marker_.get())) return false;
-    backend.query(*target_, until_, marker_.get());  // throws what the target failed with
+    backend.query(*target_, until_, marker_.get());  // throws the target's failure
     return true;
   }
   if (!woken_.load(std::memory_order_acquire)) return false;
@@ -79,7 +79,7 @@ void WaitOperation::wake(const Ref<Failure>& failure) noexcept {
 
 bool PendingOperation::step(CudaStream& stream, Ref<Failure>& failure) {
   if (state_ == State::fresh) {
-    // Before any thread that completes can look at it.
+    // Set before any completing thread can read it.
     stream_ = &stream;
     state_ = State::coming;
     if (stream.notify_held(*this)) return false;
@@ -111,7 +111,8 @@ void PendingOperation::wake(const Ref<Failure>& failure) noexcept {
 
 void PendingOperation::resume(void* context) noexcept {
   auto* operation = static_cast<PendingOperation*>(context);
-  // Whoever learns of the completion from elsewhere, such as a future, sees the stream as far at once.
+  // A thread that observes the completion elsewhere, for example through a future, must see the point completed at
+  // once.
   if (!operation->pending_->failure()) operation->stream_->note_completed(operation->point());
   ring(operation->woken_, *operation->stream_);
 }

@@ -10,26 +10,26 @@ namespace anabranch::cuda {
 
 class CudaStream;
 
-// Something that a stream holds back. `step` is called on the poller thread when all before it is the driver's, and
-// again whenever the stream is made ready; it may throw.
+// An operation that a stream holds. The poller thread calls `step` when the driver has everything before it, and again
+// each time the stream becomes ready; it may throw.
 class Operation {
  public:
   virtual ~Operation() = default;
   Point point() const noexcept { return point_; }
-  // Whether the operation is the driver's, or over; then `failure` is set if it failed. If not, it has seen to it that
-  // the stream is made ready when there is something new.
+  // Returns whether the driver has the operation, or it is completed; then sets `failure` if it failed. Otherwise, has
+  // arranged for the stream to become ready when there is progress.
   virtual bool step(CudaStream& stream, Ref<Failure>& failure) = 0;
-  // Instead of `step`, in a stream that failed before.
+  // Called instead of `step` in a stream that has failed.
   virtual void skip(const Ref<Failure>&) noexcept {}
-  // Whether all that came before is complete once `step` has returned true.
+  // Whether all earlier work is completed once `step` has returned true.
   virtual bool completes() const noexcept { return false; }
 
  private:
   friend class CudaStream;
-  Point point_ = 0;  // 0: a wait that precedes an operation to keep the legacy stream's order
+  Point point_ = 0;  // 0: a wait added for the legacy stream's order
 };
 
-// Takes up a point.
+// Occupies a point.
 class MarkOperation final : public Operation {
  public:
   bool step(CudaStream& stream, Ref<Failure>& failure) override;
@@ -44,7 +44,7 @@ class WorkOperation final : public Operation {
   std::function<void(CUstream)> submit_;
 };
 
-// Gives memory back in the order of the stream, also of one that failed, after what it had begun.
+// Frees memory in stream order, also in a failed stream, after the work that it had begun.
 class FreeOperation final : public Operation {
  public:
   FreeOperation(CudaStream& stream, CUdeviceptr pointer) : stream_(stream), pointer_(pointer) {}

@@ -8,7 +8,7 @@
 namespace anabranch::cuda {
 namespace {
 
-// How long a host thread asks again and again before it sleeps between the questions.
+// The time for which a host thread polls without sleeping.
 constexpr auto spin_time = std::chrono::microseconds(200);
 constexpr auto shortest_sleep = std::chrono::microseconds(10);
 constexpr auto longest_sleep = std::chrono::microseconds(100);
@@ -16,12 +16,12 @@ constexpr auto longest_sleep = std::chrono::microseconds(100);
 CudaStream& as_own(Stream& stream) noexcept { return static_cast<CudaStream&>(stream); }
 CudaMarker* as_marker(Marker* marker) noexcept { return static_cast<CudaMarker*>(marker); }
 
-// Asks again and again, the less often the longer it takes, at most for `timeout`; the last answer.
+// Polls, at intervals that grow with the waiting time, for at most `timeout`. Returns the last answer.
 template <class Ask>
 bool ask_until(std::chrono::nanoseconds timeout, bool spins, Ask&& ask) {
   using Clock = std::chrono::steady_clock;
   const auto began = Clock::now();
-  // A time-out that means for ever must not overflow the clock.
+  // A timeout that stands for forever must not overflow the clock.
   const auto limit = std::min<std::chrono::nanoseconds>(timeout, std::chrono::years(1));
   while (true) {
     const auto waited = Clock::now() - began;
@@ -60,7 +60,7 @@ Ref<Marker> CudaBackend::make_marker(const EventOptions& options) {
   return events_.take(event_flags(options));
 }
 
-// The driver finds out whether they are complete, so it need not be asked that before.
+// The driver checks whether both are completed, so no query is needed first.
 std::optional<double> CudaBackend::elapsed(const Record& begin, const Record& end) {
   if (&end.stream->backend() != this) {
     throw Error(ErrorKind::event, "the end event is not of " + alias() + ", and two devices have no clock in common");

@@ -15,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto shortest_pause = std::chrono::microseconds(5);
 constexpr auto longest_pause = std::chrono::microseconds(500);
-// More for each stream that is looked at, so that the driver, whose lock others want, is left alone most of the time.
+// Added for each polled stream, so that the driver, whose lock other threads need, is idle most of the time.
 constexpr auto pause_per_stream = std::chrono::nanoseconds(500);
 
 }  // namespace
@@ -60,7 +60,7 @@ void Poller::stop(std::chrono::milliseconds most) noexcept {
 
 void Poller::run() noexcept {
   Watches running;
-  Watches held;  // of streams that hold the point back: nothing to look at until they are advanced
+  Watches held;  // of held points: not polled until their streams advance
   std::size_t looked_at = 0;
   std::vector<Watch> arrived;
   std::vector<Ref<CudaStream>> ready;

@@ -15,20 +15,19 @@ namespace anabranch::cuda {
 
 class CudaStream;
 
-// A thread of a device, which hands on the work that streams hold back and tells waiters of points reached. It looks at
-// the points again and again, the less often the longer it waits: a driver's callback would not be called after an
-// error, and a thread that blocks in the driver could not be told of new work. It looks at the first of a stream's
-// points alone, and at none that the stream holds back. Started at its first use; idle while there is nothing to look
-// at.
+// A device's thread that submits the work that streams hold, and wakes waiters when points are reached. It polls, at
+// intervals that grow with the waiting time: a driver's callback would not be called after an error, and a thread
+// blocked in the driver could not take new work. It polls only the first point of each stream, and none that the stream
+// holds. Starts at its first use; sleeps when there is nothing to poll.
 class Poller {
  public:
-  // `stream` may go on: it is advanced on the thread. Any thread, also under locks.
+  // Makes the poller advance `stream`. Any thread may call it, also under locks.
   void ready(CudaStream& stream) noexcept;
   // Wakes `waiter` once the point is reached or has failed.
   void watch(Ref<CudaStream> stream, Point point, Ref<Marker> marker, Waiter& waiter);
-  // The device has failed, and so has every point.
+  // The device has failed, and with it every point.
   void fail() noexcept;
-  // Ends the thread, once it is through with what it is at; waits for that a while.
+  // Ends the thread after its current step, and waits up to `most` for that.
   void stop(std::chrono::milliseconds most) noexcept;
 
  private:
@@ -38,14 +37,14 @@ class Poller {
     Ref<Marker> marker;
     Waiter* waiter;
   };
-  // By stream and point: those of one stream are reached in this order.
+  // By stream and point: the points of one stream are reached in this order.
   using Watches = std::multimap<std::pair<CudaStream*, Point>, Watch>;
 
   void start();
   void run() noexcept;
-  // Moves those that are the driver's to reach by now.
+  // Moves the watches whose points the driver has.
   static void hand_on(CudaStream& stream, Watches& held, Watches& running) noexcept;
-  // Wakes whose point is reached; how many streams have more.
+  // Wakes the waiters of reached points. Returns the number of streams that have more.
   static std::size_t look(Watches& running) noexcept;
 
   std::mutex mutex_;

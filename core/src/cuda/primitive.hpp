@@ -7,15 +7,15 @@
 
 namespace anabranch::cuda {
 
-// Of a kernel's node, what the parameters do not say. Cannot be changed once the graph is instantiated.
+// The attributes of a kernel's node beyond its parameters. They cannot change once the graph is instantiated.
 struct LaunchAttributes {
   std::uint32_t cluster[3] = {};  // blocks per cluster; 0: none
   bool cooperative = false;
   bool operator==(const LaunchAttributes&) const = default;
 };
 
-// Takes what a copy, a fill or a launch comes to, in its order, to make nodes of a graph of it. Pointers are good
-// during the call.
+// Receives the driver operations that make up a copy, a fill or a launch, in order, to make nodes of a graph. Pointers
+// are valid during the call.
 class Primitives {
  public:
   virtual void copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) = 0;

@@ -11,10 +11,10 @@
 namespace anabranch::cuda {
 namespace {
 
-// An unheld stream of no kind: nothing it comes after is ever held.
+// For a stream in no legacy order: nothing that its next operation comes after is ever held.
 const std::atomic<int> nothing_held{0};
 
-// Points between these many events are not told apart any more.
+// With more events than this, points between the oldest are no longer distinguished.
 constexpr std::size_t most_probes = 16;
 
 CUstream stream_handle(std::uintptr_t handle) noexcept { return reinterpret_cast<CUstream>(handle); }
@@ -29,7 +29,7 @@ CudaStream::CudaStream(CudaBackend& backend, LegacyOrder& order, CUstream native
 void CudaStream::open(StreamOptions options) noexcept {
   options_ = std::move(options);
   owner_ = options_.role == StreamRole::per_thread ? thread_serial() : 0;
-  // The handles of default streams mean the current context's.
+  // The handles of default streams refer to the current context.
   const bool created = origin_ == Origin::own && options_.role == StreamRole::created;
   marks_context_ = created && device().events().finds_context() ? nullptr : context();
   keeps_blocks_ = origin_ == Origin::own && !under_sanitizer();
@@ -65,8 +65,8 @@ Activity CudaStream::activity() const noexcept {
   return {completed_.load(std::memory_order_relaxed) - opened_at_, 0};
 }
 
-// The driver knows a per-thread stream by the thread that names it. What another thread has to put into it, which is
-// what the stream held, goes into a stand-in, which started after all that the owner had put in; the owner's next work
+// The driver identifies a per-thread stream by the calling thread. Work that another thread submits for it, that is,
+// held work, goes into a stand-in, which starts after everything that the owner had enqueued. The owner's next work
 // comes after that.
 CUstream CudaStream::native() {
   if (own_thread()) return native_;
@@ -105,7 +105,7 @@ Point CudaStream::wait(Stream& target, Point point, Marker* marker) {
     try {
       reached = direct() && target.backend().query(target, point, marker);
     } catch (const AsyncError&) {
-      reached = false;  // the failure is passed on, in its turn
+      reached = false;  // the failure is passed on in stream order
     }
     return reached ? mark() : hold(std::make_unique<WaitOperation>(target, point, marker));
   }
@@ -125,8 +125,8 @@ void CudaStream::lead(CudaBackend& current, CUstream follower, Point point, Cuda
   if (marker && marker->recorded()) {
     event = marker->event;
   } else if (origin_ == Origin::own && options_.non_blocking && sees_end()) [[likely]] {
-    // One event serves every wait: recording it again does not move the waits for it that were made. What a blocking
-    // stream is waited for has an event already, see `record`.
+    // One event serves every wait: recording it again does not affect earlier waits for it. A point that others wait
+    // for in a blocking stream already has an event, see `record`.
     std::lock_guard guard(lead_lock_);
     if (lead_point_ < point) {
       if (!lead_) {
@@ -151,20 +151,20 @@ Point CudaStream::record() {
   return mark();
 }
 
-// The order between the legacy stream and blocking ones is that of what the driver was given. So among those an
-// operation that is nothing to the driver is an event: whoever comes after it comes after the other side, too.
+// The driver orders the legacy stream and blocking streams as it gets their work. Among those, an operation without
+// driver work is therefore an event: whatever comes after the event comes after the other side, too.
 Point CudaStream::mark() {
   if (options_.non_blocking) return direct_point();
   std::lock_guard lock(mutex_);
   const Point legacy = order_.legacy->issued();
   const Point before = issued();
-  // Before the point: who finds the stream empty takes the points that there are for complete.
+  // Recorded before the point is issued: a thread that finds the stream empty takes all issued points as completed.
   Ref<CudaMarker> end = record_end();
   const Point point = next_point();
-  // Another thread's work, in before the point, may not be before the event.
+  // Another thread's work before the point may have been enqueued after the event.
   if (point != before + 1) end = record_end();
   add_direct(point);
-  // What another thread has begun to hold before the point is not.
+  // If another thread has begun to hold, the driver may lack work before the point.
   if (submitted() >= point) {
     keep_probe({point, std::move(end), point});
     marked_legacy_.store(legacy, std::memory_order_release);
@@ -180,14 +180,14 @@ void CudaStream::mark_held(Point point) {
   keep_probe({point, std::move(end), point});
 }
 
-// For the driver (580) a blocking stream is complete when its work is: a record or a wait in it that still comes after
-// the legacy stream's work does not count, neither for a query nor for who waits for the stream. Only an event tells.
+// To the driver (580), a blocking stream is completed when its work is. A record or a wait in it that still comes after
+// the legacy stream's work counts neither for a query nor for a wait for the stream. Only an event shows it.
 Point CudaStream::light_point() {
   if (options_.non_blocking || this == order_.legacy) return direct_point();
   return order_.legacy->issued() == marked_legacy_.load(std::memory_order_acquire) ? direct_point() : mark();
 }
 
-// Of a stream that the driver found complete, with points up to the newest one.
+// For a stream that the driver found completed, with points up to `newest`.
 bool CudaStream::marks_reached(Point point, Point newest) {
   if (options_.non_blocking || this == order_.legacy) {
     note_completed(newest);
@@ -220,18 +220,18 @@ Point CudaStream::record(const EventOptions& options, Ref<Marker>& marker) {
 }
 
 bool CudaStream::sees_end() const noexcept {
-  // What a per-thread stream held goes into its stand-in, from the first operation handed on.
+  // The held work of a per-thread stream goes into its stand-in, from the first submitted operation on.
   return owner_ == 0 || (own_thread() && !(special_.load(std::memory_order_acquire) & (held_bit | rejoin_bit)));
 }
 
-// From another thread than its own, the end of a per-thread stream is seen through the legacy stream, which comes after
+// Another thread than the owner observes the end of a per-thread stream through the legacy stream, which comes after
 // it.
 Ref<CudaMarker> CudaStream::record_end() {
   const ContextScope scope(context());
   return put_event(sees_end() ? native_ : stream_handle(1));
 }
 
-// With the context current.
+// Requires that the context is current.
 Ref<CudaMarker> CudaStream::put_event(CUstream native) {
   Ref<CudaMarker> marker = device().events().take();
   device().check(driver->cuEventRecord(marker->event, native), "recording an event");
@@ -239,13 +239,13 @@ Ref<CudaMarker> CudaStream::put_event(CUstream native) {
   return marker;
 }
 
-// What is put in by the probe's point is covered.
+// The probe covers everything enqueued up to its point.
 const Ref<CudaMarker>& CudaStream::keep_probe(Probe probe) {
   const Point known = completed_.load(std::memory_order_acquire);
   probes_.push_back(std::move(probe));
   auto over =
       std::find_if(probes_.begin(), probes_.end() - 1, [known](const Probe& kept) { return kept.point > known; });
-  // Who asks for the points of the oldest gets the next one's, which covers more.
+  // Queries for the oldest probe's points use the next one, which covers more.
   if (over == probes_.begin() && probes_.size() > most_probes) {
     if (over->marks != 0) over[1].marks = over->marks;
     ++over;
@@ -259,11 +259,12 @@ Ref<CudaMarker> CudaStream::cover(Point point) {
   for (const Probe& probe : probes_) {
     if (probe.point >= point) return probe.marker;
   }
-  const Point newest = submitted();  // read first: what is put in by then is covered
+  const Point newest = submitted();  // read first: work enqueued by then is covered
   return keep_probe({newest, record_end()});
 }
 
-// On the thread that ends, after Python is done with it: no lock is held, the interpreter's neither, so it may block.
+// Runs on the thread that ends, after Python has finished with it. No lock is held, nor the interpreter lock, so it may
+// block.
 OwnStreams::~OwnStreams() {
   // The main thread's streams end with the process, which waits for no kernel.
   if (syscall(SYS_gettid) == getpid() || forked()) return;
@@ -280,7 +281,7 @@ bool CudaStream::reached(const CudaMarker& marker) {
 
 bool CudaStream::native_reached(Point point) {
   if (completed_.load(std::memory_order_acquire) >= point) return true;
-  // A stream of somebody else's may be gone; what it was given has an event then.
+  // An external stream may be destroyed; its work has an event then.
   if (origin_ == Origin::own && sees_end()) {
     const Point newest = submitted();
     if (device().done(driver->cuStreamQuery(native_), "asking a stream")) return marks_reached(point, newest);
@@ -296,13 +297,13 @@ bool CudaStream::query(Point point, CudaMarker* marker) {
   if (Ref<Failure> failure = device().failure()) throw AsyncError(std::move(failure));
   if (marker && marker->over()) return true;
   const ContextScope scope(context());
-  // In this order: a failure is there before the point of what failed counts as submitted.
+  // In this order: a failure is set before the point of the failed operation counts as submitted.
   const Point submitted = submitted_.load(std::memory_order_acquire);
   const unsigned special = special_.load(std::memory_order_acquire);
   if ((special & held_bit) && point > submitted) return completed_.load(std::memory_order_acquire) >= point;
   const bool failed = (special & failed_bit) && failed_at_.load(std::memory_order_acquire) <= point;
   if (failed) {
-    // What came before may still be running.
+    // Earlier work may still be running.
     if (!native_reached(failed_at_.load() - 1)) return false;
     throw AsyncError(failure_);
   }
@@ -316,10 +317,10 @@ bool CudaStream::notify_held(Waiter& waiter) {
   Ref<CudaMarker> end;
   try {
     const ContextScope scope(context());
-    // All points may be complete, and the other side of the legacy order have work since.
+    // All points may be completed while the other side of the legacy order has pending work.
     if (!options_.non_blocking) end = put_event(native());
   } catch (const Error&) {
-    return false;  // failed, as `query` will say
+    return false;  // failed, as `query` will report
   }
   return notify(submitted(), end.get(), waiter);
 }
@@ -330,7 +331,7 @@ bool CudaStream::notify(Point point, CudaMarker* marker, Waiter& waiter) {
     if (query(point, marker)) return false;
     if (!marker && point <= submitted()) kept = cover(point);
   } catch (const Error&) {
-    return false;  // failed, as `query` will say
+    return false;  // failed, as `query` will report
   }
   device().poller().watch(Ref<CudaStream>::share(this), point, std::move(kept), waiter);
   return true;
@@ -356,10 +357,10 @@ Ref<Kernel> CudaStream::take_kernel() noexcept {
   return Ref<Kernel>::take(last_kernel_.exchange(nullptr, std::memory_order_acq_rel));
 }
 
-// Any thread, the poller too, under no lock: takes the legacy order's mutex, then the lanes', then the device's, one at
-// a time. Frees kept blocks through the driver, which does not block.
+// Runs on any thread, including the poller, with no lock held. Takes the legacy order's mutex, then the lanes', then
+// the device's, one at a time. Frees kept blocks through the driver, which does not block.
 void CudaStream::dispose() noexcept {
-  forget_recorder();  // may hold the last references to other streams, which are recycled here too
+  forget_recorder();  // may hold the last references to other streams, which are then recycled, too
   device().recycle(*this);
 }
 

@@ -20,21 +20,21 @@ namespace anabranch::cuda {
 
 class CudaBackend;
 
-// The order between the legacy stream and the blocking streams of a device is the driver's, in the order in which it
-// gets their work. What streams hold back it does not know of; that is put in order here. Lock order: a stream's mutex,
-// then this one.
+// The order between the legacy stream and the blocking streams of a device. The driver keeps it, in the order in which
+// it gets their work. It cannot see work that streams hold, so this adds the order for that. Lock order: a stream's
+// mutex, then this one.
 struct LegacyOrder {
   std::atomic<int> legacy_held{0};
   std::atomic<int> blocking_held{0};
   std::mutex mutex;
-  std::vector<CudaStream*> held;  // the blocking ones
+  std::vector<CudaStream*> held;  // the blocking streams that hold work
   CudaStream* legacy = nullptr;
 };
 
-// A stream of the driver's. Work goes to the driver at once, unless it comes after something that is not the driver's:
-// a gate, a host function, a stream of another kind of device, or a stream that itself holds work back. Then the stream
-// *holds* what follows, and the device's poller thread hands it on in time. So a gate takes no queue of the
-// hardware's, and work behind a failure is never started.
+// A stream of the driver. Work goes to the driver at once, unless it comes after an operation that the driver cannot
+// see: a gate, a host function, a stream of a device of another kind, or work that another stream holds. Then the
+// stream *holds* all later work in software, and the device's poller thread submits it in time. A gate therefore
+// occupies no hardware queue, and work after a failure never starts.
 class CudaStream final : public Stream {
  public:
   enum class Origin { own, external };
@@ -43,11 +43,11 @@ class CudaStream final : public Stream {
   std::uintptr_t handle() const noexcept override;
   Activity activity() const noexcept override;
   CudaBackend& device() const noexcept;
-  // What to name to the driver on this thread.
+  // The stream to pass to the driver on this thread.
   CUstream native();
 
-  // Hands work to the driver now, by `submit(CUstream)` with the context current, or later, by the function that
-  // `later()` makes.
+  // Submits work to the driver: now, by `submit(CUstream)` with the context current, or later, by the function that
+  // `later()` returns.
   template <class Submit, class Later>
   Point enqueue(Submit&& submit, Later&& later) {
     if (direct() || rejoined()) [[likely]] {
@@ -63,60 +63,59 @@ class CudaStream final : public Stream {
   Point record(const EventOptions& options, Ref<Marker>& marker);
   Point newest() noexcept { return holding() ? issued() : direct_point(); }
 
-  // Throws AsyncError if the stream failed at or before the point, DriverError.
+  // Throws AsyncError if the stream failed at or before the point; DriverError.
   bool query(Point point, CudaMarker* marker);
   bool notify(Point point, CudaMarker* marker, Waiter& waiter);
-  // The same for all that the first of the held operations comes after. On the poller thread only.
+  // The same for everything that the first held operation comes after. Poller thread only.
   bool notify_held(Waiter& waiter);
-  // Gives the driver what `mark` does for that operation, and what `light_point` does. On the poller thread only.
+  // Does for that held operation what `mark` does for a direct one, and `light_point`. Poller thread only.
   void mark_held(Point point);
   void mark_light_held(Point point) {
     if (this != order_.legacy) mark_held(point);
   }
-  // Whether memory that was used here may be given back in stream order, with no more ado.
+  // Whether memory used here may be freed in stream order, without further conditions.
   bool takes_frees() const noexcept { return direct() && origin_ == Origin::own && own_thread(); }
-  // Small memory that is freed here, for what takes it here. Nothing is kept of somebody else's stream, which may be
-  // gone, and where a tool looks for accesses to what was freed.
+  // A cache of small blocks freed here, for allocations in this stream. External streams, which may be destroyed, keep
+  // nothing, nor do any under a tool that checks accesses to freed memory.
   Block take_kept(std::size_t bytes) noexcept { return keeps_blocks_ ? kept_.take(bytes) : Block{}; }
   Block keep(Block block) noexcept { return keeps_blocks_ ? kept_.put(block) : block; }
-  // Gives all of that to the driver. Of a per-thread stream on its own thread alone.
+  // Frees all kept blocks through the driver. For a per-thread stream, only on its own thread.
   void free_kept() noexcept;
   std::size_t kept_bytes() const noexcept { return kept_.bytes(); }
-  // Gives memory that was used here alone back in its turn, if the stream holds; whether it does.
+  // Frees memory that only this stream used as a held operation, if the stream holds. Returns whether it does.
   bool free_in_turn(CUdeviceptr pointer) noexcept;
-  // The points up to this one are the driver's to reach.
+  // The driver has everything up to this point.
   Point submitted() const noexcept {
-    // Read first: a point that another thread issues for what it holds, once this was seen not to hold, is not among
-    // them.
+    // Read first: a point that another thread issues for held work after this check must not be included.
     const Point newest = issued();
     return holding() ? submitted_.load(std::memory_order_acquire) : newest;
   }
-  // Lets `follower`, a stream of the driver's on any GPU, wait for a point that is submitted. The follower's context
-  // must be the current one, since the handles of default streams mean that one's.
+  // Makes `follower`, a stream of the driver on any GPU, wait for a submitted point. Requires that the follower's
+  // context is current, because the handles of default streams refer to the current one.
   void lead(CudaBackend& current, CUstream follower, Point point, CudaMarker* marker);
-  // The failure that whoever waits for the point meets.
+  // The failure that a wait for the point gets, or null.
   Ref<Failure> failure_at(Point point) const;
-  // Whether the point is submitted; else `follower` is made ready once it is.
+  // Whether the point is submitted. If not, `follower` becomes ready once it is.
   bool when_submitted(Point point, CudaStream& follower);
-  // An event that covers a point which is submitted.
+  // An event that covers a submitted point.
   Ref<CudaMarker> cover(Point point);
   void note_completed(Point point) noexcept;
   bool known_over(Point point) const noexcept {
     return completed_.load(std::memory_order_acquire) >= point && !failure_at(point);
   }
-  // Whether all that was put in through here is known to be complete.
+  // Whether everything enqueued here is known to be completed.
   bool idle() const noexcept { return completed_.load(std::memory_order_acquire) >= issued(); }
-  // Remembers the kernel, for a fault that may come, and keeps it until the next one.
+  // Remembers the kernel, for a message if the device fails, and keeps it until the next one.
   void note_kernel(Kernel& kernel) noexcept;
   Ref<Kernel> take_kernel() noexcept;
 
-  // Goes on with what is held, as far as it can. On the poller thread only.
+  // Submits held work as far as possible. Poller thread only.
   void advance() noexcept;
 
  private:
   friend class CudaBackend;
   static constexpr Point never = std::numeric_limits<Point>::max();
-  // Why an operation cannot go straight to the driver.
+  // Why an operation cannot go directly to the driver.
   enum Special : unsigned {
     held_bit = 1,
     failed_bit = 2,
@@ -131,7 +130,7 @@ class CudaStream final : public Stream {
   struct Probe {
     Point point;
     Ref<CudaMarker> marker;
-    Point marks = 0;  // the first point that is not over before the event is; 0: that is not said
+    Point marks = 0;  // the first point that completes only with the event; 0: unknown
   };
 
   void dispose() noexcept override;
@@ -141,18 +140,18 @@ class CudaStream final : public Stream {
   }
   bool holding() const noexcept { return special_.load(std::memory_order_acquire) & held_bit; }
   Point next_point() noexcept { return issued_.fetch_add(1) + 1; }
-  // The point of what went straight to the driver.
+  // The point of an operation that went directly to the driver.
   Point direct_point() noexcept {
     const Point point = next_point();
-    // Either this sees that another thread began to hold meanwhile, or that one sees the point.
+    // Either this sees that another thread began to hold meanwhile, or that thread sees the point.
     if (special_.load() & held_bit) [[unlikely]] {
       note_direct(point);
     }
     return point;
   }
-  // The point of what is nothing to the driver.
+  // The point of an operation without a driver call.
   Point mark();
-  // The point of a record or a wait that the driver was given.
+  // The point of a record or a wait that the driver has.
   Point light_point();
   bool marks_reached(Point point, Point newest);
   void note_direct(Point point) noexcept;
@@ -170,7 +169,7 @@ class CudaStream final : public Stream {
   void finish(Ref<Failure> failure) noexcept;
   std::vector<Follower> submit_up_to(Point point) noexcept;
   static void wake(const std::vector<Follower>& ready) noexcept;
-  // Whether the driver's stream holds all of this one, seen from this thread.
+  // Whether the driver's stream contains all of this one, as seen from this thread.
   bool sees_end() const noexcept;
   bool native_reached(Point point);
   bool reached(const CudaMarker& marker);
@@ -181,10 +180,9 @@ class CudaStream final : public Stream {
   LegacyOrder& order_;
   const Origin origin_;
   const CUstream native_;
-  CUcontext marks_context_ = nullptr;  // the one to be current for records and waits, if any
-  std::uint64_t owner_ = 0;            // the thread of a per-thread stream
-  const std::atomic<int>* other_held_ =
-      nullptr;  // how many streams are held that this one's next operation comes after
+  CUcontext marks_context_ = nullptr;             // the context that records and waits need, or null
+  std::uint64_t owner_ = 0;                       // the thread of a per-thread stream
+  const std::atomic<int>* other_held_ = nullptr;  // held streams that the next operation comes after
 
   std::atomic<unsigned> special_{0};
   std::atomic<Point> completed_{0};
@@ -193,34 +191,34 @@ class CudaStream final : public Stream {
   std::atomic<Kernel*> last_kernel_{nullptr};
   Point opened_at_ = 0;
   std::atomic<Point> marked_legacy_{0};  // the legacy stream's newest point at the last mark
-  bool ended_ = false;                   // nobody held it, and its end was noted, before it was found to have work left
+  bool ended_ = false;                   // unreferenced with its end noted, then found with work left
 
   mutable std::mutex mutex_;
   std::deque<std::unique_ptr<Operation>> queue_;
   bool keeps_blocks_ = false;
   KeptBlocks kept_;
   SpinLock lead_lock_;
-  Ref<CudaMarker> lead_;       // what others wait for
+  Ref<CudaMarker> lead_;       // the event that other streams wait for
   Point lead_point_ = 0;       // the point that it covers
-  std::vector<Probe> probes_;  // events at the stream's end of some time, by their points
+  std::vector<Probe> probes_;  // events recorded at the stream's end, by point
   std::vector<Follower> followers_;
   Ref<Failure> failure_;
   // Guarded by the legacy order's mutex.
-  Point of_legacy_ = 0;    // of the legacy stream: what this blocking stream waits for already
-  Point for_legacy_ = 0;   // of this blocking stream: what the legacy stream waits for already
+  Point of_legacy_ = 0;    // of the legacy stream: the point that this blocking stream already waits for
+  Point for_legacy_ = 0;   // of this blocking stream: the point that the legacy stream already waits for
   bool in_order_ = false;  // listed there
   Ref<CudaStream> stand_in_;
   Ref<CudaMarker> rejoin_;
 };
 
-// The per-thread streams of a thread, which waits for their work when it ends. The driver ends its streams next, and
-// where memory was allocated or freed in one that had work left, the end of the thread has hung in the driver (580).
+// The per-thread streams of a thread, which waits for their work when it ends. The driver destroys its streams next. If
+// memory was allocated or freed in one with pending work, the thread has hung in the driver at that point (580).
 struct OwnStreams {
   ~OwnStreams();
   std::unordered_map<CudaBackend*, Ref<CudaStream>> streams;
 };
 
-// Null for a stream of another kind of device.
+// Null for a stream of a device of another kind.
 CudaStream* as_cuda(Stream& stream) noexcept;
 
 }  // namespace anabranch::cuda

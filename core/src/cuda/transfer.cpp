@@ -14,16 +14,16 @@ namespace {
 
 constexpr int block = 256;
 constexpr std::int64_t most_blocks = 16384;
-constexpr std::size_t run_unit = 16;  // bytes that a thread of the kernels for runs moves
+constexpr std::size_t run_unit = 16;  // bytes that each thread of the run kernels moves
 
-// As the kernels in elements.cu see a layout.
+// A layout as the kernels in elements.cu expect it.
 struct KernelLayout {
   std::int64_t ndim = 1;
   std::int64_t shape[max_dimensions] = {};
   std::int64_t strides[max_dimensions] = {};
 };
 
-// A value as the fill kernels take it.
+// A value as the fill kernels expect it.
 struct Wide {
   std::uint64_t low = 0;
   std::uint64_t high = 0;
@@ -53,7 +53,7 @@ std::byte* find_run(const Elements& elements, std::int64_t count) {
   return pointer;
 }
 
-// Where the elements are if they lie one after the other; else null.
+// The address of the elements if they are adjacent; else null.
 inline std::byte* run_of(const Elements& elements, std::int64_t count) {
   const Layout& layout = elements.layout;
   if (layout.ndim == 1 && layout.strides[0] == layout.itemsize) [[likely]]
@@ -61,7 +61,7 @@ inline std::byte* run_of(const Elements& elements, std::int64_t count) {
   return find_run(elements, count);
 }
 
-// The largest power of two, up to the size of an element, that every element of both starts on a multiple of.
+// The largest power of two, up to the size of an element, that divides the address of every element.
 std::int64_t alignment_of(const Elements& elements) {
   auto bits = reinterpret_cast<std::uintptr_t>(elements.pointer);
   for (int d = 0; d < elements.layout.ndim; ++d) bits |= static_cast<std::uintptr_t>(elements.layout.strides[d]);
@@ -70,7 +70,7 @@ std::int64_t alignment_of(const Elements& elements) {
   return bits == 0 ? wanted : std::min(wanted, std::int64_t{1} << std::min(std::countr_zero(bits), 3));
 }
 
-// The same memory as elements of fewer bytes, by one more dimension.
+// The same memory as smaller elements, with one more dimension.
 Elements split(const Elements& elements, std::int64_t itemsize) {
   Elements parts = elements;
   parts.layout = elements.layout.merged();
@@ -96,16 +96,16 @@ CUDA_KERNEL_NODE_PARAMS elements_kernel(CUfunction function, std::int64_t count,
   return kernel;
 }
 
-// From so many bytes on a memset slows queries, see `CudaBackend::slow_queries`.
+// A memset of at least this size slows down queries, see `CudaBackend::slow_queries`.
 constexpr std::size_t large_memset = std::size_t{64} << 10;
 
-// The same members as `Primitives`, for what goes to a stream at once: not virtual, so that it costs what the driver's
-// call does.
+// The members of `Primitives` for direct submission to a stream. Not virtual, so that it costs no more than the
+// driver's call.
 struct Now {
   CudaBackend& device;
   CUstream stream;
   const char* what;
-  bool within = false;  // copies are from the device's own memory to its own
+  bool within = false;  // copies are within the device's own memory
 
   void copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
     if (within && device.transfer().copy_run(stream, to, from, bytes)) return;
@@ -222,7 +222,7 @@ void Transfer::plan_fill(Sink& sink, const Elements& dst, const void* value, std
   const std::int64_t itemsize = dst.layout.itemsize;
   const std::int64_t unit = alignment_of(dst);
   if (unit < std::min<std::int64_t>(itemsize, 8)) {
-    // The parts of all elements one after the other.
+    // Fills part by part: the same part of all elements at a time.
     for (std::int64_t at = 0; at < itemsize; at += unit) {
       Elements parts = dst;
       parts.pointer += at;

@@ -11,10 +11,11 @@ namespace anabranch::cuda {
 
 class CudaBackend;
 
-// Copies and fills on a device, of any layout. Memory may be this device's, another's that it can reach, or pinned.
-// Contiguous elements go through the driver's copies and memsets, others through kernels of ours, which are loaded when
-// first needed. So do, in a stream, contiguous copies within the device's own memory and large fills: the driver's
-// would slow queries (see `CudaBackend::slow_queries`), and take as long on the device and longer on the host.
+// Copies and fills on a device, with any layout. Memory may be this device's, another's that it can access, or pinned.
+// Contiguous elements use the driver's copies and memsets; other elements use our kernels, which are loaded at first
+// use. In a stream, our kernels also do contiguous copies within the device's own memory and large fills, because the
+// driver's slow down queries (see `CudaBackend::slow_queries`), take as long on the device, and take longer on the
+// host.
 class Transfer {
  public:
   explicit Transfer(CudaBackend& device) : device_(device) {}
