@@ -45,7 +45,7 @@ int usable_cores() {
   return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(CPU_COUNT(&set), 1) : 1;
 }
 
-// The memory that this process may use: the machine's, or its control group's limit where that is lower.
+// The memory that this process may use: the machine's, or the limit of its control group if that is lower.
 std::size_t usable_memory() {
   std::size_t bytes =
       static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));

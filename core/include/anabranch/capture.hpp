@@ -66,7 +66,7 @@ class Capture final : public RefCounted {
   bool writes(Storage& storage) const;
   // Records accesses, to the memory itself, by the operation at that point of the stream; 0: by the newest operation.
   void note(const Stream& stream, std::span<const Touch> touches, Point point = 0);
-  // The newest operation of the stream allocated the storage's memory in this capture.
+  // Records that the newest operation of the stream allocated the storage's memory in this capture.
   void own(Storage& storage, Stream& stream);
   // Whether a stream of the device takes part.
   bool involves(const Backend& device) const;

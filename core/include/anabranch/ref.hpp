@@ -38,8 +38,9 @@ class RefCounted {
 
  protected:
   // Both run in `release`, on the thread that drops the last reference: a Python thread with or without the interpreter
-  // lock, a worker, the poller. `try_retain` fails by then. The caller may hold only locks that the class's own comment
-  // allows, none if it has no comment; so code under a lock moves references out and drops them after unlocking.
+  // lock, a worker, or the poller. `try_retain` already fails. The caller may hold only the locks that the class's own
+  // comment allows, none without such a comment. Code under a lock therefore moves references out and drops them after
+  // unlocking.
   virtual ~RefCounted() = default;
   virtual void dispose() noexcept { delete this; }
 

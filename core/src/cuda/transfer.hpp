@@ -20,14 +20,14 @@ class Transfer {
  public:
   explicit Transfer(CudaBackend& device) : device_(device) {}
 
-  // The context is current. Throws DriverError.
+  // Require that the context is current. Throw DriverError.
   void copy(CUstream stream, const Elements& dst, const Elements& src, std::int64_t count);
   void fill(CUstream stream, const Elements& dst, const void* value, std::int64_t count);
   // The same as nodes of a graph.
   void copy(Primitives& nodes, const Elements& dst, const Elements& src, std::int64_t count);
   void fill(Primitives& nodes, const Elements& dst, const void* value, std::int64_t count);
 
-  // For a stream: whether the kernel for runs of bytes was put in. Not if an address is no multiple of 16.
+  // Enqueue the kernel for runs of bytes. Return false, without it, if an address is no multiple of 16.
   bool copy_run(CUstream stream, CUdeviceptr to, CUdeviceptr from, std::size_t bytes);
   bool fill_run(CUstream stream, CUdeviceptr to, unsigned value, unsigned itemsize, std::size_t count);
 
@@ -38,7 +38,7 @@ class Transfer {
   void launch_run(CUstream stream, CUfunction function, std::size_t bytes, void** parameters);
   template <class Sink>
   void plan_copy(Sink& sink, const Elements& dst, const Elements& src, std::int64_t count);
-  // Of elements that do not lie one after the other. Apart from the others, whose frame is small.
+  // For elements that are not adjacent. Separate, to keep the stack frame of `plan_copy` small.
   template <class Sink>
   void plan_gather(Sink& sink, const Elements& dst, const Elements& src, std::int64_t count);
   template <class Sink>

@@ -40,7 +40,7 @@ void Event::record(Stream& stream, const Lane* task) {
     if (before.marker) {
       last_.marker = std::move(before.marker);
     } else {
-      before = std::exchange(last_, Record{});  // whatever its marker stood for may be gone
+      before = std::exchange(last_, Record{});  // the state behind its marker may be gone
     }
     throw;
   }
