@@ -80,7 +80,7 @@ RuntimeOptions read_options() {
 
 std::vector<Backend*> make_devices() {
   const RuntimeOptions& options = runtime_options();
-  // Workers do not exist in a forked child, whoever forked.
+  // A forked child has no workers, even if another library forked.
   pthread_atfork(nullptr, nullptr, [] {
     if (used) is_forked_child = true;
   });

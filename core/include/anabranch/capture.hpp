@@ -86,8 +86,7 @@ class Capture final : public RefCounted {
   bool within(const Capture* other) const noexcept;
   Error error() const;
 
-  // Everything that an ended capture held. Its destruction may destroy Python objects and streams, so it needs no lock
-  // held.
+  // Everything that an ended capture held. Destroy it with no lock held: it may destroy Python objects and streams.
   struct Held;
   // Requires the lock. Ends the capture; no stream takes part any more.
   Held detach() noexcept;

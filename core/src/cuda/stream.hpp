@@ -68,7 +68,7 @@ class CudaStream final : public Stream {
   bool notify(Point point, CudaMarker* marker, Waiter& waiter);
   // The same for everything that the first held operation comes after. Poller thread only.
   bool notify_held(Waiter& waiter);
-  // Does for that held operation what `mark` does for a direct one, and `light_point`. Poller thread only.
+  // Do for the held operation at `point` what `mark` and `light_point` do for a direct one. Poller thread only.
   void mark_held(Point point);
   void mark_light_held(Point point) {
     if (this != order_.legacy) mark_held(point);
