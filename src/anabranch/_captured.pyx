@@ -12,7 +12,7 @@ from anabranch._array cimport Array
 from anabranch._condition cimport Bodies, Body
 from anabranch._context cimport TaskState, enter_stream, leave_scope, use_capture
 from anabranch._core cimport (
-    CCapture, CStream, HazardMode, OperationKind, Point, Ref, Storage, Touch, as_context, byte_t, tracing)
+    CCapture, CStream, HazardMode, OperationKind, Point, Ref, Storage, Touch, as_context, byte_t)
 from anabranch._core_graph cimport (
     CGraph, GraphAccesses, GraphInstance, NodeTouch, Works, begin_capture, end_capture, forget_origins, instantiate,
     merged, origin_of, share_bytes, take_accesses)
@@ -21,7 +21,7 @@ from anabranch._device cimport as_device
 from anabranch._dtype cimport ElementType, Item, encode
 from anabranch._few cimport Words
 from anabranch._grid cimport GridKernel, put_number
-from anabranch._hazard cimport note, order
+from anabranch._hazard cimport KeptMemory, Submission, begin, commit_traced
 from anabranch._indices cimport pack_number, words_of
 from anabranch._patches cimport (
     NodePatch, Number, Patches, Slot, destination, is_write, launch_call, make_patches, node_of, source, storage_of)
@@ -29,14 +29,8 @@ from anabranch._replayed cimport ReplayContext, ReplayedFunction, context_of_rep
 from anabranch._returned cimport argument_of, result_of, stand_in
 from anabranch._scalar cimport Scalar, scalar_argument
 from anabranch._stream cimport Stream
-from anabranch._traced cimport show
 
 from anabranch._errors import CaptureError, text_of
-
-cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
-    cppclass KeptMemory:
-        KeptMemory()
-        KeptMemory(const Touch*, size_t) except +
 
 cdef tuple _nothing = (True, None)
 
@@ -327,6 +321,7 @@ cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
     cdef Touch* touch
     cdef Array array
     cdef ReplayContext context = None
+    cdef Submission submission
     cdef Point point
     cdef KeptMemory _memory
     cdef int64_t start
@@ -370,7 +365,7 @@ cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
         touch.high = start + call.accesses[i].high
     if state.mode == <int>HazardMode.check:
         core.follow(deref(queue))
-    cdef uint64_t learned = order(state, queue, touches, call.accesses.size())
+    begin(&submission, state, queue, touches, call.accesses.size())
     if call.functions:
         _memory = KeptMemory(touches, call.accesses.size())
         context = context_of_replay(queue, state.mode)  # an object, so that a finalizer may close arrays
@@ -378,9 +373,7 @@ cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
         deref(core), deref(queue), as_context(context), deref(call.patches.get()), arguments, call.arguments.size(),
         numbers.data(), numbers.size())
     note_replay(context, state.mode)
-    if tracing():
-        show(queue, point, OperationKind.graph, None, 0)
-    note(state, queue, point, touches, call.accesses.size(), learned)
+    commit_traced(&submission, state, queue, point, OperationKind.graph, 0)
     if state.mode != <int>HazardMode.off:
         core.note(deref(queue))
     return result

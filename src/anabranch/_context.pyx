@@ -62,8 +62,11 @@ cdef extern from *:
     HostTask* known_task(uint64_t thread, uint64_t change)
     HostTask* know_task(uint64_t thread, uint64_t change, Ref[HostTask] task)
 
-cdef extern from "ordering.hpp" namespace "anabranch::python" nogil:
-    Ref[HostTask] make_task()
+cdef extern from *:
+    """
+    static anabranch::Ref<anabranch::HostTask> make_task() { return anabranch::make_ref<anabranch::HostTask>(); }
+    """
+    Ref[HostTask] make_task() except +
 
 cdef object _variable = contextvars.ContextVar("anabranch_task", default=None)
 cdef object _foreign = contextvars.ContextVar("anabranch_foreign_tasks", default=())

@@ -3,7 +3,7 @@
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.object cimport PyObject
 from cython.operator cimport dereference as deref
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t
 
 from anabranch._array cimport Array, as_array
 from anabranch._builtin cimport make_function
@@ -16,7 +16,7 @@ from anabranch._core_graph cimport tell_origin
 from anabranch._current cimport as_stream, current_stream_of
 from anabranch._device cimport DeviceBase
 from anabranch._dtype cimport ElementType, Item, element_type, encode
-from anabranch._hazard cimport note, observe_stream, order
+from anabranch._hazard cimport Submission, begin, commit, commit_traced, observe_stream
 from anabranch._make cimport new_array
 from anabranch._scalar cimport Scalar
 from anabranch._slice cimport whole_of
@@ -33,17 +33,15 @@ cdef Point enqueue_fill(Array dst, const void* value, Stream stream) except? 0:
     cdef CStream* target = stream.get()
     cdef int64_t count = dst.layout.size()
     cdef TaskState state
-    cdef uint64_t learned
+    cdef Submission submission
     cdef Touch touch
     cdef Point point = 0
     if count != 0:
         state = current_state()
         touch = dst.touch(MemoryAccess.write)
-        learned = order(state, target, &touch, 1)
+        begin(&submission, state, target, &touch, 1)
         point = target.backend().fill(deref(target), dst.elements(0), value, count)
-        if tracing():
-            show(target, point, OperationKind.fill, None, count * dst.layout.itemsize)
-        note(state, target, point, &touch, 1, learned)
+        commit_traced(&submission, state, target, point, OperationKind.fill, count * dst.layout.itemsize)
     return point
 
 
@@ -63,17 +61,14 @@ cdef int _enqueue(
         TaskState state, Array dst, int64_t dst_offset, Array src, int64_t src_offset, int64_t count,
         Stream stream) except -1:
     cdef CStream* target = stream.get()
-    cdef uint64_t learned
+    cdef Submission submission
     cdef Touch[2] touches
     cdef Point point
     touches[0] = _touch(src, MemoryAccess.read, src_offset, count)
     touches[1] = _touch(dst, MemoryAccess.write, dst_offset, count)
-    learned = order(state, target, touches, 2)
+    begin(&submission, state, target, touches, 2)
     point = target.backend().copy(deref(target), dst.elements(dst_offset), src.elements(src_offset), count)
-    if tracing():
-        show(target, point, OperationKind.copy, None, count * dst.layout.itemsize)
-    note(state, target, point, touches, 2, learned)
-    return 0
+    return commit_traced(&submission, state, target, point, OperationKind.copy, count * dst.layout.itemsize)
 
 
 cdef inline Touch _touch(Array array, MemoryAccess access, int64_t offset, int64_t count) noexcept:
@@ -294,8 +289,8 @@ cdef int _order_all(
     cdef Touch[2] touches
     touches[0] = _touch(src, MemoryAccess.read, start, count)
     touches[1] = _touch(dst, MemoryAccess.write, to, count)
-    order(state, target.get(), touches, 2)
-    return 0
+    cdef Submission submission
+    return begin(&submission, state, target.get(), touches, 2)
 
 
 cdef Array _contiguous(DeviceBase device, Array like, int64_t count, Stream stream):
@@ -359,7 +354,8 @@ cdef int _transfer_now(
             b"a copy between a GPU and memory that is not pinned cannot be captured: the host does it")
     touches[0] = _touch(src, MemoryAccess.read, start, count)
     touches[1] = _touch(dst, MemoryAccess.write, to, count)
-    cdef uint64_t learned = order(state, queue, touches, 2)
+    cdef Submission submission
+    begin(&submission, state, queue, touches, 2)
     synchronize_point(queue, target.now(queue))
     cdef Stream worker = target
     if target.device.backend.capabilities().host_memory:
@@ -377,5 +373,5 @@ cdef int _transfer_now(
     if tracing():
         show(copier, copier.issued(), OperationKind.copy, None, count * dst.layout.itemsize)
     far.storage.get().forget(deref(copier))
-    note(state, queue, queue.issued(), touches, 2, learned)
+    commit(&submission, state, queue.issued())
     return observe_stream(queue)

@@ -15,7 +15,7 @@ from anabranch._core cimport CBackend, CKernel, CStream, OperationKind, Point, R
 from anabranch._core_graph cimport tell_origin
 from anabranch._device cimport DeviceBase
 from anabranch._given cimport Given, args_of, named_device, stream_of
-from anabranch._hazard cimport access_of, note, order
+from anabranch._hazard cimport Submission, access_of, begin, commit
 from anabranch._launch_config cimport LaunchConfig, LaunchGrid
 from anabranch._scalar cimport Scalar, marks_of
 from anabranch._stream cimport Stream
@@ -379,11 +379,12 @@ cdef int launch_grid(GridKernel kernel, LaunchConfig config, const Given* given)
             f"kernel {kernel.name!r} can have at most {kernel.most_shared_memory[where.ordinal]} bytes of dynamic "
             f"shared memory on {where.alias}, not {config.shape.shared_memory}")
     cdef CStream* queue = (<Stream>target).get()
-    cdef uint64_t learned = order(state, queue, touches, arrays)
+    cdef Submission submission
+    begin(&submission, state, queue, touches, arrays)
     cdef Point point = enqueue_grid(
         queue.backend(), deref(queue), deref(compiled), config.shape, slots, kernel.slot_count)
     if queue.capture() != NULL:
         tell_origin(deref(queue), point, (kernel, marks_of(args_of(given))) if queue.capture().exclusive() else kernel)
     elif tracing():
         show(queue, point, OperationKind.kernel, kernel.name, 0)
-    return note(state, queue, point, touches, arrays, learned)
+    return commit(&submission, state, point)

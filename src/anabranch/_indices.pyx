@@ -18,7 +18,7 @@ from anabranch._device cimport DeviceBase
 from anabranch._dtype cimport dtype_code
 from anabranch._given cimport Given, args_of, named_device, stream_of
 from anabranch._grid cimport KernelForm, architecture_of, check_again, check_array, load_kernel, parameter_of, shown
-from anabranch._hazard cimport access_of, note, order
+from anabranch._hazard cimport Submission, access_of, begin, commit
 from anabranch._kernel_failure cimport launch_site_slots, make_kernel, places_of
 from anabranch._launch_config cimport most_indices, read_dimensions
 from anabranch._scalar cimport Scalar, marks_of
@@ -356,14 +356,15 @@ cdef int launch_indices(KernelBase kernel, object dim, const Given* given) excep
         return 0
     if compiled.may_fail():
         _put_site(&packed)
-    cdef uint64_t learned = order(state, queue, touches, touched)
+    cdef Submission submission
+    begin(&submission, state, queue, touches, touched)
     cdef Point point = queue.backend().launch(
         deref(queue), deref(compiled), shape, Slots(packed.slots, packed.slot_count))
     if queue.capture() != NULL:
         tell_origin(deref(queue), point, (kernel, marks_of(args_of(given))) if queue.capture().exclusive() else kernel)
     elif tracing():
         show(queue, point, OperationKind.kernel, kernel.name, 0)
-    return note(state, queue, point, touches, touched, learned)
+    return commit(&submission, state, point)
 
 
 cdef int _read_block(object block) except -1:

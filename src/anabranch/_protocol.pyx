@@ -4,7 +4,7 @@ cimport cython
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName
 from cpython.ref cimport Py_INCREF
 from cython.operator cimport dereference as deref
-from libc.stdint cimport int64_t, uint64_t, uintptr_t
+from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport calloc
 from libcpp.memory cimport unique_ptr
 from libcpp.vector cimport vector
@@ -20,7 +20,7 @@ from anabranch._dlpack cimport (
     DL_CPU, DL_CUDA, DL_CUDA_HOST, DL_CUDA_MANAGED, DL_READ_ONLY, DLDataType, DLManagedTensor, DLManagedTensorVersioned,
     DLTensor, delete_plain, delete_versioned)
 from anabranch._dtype cimport as_dtype
-from anabranch._hazard cimport follow_use, look_before, note, note_touches, order, uses_of, wait_for_stream
+from anabranch._hazard cimport Submission, TouchSpan, begin, commit, follow_use, uses_of, wait_for_stream
 from anabranch._loan cimport lend
 from anabranch._make cimport adopt_array, layout_of_others
 from anabranch._slice cimport whole_of
@@ -45,15 +45,14 @@ cdef class _Export:
 
     def __dealloc__(self):
         cdef CStream* stream = self.consumer.get()
-        cdef uint64_t learned
+        cdef Submission submission
         cdef Touch touch
         cdef Site site
         if stream != NULL and not forked():
             touch = self.array.touch(MemoryAccess.read_write)
-            learned = look_before(deref(stream))
-            note_touches(
-                deref(stream), stream.backend().newest(deref(stream)), &touch, 1, <int>HazardMode.automatic, site,
-                learned)
+            submission = Submission(deref(stream), HazardMode.automatic, TouchSpan(&touch, 1))
+            submission.begin_in_order()
+            submission.commit(stream.backend().newest(deref(stream)), site)
 
 
 cdef int _order_after_uses(Array array, CStream* stream) except -1:
@@ -68,8 +67,9 @@ cdef int _order_after_uses(Array array, CStream* stream) except -1:
         stream.backend().wait(deref(stream), deref(use.stream.get()), use.point)
         follow_use(deref(stream), use)
     # From now on it is the consumer's.
-    cdef uint64_t learned = order(state, stream, &touch, 1)
-    note(state, stream, stream.backend().newest(deref(stream)), &touch, 1, learned)
+    cdef Submission submission
+    begin(&submission, state, stream, &touch, 1)
+    commit(&submission, state, stream.backend().newest(deref(stream)))
     lend(deref(stream), deref(touch.storage), array.bytes())
     return 0
 
@@ -288,14 +288,17 @@ cdef Array _adopt(
         char* whole=NULL, size_t bytes=0):
     cdef Array array = adopt_array(device, layout, dtype, data, read_only, owner, whole, bytes)
     cdef CStream* stream
-    cdef uint64_t learned
+    cdef TaskState state
+    cdef Submission submission
     cdef Touch touch
     if reader is not None:
         # What the producer does to the memory comes before this point, and so before whoever waits for it.
         stream = reader.get()
         touch = array.touch(MemoryAccess.write)
-        learned = look_before(deref(stream))
-        note(current_state(), stream, stream.backend().record(deref(stream)), &touch, 1, learned)
+        state = current_state()
+        submission = Submission(deref(stream), <HazardMode>state.mode, TouchSpan(&touch, 1))
+        submission.begin_in_order()
+        commit(&submission, state, stream.backend().record(deref(stream)))
         lend(deref(stream), deref(touch.storage), array.bytes())
     return array
 
