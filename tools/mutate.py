@@ -22,7 +22,7 @@ import cython_cmake
 ROOT = Path(__file__).resolve().parent.parent
 COPY = ROOT / "build" / "mutate"
 CORE_TESTS = [
-    *("clock_test", "history_test", "hazard_test", "submission_test"),
+    *("clock_test", "history_test", "hazard_test", "submission_test", "copy_path_test"),
     *("shared_stream_test", "layout_test", "graph_test"),
     *("cpu_graph_test", "cpu_replay_test", "cpu_random_graph_test", "cuda_legacy_test_simulated"),
 ]

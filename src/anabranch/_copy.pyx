@@ -10,7 +10,7 @@ from anabranch._builtin cimport make_function
 from anabranch._context cimport TaskState, current_state
 from anabranch._core cimport Access as MemoryAccess
 from anabranch._core cimport (
-    CStream, Layout, MemoryKind, OperationKind, Point, Touch, byte_t, open_operation, overlap, row_major,
+    CBackend, CStream, Layout, MemoryKind, OperationKind, Point, Touch, byte_t, open_operation, row_major,
     synchronize_point, tracing)
 from anabranch._core_graph cimport tell_origin
 from anabranch._current cimport as_stream, current_stream_of
@@ -25,6 +25,23 @@ from anabranch._stream cimport Stream
 from anabranch._traced cimport show
 
 from anabranch._errors import DeviceError
+
+cdef extern from "anabranch/copy_path.hpp" namespace "anabranch" nogil:
+    enum class CopyPath:
+        none
+        direct
+        temporary
+        host
+        beside
+        packed
+    cppclass CopySide:
+        CBackend* device
+        MemoryKind kind
+        byte_t* data
+        const Layout* layout
+        bint contiguous
+        int64_t offset
+    CopyPath copy_path(const CopySide& dst, const CopySide& src, const CBackend&)
 
 cdef int64_t most_elements = 2**62
 
@@ -78,13 +95,6 @@ cdef inline Touch _touch(Array array, MemoryAccess access, int64_t offset, int64
         touch.low += offset * array.layout.itemsize
         touch.high = touch.low + count * array.layout.itemsize
     return touch
-
-
-cdef inline bint _overlap(Array a, Array b) noexcept:
-    if a.contiguous and b.contiguous:
-        return (a.data < b.data + b.layout.size() * b.layout.itemsize
-                and b.data < a.data + a.layout.size() * a.layout.itemsize)
-    return overlap(<byte_t*>a.data, a.layout, <byte_t*>b.data, b.layout)
 
 
 cdef inline bint _same_shape(Array a, Array b) noexcept:
@@ -257,29 +267,36 @@ cdef bint _is_host(Array array) noexcept:
 
 cdef int transfer(
         TaskState state, Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1:
-    cdef Array through
-    if _overlap(dst, src):
-        if dst.data == src.data and to == start and _same_shape(dst, src) and dst.strides == src.strides:
-            return 0
-        # An allocator's code may close them.
-        dst, src = whole_of(dst), whole_of(src)
-        _order_all(state, dst, to, src, start, count, target)
-        through = _contiguous(target.device, src, count, target)
-        _enqueue(state, through, 0, src, start, count, target)
-        return _enqueue(state, dst, to, through, 0, count, target)
-    cdef bint from_host = _is_host(src)
-    cdef bint to_host = _is_host(dst)
-    if from_host and to_host:
+    cdef CopyPath path = copy_path(_side(dst, to), _side(src, start), deref(target.device.backend))
+    if path == CopyPath.direct:
         return _enqueue(state, dst, to, src, start, count, target)
-    if from_host or to_host:
-        if (src if from_host else dst).storage.get().kind() != MemoryKind.pinned:
-            return _transfer_now(state, whole_of(dst), to, whole_of(src), start, count, target)
-        if target.device.backend.capabilities().host_memory:
-            return _enqueue_beside(state, whole_of(dst), to, whole_of(src), start, count, target)
-        return _enqueue(state, dst, to, src, start, count, target)
-    if dst._device is src._device or (dst.contiguous and src.contiguous):
-        return _enqueue(state, dst, to, src, start, count, target)
-    return _enqueue_across(state, whole_of(dst), to, whole_of(src), start, count, target)
+    if path == CopyPath.none:
+        return 0
+    # An allocator's code, or what runs while the host waits, may close them.
+    return _transfer_by(path, state, whole_of(dst), to, whole_of(src), start, count, target)
+
+
+cdef int _transfer_by(
+        CopyPath path, TaskState state, Array dst, int64_t to, Array src, int64_t start, int64_t count,
+        Stream target) except -1:
+    if path == CopyPath.temporary:
+        return _enqueue_through(state, dst, to, src, start, count, target)
+    if path == CopyPath.host:
+        return _transfer_now(state, dst, to, src, start, count, target)
+    if path == CopyPath.beside:
+        return _enqueue_beside(state, dst, to, src, start, count, target)
+    return _enqueue_packed(state, dst, to, src, start, count, target)
+
+
+cdef inline CopySide _side(Array array, int64_t offset) noexcept:
+    cdef CopySide side
+    side.device = array._device.backend
+    side.kind = array.storage.get().kind()
+    side.data = <byte_t*>array.data
+    side.layout = &array.layout
+    side.contiguous = array.contiguous
+    side.offset = offset
+    return side
 
 
 cdef int _order_all(
@@ -305,6 +322,14 @@ cdef Stream _aside(DeviceBase device, Stream after):
     return stream
 
 
+cdef int _enqueue_through(
+        TaskState state, Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1:
+    _order_all(state, dst, to, src, start, count, target)
+    cdef Array through = _contiguous(target.device, src, count, target)
+    _enqueue(state, through, 0, src, start, count, target)
+    return _enqueue(state, dst, to, through, 0, count, target)
+
+
 cdef int _enqueue_beside(
         TaskState state, Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1:
     # A CPU stream cannot copy to or from a GPU; a stream of the GPU does it in its stead.
@@ -315,7 +340,7 @@ cdef int _enqueue_beside(
     return 0
 
 
-cdef int _enqueue_across(
+cdef int _enqueue_packed(
         TaskState state, Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1:
     # Between two GPUs that may not reach each other only runs of bytes can be copied: the elements are
     # gathered on one side and scattered on the other.
