@@ -20,9 +20,10 @@ from anabranch._current cimport current_stream_of
 from anabranch._device cimport as_device
 from anabranch._dtype cimport ElementType, Item, encode
 from anabranch._few cimport Words
-from anabranch._grid cimport GridKernel, put_number
+from anabranch._grid cimport GridKernel
 from anabranch._hazard cimport KeptMemory, Submission, begin, commit_traced
-from anabranch._indices cimport pack_number, words_of
+from anabranch._packing cimport pack_number, words_of
+from anabranch._parameters cimport put_declared
 from anabranch._patches cimport (
     NodePatch, Number, Patches, Slot, destination, is_write, launch_call, make_patches, node_of, source, storage_of)
 from anabranch._replayed cimport ReplayContext, ReplayedFunction, context_of_replay, note_replay
@@ -296,7 +297,8 @@ cdef int _pack(CapturedCall call, tuple args, Words* numbers) except -1:
             words = ((<GridKernel>kernel).rules[<size_t>position].size + 7) // 8
             # What a number leaves of its last word is compared, too.
             memset(slot, 0, 8 * words)
-            put_number(<GridKernel>kernel, position, value, slots.data())
+            put_declared(
+                kernel, &(<GridKernel>kernel).rules[<size_t>position], position, value, slots.data())
             memcpy(numbers.extend(words), slot, 8 * words)
             continue
         if pack_number(kernel, position, value, packed) != what:

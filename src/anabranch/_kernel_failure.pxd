@@ -2,7 +2,7 @@ from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from anabranch._core cimport CKernel, Ref, translate
-from anabranch._grid cimport KernelPlace
+from anabranch._loaded cimport KernelPlace
 
 cdef extern from "anabranch/kernel.hpp" namespace "anabranch" nogil:
     const size_t launch_site_slots

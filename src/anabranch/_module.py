@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from anabranch._device import Device, current_device, devices
 from anabranch._errors import CompileError, DeviceError
-from anabranch._grid import GridKernel, LoadedCode, architecture
+from anabranch._grid import GridKernel
+from anabranch._loaded import LoadedCode, architecture
 from anabranch.kernels._module_parameter import ModuleParameter, access_codes, from_source, from_symbol
 
 if TYPE_CHECKING:

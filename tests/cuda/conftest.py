@@ -110,7 +110,7 @@ def current_gpu(pair):
 @pytest.fixture(scope="session")
 def spin_image(kernels):
     """Machine code with the kernel `spin`, to be launched by others."""
-    from anabranch._grid import architecture
+    from anabranch._loaded import architecture
     from anabranch.kernels import _nvrtc
 
     return _nvrtc.compile_source(KERNELS, [], [], architecture(ab.devices("cuda")[0])).image

@@ -253,7 +253,7 @@ def test_a_kernel_of_cuda_cpp_runs(cuda, module):
 
 
 def test_ptx_cubin_and_ltoir_run(cuda):
-    from anabranch._grid import architecture
+    from anabranch._loaded import architecture
     from anabranch.kernels import _nvrtc
 
     source = SOURCE.partition("template <typename T, int N")[0]
