@@ -148,7 +148,7 @@ demo: $(bin)/.package
 site: $(bin)/.package
 	rm -rf build/site
 	cp -r src build/site
-	cp "$$($(bin)/python -c 'import anabranch._core; print(anabranch._core.__file__.rpartition("/")[0])')"/* build/site/anabranch
+	cp -r "$$($(bin)/python -c 'import anabranch._core.core; print(anabranch._core.core.__file__.rpartition("/")[0])')"/../. build/site/anabranch
 
 bench: site $(bin)/.bench
 	$(installed) $(bin)/python benchmarks/compare.py

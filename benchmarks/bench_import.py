@@ -27,7 +27,7 @@ def folders(module: str) -> list[str]:
         if spec is None or spec.origin is None:
             raise AbsentError(f"{name} is not installed")
         found.append(str(Path(spec.origin).parents[1]))
-    if module == OURS and not list(Path(found[0], OURS).glob("_core.*.so")):
+    if module == OURS and not list(Path(found[0], OURS, "_core").glob("core.*.so")):
         raise AbsentError("the package is installed for development; `make bench` measures an installation")
     return found
 

@@ -71,7 +71,7 @@ def read_stubs() -> dict[str, str]:
     None for overloads: what the function itself says is all of them in one.
     """
     signatures: dict[str, str] = {}
-    for file in PACKAGE.glob("_*.pyi"):
+    for file in PACKAGE.rglob("*.pyi"):
         stub = ast.parse(file.read_text())
         stub = PrivateNames(stub).visit(stub)
         for node in stub.body:

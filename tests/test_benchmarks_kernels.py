@@ -100,7 +100,7 @@ def test_blocks_cover_the_index_space(modules):
 
 def test_the_source_of_the_twins_on_cuda_compiles(modules):
     pytest.importorskip("cuda.bindings.nvrtc")
-    from anabranch.kernels._nvrtc import compile_source
+    from anabranch.kernels._cpp.nvrtc import compile_source
 
     kernels, texts = modules("kernels"), modules("kernels.cuda_source")
     image = compile_source(texts.SOURCE, (), (), 90).image

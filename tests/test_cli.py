@@ -278,7 +278,7 @@ def test_demo_says_what_to_install():
 
 
 def test_bench_says_where_benchmarks_are():
-    preparation = "import anabranch._commands, pathlib; anabranch._commands.BENCHMARKS = pathlib.Path('nowhere')"
+    preparation = "import pathlib; from anabranch.cli import _commands; _commands.BENCHMARKS = pathlib.Path('nowhere')"
     result = altered(preparation, "bench")
     assert result.returncode == 1
     assert "The benchmarks come with the source" in result.stderr
@@ -286,14 +286,14 @@ def test_bench_says_where_benchmarks_are():
 
 def test_bench_runs_the_benchmarks_of_a_checkout(script):
     path = script("import sys; print(sys.argv)", "compare.py")
-    preparation = f"import anabranch._commands, pathlib; anabranch._commands.BENCHMARKS = pathlib.Path({path!r})"
+    preparation = f"import pathlib; from anabranch.cli import _commands; _commands.BENCHMARKS = pathlib.Path({path!r})"
     result = altered(preparation, "bench", "--quick", "x", "--help")
     assert result.stdout == "['anabranch bench', '--quick', 'x', '--help']\n"
 
 
 def test_tables_in_a_terminal_have_the_same_content():
     pytest.importorskip("rich", reason="rich is not installed, and it draws the tables")
-    from anabranch._commands import _show
+    from anabranch.cli._commands import _show
 
     class Terminal(io.StringIO):
         def isatty(self):
@@ -306,7 +306,7 @@ def test_tables_in_a_terminal_have_the_same_content():
 
 
 def test_the_commands_find_their_programs():
-    from anabranch._commands import BENCHMARKS, DEMO
+    from anabranch.cli._commands import BENCHMARKS, DEMO
 
     root = Path(__file__).parents[1]
     assert DEMO.read_text() == (root / "examples" / "photo_pipeline.py").read_text()

@@ -14,7 +14,12 @@ import pytest
 import anabranch
 
 PACKAGE = Path(__file__).parents[1] / "src" / "anabranch"
-STUBS = pytest.mark.parametrize("stub", sorted(PACKAGE.glob("_*.pyi")), ids=lambda stub: stub.stem)
+STUBS = pytest.mark.parametrize("stub", sorted(PACKAGE.rglob("*.pyi")), ids=lambda stub: name_of(stub))
+
+
+def name_of(stub: Path) -> str:
+    """Return the dotted name of the module that a stub describes."""
+    return ".".join(("anabranch", *stub.relative_to(PACKAGE).with_suffix("").parts))
 
 
 def public(names: list[str]) -> list[str]:
@@ -53,19 +58,19 @@ def definitions(stub: Path) -> dict[str, ast.stmt]:
 def exported_from(module: str) -> list[str]:
     """Return the names that the package's ``__init__`` takes from one of its modules."""
     nodes = ast.parse((PACKAGE / "__init__.py").read_text()).body
-    imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module == f"anabranch.{module}"]
+    imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module == module]
     return [alias.name for node in imports for alias in node.names]
 
 
 @STUBS
 def test_stub_has_what_the_package_exports(stub: Path) -> None:
-    names = [name for name in exported_from(stub.stem) if name in anabranch.__all__]
+    names = [name for name in exported_from(name_of(stub)) if name in anabranch.__all__]
     assert set(names) - set(definitions(stub)) == set()
 
 
 @STUBS
 def test_module_has_what_its_stub_says(stub: Path) -> None:
-    module = import_module(f"anabranch.{stub.stem}")
+    module = import_module(name_of(stub))
     missing = [
         name
         for name, node in definitions(stub).items()
@@ -76,7 +81,7 @@ def test_module_has_what_its_stub_says(stub: Path) -> None:
 
 @STUBS
 def test_stub_and_module_define_the_same_members(stub: Path) -> None:
-    module = import_module(f"anabranch.{stub.stem}")
+    module = import_module(name_of(stub))
     for name, node in definitions(stub).items():
         if isinstance(node, ast.ClassDef) and name in anabranch.__all__:
             functions = [member.name for member in node.body if isinstance(member, ast.FunctionDef)]

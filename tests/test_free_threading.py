@@ -14,7 +14,8 @@ import anabranch as ab
 
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 PACKAGE = Path(__file__).parents[1] / "src" / "anabranch"
-MODULES = sorted(f"anabranch.{file.stem}" for file in PACKAGE.glob("_*.pyx"))
+SOURCES = [file.relative_to(PACKAGE).with_suffix("") for file in PACKAGE.rglob("*.pyx")]
+MODULES = sorted(".".join(("anabranch", *source.parts)) for source in SOURCES)
 
 
 without_lock = pytest.mark.skipif(not FREE_THREADED, reason="this interpreter always has its lock")

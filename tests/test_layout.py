@@ -38,6 +38,21 @@ EXTRA_FILES: dict[str, set[str]] = {
     "null": set(),
 }
 
+# The package's folders from the lowest to the highest; some modules stand by themselves. Imports go down this list.
+ORDER = (
+    *("_core", "_task", "_hazards", "_device", "_stream", "_races", "_memory", "_launch", "_graphs", "_trace"),
+    *("kernels", "kernels._cpu", "kernels._cuda", "kernels._cpp", "kernels._kernel", "kernels.__init__"),
+    *("interop", "testing", "__init__", "cli", "__main__"),
+)
+
+# Imports inside functions that go up the list, by the module and the folder that it reaches, and why.
+UPWARD = {
+    ("_hazards.ordering", "_races"): "a report names streams and devices; it is loaded at the first race",
+    ("_stream.stream", "_memory"): "`Stream.submit` takes the arrays that a host function declares to access",
+    ("_stream.stream", "interop"): "`Stream.bridge` is a method, and what it opens knows all of a stream",
+    ("_memory.allocator", "interop"): "`set_allocator` takes allocators of libraries that `interop` knows",
+}
+
 # Files over 400 lines, and why they are not two.
 LONG_FILES: dict[str, str] = {}
 
@@ -57,7 +72,7 @@ SHARED_CPP = [
     file for file in CPP if file.is_relative_to(CORE / "include") or (file.parent == CORE / "src" and file != REGISTRY)
 ]
 PYTHON = [file for folder in FOLDERS for file in sources(ROOT / folder, ".py", ".pyi", ".pyx", ".pxd")]
-MODULES = sorted(PACKAGE.glob("_*.pyx"))
+MODULES = sources(PACKAGE, ".pyx")
 
 
 def includes(file: Path) -> list[str]:
@@ -138,6 +153,62 @@ def imported(file: Path) -> list[str]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names.append(node.module)
     return names
+
+
+def dotted(file: Path) -> str:
+    return ".".join(file.relative_to(PACKAGE).with_suffix("").parts)
+
+
+PACKAGE_FILES = sources(PACKAGE, ".py", ".pyx", ".pxd", ".hpp")  # stubs name types from anywhere
+PACKAGE_MODULES = {dotted(file) for file in PACKAGE_FILES}
+
+
+def module_of(base: str, imported_name: str = "") -> str:
+    """Return the module that is meant by a name imported from a folder or a module, both given below the package."""
+    for found in (f"{base}.{imported_name}", base):
+        for module in (found.strip("."), f"{found}.__init__".strip(".")):
+            if module in PACKAGE_MODULES:
+                return module
+    raise AssertionError(f"nothing is called anabranch.{base}")
+
+
+def imports_within(file: Path) -> set[tuple[str, bool]]:
+    """Return the modules that a file imports, cimports or includes from the package, and whether in a function."""
+    text = file.read_text()
+    found = {
+        (module_of(base.strip("."), imported_name.split()[0]), bool(indent))
+        for indent, base, names in re.findall(
+            r"^([ \t]*)from anabranch((?:\.\w+)*) c?import (\([^)]*\)|[^\n#]*)", text, re.MULTILINE
+        )
+        for imported_name in names.strip("()\n ,").split(",")
+    }
+    for indent, base in re.findall(r"^([ \t]*)c?import anabranch((?:\.\w+)*)", text, re.MULTILINE):
+        found.add((module_of(base.strip(".")), bool(indent)))
+    for header in re.findall(r'(?:#include|extern from) "anabranch/(_\w+/[\w/]+)\.hpp"', text):
+        found.add((module_of(header.replace("/", ".")), False))
+    return found
+
+
+def level(module: str) -> int:
+    return max(
+        (len(entry), index) for index, entry in enumerate(ORDER) if module == entry or module.startswith(f"{entry}.")
+    )[1]
+
+
+def test_imports_go_down_the_list_of_folders() -> None:
+    upward = {
+        (dotted(file), ORDER[level(module)], in_function)
+        for file in PACKAGE_FILES
+        for module, in_function in imports_within(file)
+        if level(module) > level(dotted(file))
+    }
+    assert upward == {(*pair, True) for pair in UPWARD}
+
+
+def test_private_folders_export_nothing_of_their_modules() -> None:
+    # Importing one module of a folder then imports what that needs, and no more.
+    folders = [file for file in PACKAGE.rglob("_*/**/__init__.py") if len(ast.parse(file.read_text()).body) > 1]
+    assert [name(file) for file in folders] == []
 
 
 @pytest.mark.parametrize("file", sources(PACKAGE, ".py"), ids=name)

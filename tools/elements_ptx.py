@@ -1,4 +1,4 @@
-"""Make the PTX in core/src/cuda from elements.cu and condition.cu, which is needed only after one was changed.
+"""Make the PTX in core/src/cuda from elements.cu, run.cu and condition.cu, which is needed only after one was changed.
 
 Needs the wheel nvidia-cuda-nvrtc-cu12, and no GPU.
 """
@@ -40,7 +40,7 @@ def compile_ptx(path: Path) -> str:
 
 
 def main() -> None:
-    for source in (FOLDER / "elements.cu", FOLDER / "condition.cu"):
+    for source in (FOLDER / name for name in ("elements.cu", "run.cu", "condition.cu")):
         ptx = compile_ptx(source)
         # Nothing in it is newer than this version, and a driver refuses a version that is newer than itself.
         ptx = re.sub(r"^\.version .*$", ".version 7.0", ptx, flags=re.MULTILINE)

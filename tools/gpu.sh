@@ -104,7 +104,7 @@ examples() { pytest tests/test_examples.py tests/test_docs.py; }
 demo() { "$python" -m anabranch demo; }
 
 # sanitizer MARKS OPTION...: of the tests in $files. Left out is what fails on purpose, what other libraries do, and what
-# runs in interpreters of its own. No backtraces of the host: with those, tests with gates hang (DESIGN.md says why). Few
+# runs in interpreters of its own. No backtraces of the host: with those, tests with gates hang (docs/internals/tools.md). Few
 # workers: the tool starts them one after the other, five seconds each.
 sanitizer() {
   local report marks=$1

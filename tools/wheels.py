@@ -165,14 +165,13 @@ def check(wheel: Path, place: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         libraries = [name for name in names if re.search(r"\.so\b", name)]
-        foreign = [
-            name for name in libraries if not re.fullmatch(r"anabranch/(libanabranch|_\w+\.cpython-.*)\.so", name)
-        ]
+        ours = re.compile(r"anabranch/(libanabranch|\w+/(\w+/)*\w+\.cpython-.*)\.so")
+        foreign = [name for name in libraries if not ours.fullmatch(name)]
         sources = [name for name in names if name.endswith((".pyx", ".pxd", ".hpp", ".cpp"))]
         if foreign or sources:
             raise WheelError(f"{wheel.name} holds {', '.join(foreign + sources)}")
-        modules = {Path(name).name.partition(".")[0] for name in libraries} - {"libanabranch"}
-        wanted = {f"anabranch/{module}.pyi" for module in modules} | {"anabranch/py.typed"}
+        modules = {name.partition(".")[0] for name in libraries} - {"anabranch/libanabranch"}
+        wanted = {f"{module}.pyi" for module in modules} | {"anabranch/py.typed"}
         boms = [name for name in names if re.search(r"\.dist-info/sboms/[^/]+\.cdx\.json$", name)]
         if not modules or wanted - set(names) or not boms:
             raise WheelError(f"{wheel.name} lacks {', '.join(sorted(wanted - set(names))) or 'modules, or a bill'}")

@@ -24,17 +24,22 @@ std::int64_t threads_for(std::int64_t size, std::int64_t most) noexcept {
 
 }  // namespace
 
-std::array<std::int64_t, 6> LaunchShape::grid(int threads, bool across) const noexcept {
+std::array<std::int64_t, 6> LaunchShape::grid(int threads, bool across, std::int64_t count) const noexcept {
   const auto [x, y, z] = extents();
   std::array<std::int64_t, 3> block{threads, 1, 1};
   if (ndim > 1) {
-    block[0] = threads_for(x, std::min<std::int64_t>(across ? row_across : row, threads));
+    block[0] = threads_for(x, std::min<std::int64_t>(across ? row_across : count > 1 ? threads : row, threads));
     block[1] = threads_for(y, threads / block[0]);
     block[2] = threads_for(z, std::min(deepest_block, threads / (block[0] * block[1])));
     if (!across) block[0] = threads_for(x, threads / (block[1] * block[2]));
   }
   const auto blocks = [](std::int64_t size, std::int64_t of) { return (size + of - 1) / of; };
-  return {blocks(x, block[0]), blocks(y, block[1]), blocks(z, block[2]), block[0], block[1], block[2]};
+  return {blocks(x, ndim == 1 ? count * block[0] : block[0]),
+          blocks(y, ndim == 1 ? block[1] : count * block[1]),
+          blocks(z, block[2]),
+          block[0],
+          block[1],
+          block[2]};
 }
 
 bool LaunchShape::fits_grid() const noexcept {

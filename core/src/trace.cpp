@@ -30,17 +30,17 @@ OpenOperation& open_here() noexcept {
 // A moment that the clock of a device and that of the host are both known at.
 struct Meeting {
   Record record;
-  std::int64_t nanoseconds = 0;
+  std::atomic<std::int64_t> nanoseconds{0};
 };
 
 // Clocks drift apart, and the milliseconds between events are told as floats.
 constexpr std::int64_t longest_since_meeting = 1'000'000'000;
 
-std::shared_ptr<const Meeting> meet(Backend& backend) {
+std::shared_ptr<Meeting> meet(Backend& backend) {
   static auto* const mutex = new std::mutex;
-  static auto* const last = new std::unordered_map<Backend*, std::shared_ptr<const Meeting>>;
+  static auto* const last = new std::unordered_map<Backend*, std::shared_ptr<Meeting>>;
   std::lock_guard lock(*mutex);
-  std::shared_ptr<const Meeting>& meeting = (*last)[&backend];
+  std::shared_ptr<Meeting>& meeting = (*last)[&backend];
   if (meeting && now_nanoseconds() - meeting->nanoseconds < longest_since_meeting) return meeting;
   auto made = std::make_shared<Meeting>();
   made->record.stream = backend.create_stream({});
@@ -67,15 +67,24 @@ std::shared_ptr<const Meeting> meet(Backend& backend) {
 // Between two events of the device's.
 class RecordedSpan final : public Span {
  public:
-  explicit RecordedSpan(Stream& stream) : meeting_(meet(stream.backend())) { mark(begin_, stream); }
+  explicit RecordedSpan(Stream& stream) : meeting_(meet(stream.backend())), opened_(now_nanoseconds()) {
+    mark(begin_, stream);
+  }
 
   void close(Stream& stream) { mark(end_, stream); }
 
   void settle() override {
-    if (end.load() == 0 && begin_.marker && end_.marker) {
-      begin = time_of(begin_);
-      end = time_of(end_);
+    if (end.load() != 0 || !begin_.marker || !end_.marker) return;
+    std::int64_t known = meeting_->nanoseconds;
+    const std::int64_t found = time_of(begin_);
+    // No operation begins before the host has enqueued it: what seems to is by how much the meeting is known too early.
+    if (found != 0 && found < opened_) {
+      const std::int64_t least = known + opened_ - found;
+      while (known < least && !meeting_->nanoseconds.compare_exchange_weak(known, least)) {
+      }
     }
+    begin = time_of(begin_);
+    end = time_of(end_);
   }
 
  private:
@@ -94,7 +103,8 @@ class RecordedSpan final : public Span {
     }
   }
 
-  std::shared_ptr<const Meeting> meeting_;
+  std::shared_ptr<Meeting> meeting_;
+  std::int64_t opened_;
   Record begin_;
   Record end_;
 };

@@ -1,15 +1,7 @@
 """Streams for Python that are safe by default, at the speed of the bare driver, on a GPU or with none."""
 
-from anabranch import _uncounted, interop, testing
-from anabranch._allocator import set_allocator
-from anabranch._array import Array
-from anabranch._capture import capture
-from anabranch._condition import run_if, run_while
-from anabranch._copy import copy, fill
-from anabranch._create import array, empty, full, ones, zeros
-from anabranch._current import ScopedStream, current_stream, default_stream, legacy_stream, per_thread_stream
-from anabranch._device import Device, ScopedDevice, current_device, devices, synchronize
-from anabranch._errors import (
+from anabranch import interop, testing
+from anabranch._core.errors import (
     CaptureError,
     ClosedError,
     CompileError,
@@ -22,20 +14,29 @@ from anabranch._errors import (
     OutOfMemoryError,
     RaceError,
 )
-from anabranch._event import Event
-from anabranch._fork import fork
-from anabranch._graph import Graph
-from anabranch._graphed import graphed
-from anabranch._hazard import collect_races, hazards
-from anabranch._launch import launch
-from anabranch._launch_config import LaunchConfig
-from anabranch._module import Module
-from anabranch._protocol import asarray, from_dlpack
-from anabranch._stream import Stream
-from anabranch._to_host import to_host
+from anabranch._core.immortal import keep as _keep
+from anabranch._device.device import Device, ScopedDevice, current_device, devices, synchronize
+from anabranch._graphs.capture import capture
+from anabranch._graphs.conditions import run_if, run_while
+from anabranch._graphs.graph import Graph
+from anabranch._graphs.graphed.graphed import graphed
+from anabranch._hazards.ordering import collect_races, hazards
+from anabranch._launch.configuration import LaunchConfig
+from anabranch._launch.launch import launch
+from anabranch._memory.allocator import set_allocator
+from anabranch._memory.array import Array
+from anabranch._memory.copy import copy, fill
+from anabranch._memory.factories import array, empty, full, ones, zeros
+from anabranch._memory.protocols import asarray, from_dlpack
+from anabranch._memory.to_host import to_host
+from anabranch._stream.current import ScopedStream, current_stream, default_stream, legacy_stream, per_thread_stream
+from anabranch._stream.event import Event
+from anabranch._stream.fork import fork
+from anabranch._stream.stream import Stream
 from anabranch._trace.trace import trace
 from anabranch.interop._bridge import bridge
 from anabranch.kernels import In, InOut, Kernel, Out, atomic_add, atomic_max, atomic_min, kernel
+from anabranch.kernels._cpp.module import Module
 
 __all__ = [
     # Devices
@@ -108,4 +109,4 @@ __all__ = [
     "testing",
 ]
 
-_uncounted.keep(globals()[name] for name in __all__)
+_keep(globals()[name] for name in __all__)

@@ -43,7 +43,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     mode = _mode_of(item)
     if mode is None:
         return (yield)
-    from anabranch._hazard import default_mode
+    from anabranch._hazards.ordering import default_mode
 
     with default_mode(mode):
         return (yield)

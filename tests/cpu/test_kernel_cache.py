@@ -9,8 +9,9 @@ import warnings
 import pytest
 
 import anabranch as ab
-from anabranch.kernels import _cache, _cpu
-from anabranch.kernels._signature import Target
+from anabranch._launch.target import Target
+from anabranch.kernels import _cache
+from anabranch.kernels._cpu import compiler
 
 KEY = "ab" + "c" * 62
 
@@ -165,7 +166,7 @@ ARRAY = ("array", "float32", 1, True, False)
 SCRIPT = """
 import warnings
 import anabranch as ab
-from anabranch.kernels import _cpu
+from anabranch.kernels._cpu import compiler
 
 @ab.kernel
 def kernel(i, y: ab.Out):
@@ -173,7 +174,7 @@ def kernel(i, y: ab.Out):
 
 y = ab.zeros(3, "float32", device="cpu:0")
 ab.launch(kernel, 3, y)
-print(y.numpy(), _cpu.compilations)
+print(y.numpy(), compiler.compilations)
 """
 
 
@@ -200,18 +201,18 @@ def test_what_does_not_parse_is_compiled_anew(folder, run_python, monkeypatch):
     def kernel(i, y: ab.Out):
         y[i] = i + 1
 
-    monkeypatch.setattr(_cpu, "_key", lambda *_: key)
+    monkeypatch.setattr(compiler, "_key", lambda *_: key)
     for bad in contents(good):
         _cache.write("cpu", key, bad)
-        before = _cpu.compilations
+        before = compiler.compilations
         assert ab.kernel(kernel._function).compile_cpu((1, (ARRAY,))).address
-        assert _cpu.compilations == before + 1
+        assert compiler.compilations == before + 1
         assert _cache.read("cpu", key) != bad
 
 
 def test_what_does_not_parse_for_cuda_is_compiled_anew(folder, monkeypatch):
     pytest.importorskip("numba_cuda_mlir", reason="numba-cuda-mlir is not installed")
-    from anabranch.kernels import _cuda
+    from anabranch.kernels._cuda import compiler
 
     @ab.kernel
     def kernel(i, y: ab.Out):
@@ -236,7 +237,7 @@ def test_what_does_not_parse_for_cuda_is_compiled_anew(folder, monkeypatch):
     ]
     bad += [head + b"\n" + spots + b"\n" + code for code in (image[:-1], image[: len(image) // 2], bytes(changed))]
     done = []
-    monkeypatch.setattr(_cuda, "_compile", lambda *_: done.append(1) or (good, []))
+    monkeypatch.setattr(compiler, "_compile", lambda *_: done.append(1) or (good, []))
     for entry in bad:
         _cache.write("cuda", key, entry)
         assert compiled() == good

@@ -3,8 +3,9 @@
 import pytest
 
 import anabranch as ab
-from anabranch.kernels import _cpu, _settings
+from anabranch.kernels import _settings
 from anabranch.kernels._cache_key import cache_key
+from anabranch.kernels._cpu import compiler
 
 np = pytest.importorskip("numpy")
 
@@ -72,7 +73,8 @@ BODIES = {
 SCRIPT = """
 import numpy as np
 import anabranch as ab
-from anabranch.kernels import _cpu, _settings
+from anabranch.kernels._cpu import compiler
+from anabranch.kernels import _settings
 import config
 
 np.set_printoptions(legacy="1.25")
@@ -81,7 +83,7 @@ for kernel in ({names}):
     o = ab.zeros(1, "float64")
     ab.launch(kernel, 1, o)
     print(repr(float(o.numpy()[0])))
-print(_cpu.compilations)
+print(compiler.compilations)
 """
 
 
@@ -118,7 +120,7 @@ def test_a_change_while_it_is_compiled_keeps_it_off_the_disk(tmp_path, monkeypat
     def kernel(i, o):
         o[i] = scale
 
-    compile_it = _cpu._compile
+    compile_it = compiler._compile
 
     def meanwhile(*args):
         nonlocal scale
@@ -126,7 +128,7 @@ def test_a_change_while_it_is_compiled_keeps_it_off_the_disk(tmp_path, monkeypat
         return compile_it(*args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(_cpu, "_compile", meanwhile)
+        patch.setattr(compiler, "_compile", meanwhile)
         kernel.compile_cpu((1, (ARRAY,)))
     assert not (tmp_path / "cache").exists()
     ab.kernel(kernel._function).compile_cpu((1, (ARRAY,)))

@@ -6,7 +6,8 @@ from typing import NamedTuple
 import pytest
 
 import anabranch as ab
-from anabranch.kernels import Parameter, _cpu
+from anabranch.kernels import Parameter
+from anabranch.kernels._cpu import compiler
 
 np = pytest.importorskip("numpy")
 
@@ -246,7 +247,7 @@ def compile_for_cpu(kernel, *codes):
 
 def compile_for_cuda(kernel, *codes):
     pytest.importorskip("numba_cuda_mlir", reason="numba-cuda-mlir is not installed")
-    from anabranch.kernels._signature import Target
+    from anabranch._launch.target import Target
 
     return kernel.compile_cuda((1, codes), Target((9, 0)))
 
@@ -281,7 +282,7 @@ def test_compile_error_shows_the_arguments():
 SCRIPT = """
 import sys
 import anabranch as ab
-from anabranch.kernels import _cpu
+from anabranch.kernels._cpu import compiler
 
 def helper(value):
     return value {operation} 2
@@ -296,7 +297,7 @@ array = ("array", "float32", 1, True, False)
 kernel = make({constant})
 kernel.compile_cpu((1, (array, array)))
 kernel.compile_cpu((1, (array, array)))
-print(_cpu.compilations, "numba" in sys.modules)
+print(compiler.compilations, "numba" in sys.modules)
 """
 
 
@@ -325,19 +326,19 @@ def test_a_constant_that_cannot_be_pinned_down_is_not_cached():
     def kernel(i, x):
         x[i] = constants.a
 
-    before = _cpu.compilations
+    before = compiler.compilations
     for _ in range(2):
         ab.kernel(kernel).compile_cpu((1, (ARRAY,)))
-    assert _cpu.compilations - before == 2
+    assert compiler.compilations - before == 2
 
 
 def test_a_cache_that_cannot_be_used_is_none(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("ANABRANCH_CACHE_DIR", str(tmp_path / "file"))
-    before = _cpu.compilations
+    before = compiler.compilations
     for _ in range(2):
         assert ab.kernel(saxpy.__wrapped__).compile_cpu((1, (("scalar", "float32"), ARRAY, ARRAY))).address
-    assert _cpu.compilations - before == 2
+    assert compiler.compilations - before == 2
 
 
 def test_threads_compile_a_kernel_once(in_threads):
@@ -345,6 +346,6 @@ def test_threads_compile_a_kernel_once(in_threads):
     def kernel(i, x):
         x[i] += 1
 
-    before = _cpu.compilations
+    before = compiler.compilations
     addresses = {compiled.address for compiled in in_threads(4, lambda _: kernel.compile_cpu((1, (ARRAY,))))}
-    assert (len(addresses), _cpu.compilations - before) == (1, 1)
+    assert (len(addresses), compiler.compilations - before) == (1, 1)

@@ -97,17 +97,17 @@ def test_saxpy():
 
 
 def test_saxpy_is_vectorised(monkeypatch):
-    from anabranch.kernels import _cpu_numba
+    from anabranch.kernels._cpu import codegen
 
     text = []
-    emit = _cpu_numba._ObjectLibrary.emit_object
+    emit = codegen._ObjectLibrary.emit_object
 
     def emit_and_keep(library, entry):
         code = emit(library, entry)
         text.append(str(library._final_module))
         return code
 
-    monkeypatch.setattr(_cpu_numba._ObjectLibrary, "emit_object", emit_and_keep)
+    monkeypatch.setattr(codegen._ObjectLibrary, "emit_object", emit_and_keep)
     x = np.zeros((4, 4), "f4")
 
     @ab.kernel

@@ -254,20 +254,21 @@ def test_arrays_that_overlap():
 @pytest.fixture
 def compiled(monkeypatch):
     """Compile a kernel for float64 arrays; what its second version relies on, and its code."""
-    from anabranch.kernels import _cpu_better, _cpu_numba
+    from anabranch.kernels._cpu import codegen, loop_versioning
 
     def compile_for(kernel, launch_ndim, *args):
-        found, emit = [], _cpu_numba._ObjectLibrary.emit_object
-        of = _cpu_better.Better.of.__func__
+        found, emit = [], codegen._ObjectLibrary.emit_object
+        of = loop_versioning.Better.of.__func__
         with monkeypatch.context() as patched:
-            patched.setattr(_cpu_better.Better, "of", classmethod(lambda *given: found.append(of(*given)) or found[-1]))
+            keep = classmethod(lambda *given: found.append(of(*given)) or found[-1])
+            patched.setattr(loop_versioning.Better, "of", keep)
 
             def emit_and_keep(library, entry):
                 code = emit(library, entry)
                 found.append(str(library._final_module))
                 return code
 
-            patched.setattr(_cpu_numba._ObjectLibrary, "emit_object", emit_and_keep)
+            patched.setattr(codegen._ObjectLibrary, "emit_object", emit_and_keep)
             signature = (launch_ndim, tuple(map(code_of, args)))
             ab.kernel(kernel.__wrapped__).compile_cpu(signature)
         return found

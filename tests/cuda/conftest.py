@@ -110,10 +110,10 @@ def current_gpu(pair):
 @pytest.fixture(scope="session")
 def spin_image(kernels):
     """Machine code with the kernel `spin`, to be launched by others."""
-    from anabranch._loaded import architecture
-    from anabranch.kernels import _nvrtc
+    from anabranch._launch.loaded import architecture
+    from anabranch.kernels._cpp import nvrtc
 
-    return _nvrtc.compile_source(KERNELS, [], [], architecture(ab.devices("cuda")[0])).image
+    return nvrtc.compile_source(KERNELS, [], [], architecture(ab.devices("cuda")[0])).image
 
 
 @pytest.fixture

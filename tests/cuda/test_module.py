@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import anabranch as ab
-from anabranch.kernels import _cpp, _ptx
-from anabranch.kernels._module_parameter import access_codes, from_source
+from anabranch.kernels._cpp import declaration
+from anabranch.kernels._cpp.parameter import access_codes, from_source
+from anabranch.kernels._cuda import ptx
 
 SOURCE = """
 // __global__ void commented(int);
@@ -51,12 +52,12 @@ extern "C" __global__ void write_only(int* y) { y[threadIdx.x] = 1; }
 
 
 def declared(source, *arguments):
-    (kernel,) = _cpp.kernels(source)
+    (kernel,) = declaration.kernels(source)
     return kernel.read(arguments)
 
 
 def test_the_kernels_of_a_source_are_found():
-    names = [kernel.name for kernel in _cpp.kernels(SOURCE)]
+    names = [kernel.name for kernel in declaration.kernels(SOURCE)]
     assert names == ["saxpy", "scale", "plain", "kinds", "reverse", "meet", "clusters", "write_only"]
 
 
@@ -98,7 +99,7 @@ def test_comments_strings_and_directives_hide_nothing():
 def test_the_parameters_of_a_template_are_those_of_its_arguments():
     source = "template <typename T, class U = int, int N = (1 < 2)> __global__ void k(const T* x, U n) {}"
     assert [p.dtype for p in declared(source, "float", "long long")] == ["float32", "int64"]
-    assert _cpp.expression_parts("a::scale<Pair<int, 3>, 4>") == ("scale", ("Pair<int, 3>", "4"))
+    assert declaration.expression_parts("a::scale<Pair<int, 3>, 4>") == ("scale", ("Pair<int, 3>", "4"))
 
 
 PTX = """
@@ -124,7 +125,7 @@ PTX = """
 
 
 def test_ptx_tells_its_parameters():
-    found = _ptx.entries(PTX)
+    found = ptx.entries(PTX)
     assert [(p.kind, p.size, p.pointer) for p in found["saxpy"]] == [
         ("f", 4, False), ("u", 8, False), ("u", 8, True), ("struct", 24, False),
     ]  # fmt: skip
@@ -132,15 +133,15 @@ def test_ptx_tells_its_parameters():
 
 
 def test_known_parameters_are_folded_into_ptx():
-    text, kept = _ptx.fold_parameters(PTX, "saxpy", {1: 7}, 1)
+    text, kept = ptx.fold_parameters(PTX, "saxpy", {1: 7}, 1)
     assert "mov.b64 %rd1, 7;" in text
     assert kept == [0]
-    assert [p.name for p in _ptx.entries(text)["saxpy"]] == ["saxpy_param_0"]
+    assert [p.name for p in ptx.entries(text)["saxpy"]] == ["saxpy_param_0"]
 
 
 def parameters_of(source):
-    ptx = [_ptx.PtxParameter("p", "u", 8, False)] * 2 + [_ptx.PtxParameter("p", "u", 4, False)]
-    return from_source(declared(source), ptx)
+    kinds = [ptx.PtxParameter("p", "u", 8, False)] * 2 + [ptx.PtxParameter("p", "u", 4, False)]
+    return from_source(declared(source), kinds)
 
 
 def test_access_is_what_const_says_or_the_caller():
@@ -193,12 +194,12 @@ nvrtc = pytest.mark.skipif(
 @nvrtc
 @pytest.mark.parametrize("architecture", [80, 90, 100])
 def test_a_source_compiles_for_an_architecture_that_the_machine_need_not_have(architecture):
-    from anabranch.kernels import _nvrtc
+    from anabranch.kernels._cpp import nvrtc
 
-    program = _nvrtc.compile_source(SOURCE, ["--std=c++17"], ["scale<float>", "plain"], architecture)
+    program = nvrtc.compile_source(SOURCE, ["--std=c++17"], ["scale<float>", "plain"], architecture)
     assert program.image.startswith(b"\x7fELF")
     assert set(program.symbols) == {"scale<float>", "plain"}
-    sizes = {name: [p.size for p in parameters] for name, parameters in _ptx.entries(program.ptx).items()}
+    sizes = {name: [p.size for p in parameters] for name, parameters in ptx.entries(program.ptx).items()}
     assert sizes["saxpy"] == [4, 8, 8, 4]
     assert sizes["kinds"] == [1, 1, 2, 8, 8, 8, 8]
     assert sizes[program.symbols["scale<float>"]] == [8, 8, 4]
@@ -206,10 +207,10 @@ def test_a_source_compiles_for_an_architecture_that_the_machine_need_not_have(ar
 
 @nvrtc
 def test_an_error_of_the_compiler_shows_the_line():
-    from anabranch.kernels import _nvrtc
+    from anabranch.kernels._cpp import nvrtc
 
     with pytest.raises(ab.CompileError, match=r'line 2\n    int x = nowhere;(.|\n)*"nowhere" is undefined(.|\n)*-DN=4'):
-        _nvrtc.compile_source('extern "C" __global__ void f() {\n  int x = nowhere;\n}', ["-DN=4"], [], 90)
+        nvrtc.compile_source('extern "C" __global__ void f() {\n  int x = nowhere;\n}', ["-DN=4"], [], 90)
 
 
 def test_a_module_takes_text_or_code():
@@ -253,11 +254,11 @@ def test_a_kernel_of_cuda_cpp_runs(cuda, module):
 
 
 def test_ptx_cubin_and_ltoir_run(cuda):
-    from anabranch._loaded import architecture
-    from anabranch.kernels import _nvrtc
+    from anabranch._launch.loaded import architecture
+    from anabranch.kernels._cpp import nvrtc
 
     source = SOURCE.partition("template <typename T, int N")[0]
-    program = _nvrtc.compile_source(source, [], [], architecture(cuda))
+    program = nvrtc.compile_source(source, [], [], architecture(cuda))
     run_saxpy(ab.Module(program.image).get_kernel("saxpy", access=["in", "inout"]), cuda)
     run_saxpy(ab.Module(program.ptx).get_kernel("saxpy"), cuda)
     run_saxpy(ab.Module(program.ptx.encode()).get_kernel("saxpy"), cuda)

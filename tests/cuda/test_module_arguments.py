@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import anabranch as ab
-from anabranch._grid import GridKernel
-from anabranch.kernels import _ptx
-from anabranch.kernels._module_parameter import ModuleParameter, access_codes, from_symbol
+from anabranch._launch.grid import GridKernel
+from anabranch.kernels._cpp.parameter import ModuleParameter, access_codes, from_symbol
+from anabranch.kernels._cuda import ptx
 
 # Without a device
 
@@ -120,7 +120,7 @@ TWO = r"""
 
 
 def test_one_word_for_the_access_counts_for_arrays_that_the_code_does_not_mark():
-    parameters = from_symbol(_ptx.entries(TWO)["two"], [8, 8, 16])
+    parameters = from_symbol(ptx.entries(TWO)["two"], [8, 8, 16])
     assert [parameter.kind for parameter in parameters] == ["pointer", "integer", "bits"]
     codes, by_order = access_codes("two", parameters, "in")
     assert codes == [1, None, None]

@@ -11,8 +11,8 @@ import anabranch as ab
 
 pytest.importorskip("numba_cuda_mlir", reason="numba-cuda-mlir is not installed")
 
-from anabranch.kernels import _cuda_entry, _cuda_mlir
-from anabranch.kernels._signature import Target
+from anabranch._launch.target import Target
+from anabranch.kernels._cuda import codegen, entry
 
 HOPPER = Target((9, 0))
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
@@ -29,7 +29,7 @@ def array(dtype, ndim=1, contiguous=True, readonly=False):
 
 
 def build(kernel, *codes, ndim=1, target=HOPPER):
-    return _cuda_mlir.build(kernel._function, kernel.parameters, (ndim, codes), "symbol", target)
+    return codegen.build(kernel._function, kernel.parameters, (ndim, codes), "symbol", target)
 
 
 def twice(value):
@@ -101,8 +101,8 @@ def test_kernels_compile_for_devices_that_the_machine_need_not_have(capability):
 def test_each_parameter_has_its_slot():
     ptx = build(saxpy, ("scalar", "float64"), array("float32"), array("float32", contiguous=False))
     (line,) = re.findall(r"\.entry symbol\((.*?)\)", ptx.text, re.DOTALL)
-    # The size of the index space; alpha; the pointer of x, which is contiguous; pointer and stride of y.
-    assert line.count(".param") == 1 + len(ptx.slots)
+    # The size of the index space; a thread's indices; alpha; the pointer of x, contiguous; pointer and stride of y.
+    assert line.count(".param") == 2 + len(ptx.slots)
     assert ptx.slots == (0, 1, 4, 6)
 
 
@@ -117,8 +117,13 @@ def test_a_narrow_kernel_neither_divides_nor_multiplies_in_64_bits():
     plane = array("float32", 2)
     text = build(smooth, plane, plane, ndim=2).text
     assert not re.search(r"\b(div|rem)\.|mul\.lo\.s64|mad\.lo\.s64|selp", text)
-    assert "bra" in text  # and there is no loop
-    assert not re.search(r"(\$L__BB0_\d+):.*bra(?:\.uni)?\s+\1;", text, re.DOTALL)
+
+
+def test_a_checked_kernel_runs_one_index_per_thread():
+    loop = re.compile(r"(\$L__BB0_\d+):.*bra(?:\.uni)?\s+\1;", re.DOTALL)
+    plane = array("float32", 2)
+    assert loop.search(build(smooth, plane, plane, ndim=2).text)
+    assert not loop.search(build(smooth, plane, plane, ndim=2, target=HOPPER._replace(checked=True)).text)
 
 
 def test_a_wide_kernel_counts_in_64_bits():
@@ -192,7 +197,7 @@ def test_division_of_others_is_left_alone():
         x[0] = x[1] // x[2]
 
     kind = types.void(types.Array(types.uint32, 1, "C"))
-    with _cuda_mlir._target(HOPPER.capability):
+    with codegen._target(HOPPER.capability):
         text, _ = cuda.compile(plain, kind, device=False, abi="numba", output="ptx")
     assert "selp" not in text
 
@@ -234,7 +239,7 @@ def test_scalars_are_cast_as_declared():
 
     codes = (("scalar", "float64"), ("scalar", "int64"), ("scalar", "int64"), array("complex128"))
     scale.compile_cuda((1, codes), HOPPER)
-    source = _cuda_entry.source_of(scale.parameters, (1, codes), wide=False)
+    source = entry.source_of(scale.parameters, (1, codes), HOPPER)
     assert "a0 = float32(float64(a0_word))" in source
     assert "a1 = float64(int64(a1_word))" in source
 
@@ -253,7 +258,7 @@ def test_a_process_uses_what_another_compiled(run_python):
     script = """
         import sys
         import anabranch as ab
-        from anabranch.kernels._signature import Target
+        from anabranch._launch.target import Target
 
         @ab.kernel
         def kernel(i, y: ab.Out):

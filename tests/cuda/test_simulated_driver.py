@@ -225,7 +225,7 @@ COSTS = {
     "a copy between views that overlap": (
         "a = ab.zeros((8, 8), stream=stream)",
         "ab.copy(a[1:], a[:-1], stream=stream)",
-        {"cuMemcpyAsync": 2},
+        {"cuLaunchKernel": 2},
     ),
 }
 
@@ -275,17 +275,33 @@ def test_a_synchronized_device_makes_queries_quick_again_once(run_with):
     script = (
         BEGIN
         + """
-    x, y = ab.zeros(1000, device=device), ab.zeros(1000, device=device)
+    x, y = ab.zeros(1001, device=device), ab.zeros(1001, device=device)
     ab.synchronize(device)
     print(made(lambda: ab.synchronize(device), "cuCtxSynchronize"))
-    ab.copy(x, y)
+    ab.copy(x[1:], y[1:])  # the driver's, since our kernels want addresses that are multiples of 16
     print(made(lambda: ab.synchronize(device), "cuCtxSynchronize"))
     print(made(lambda: ab.synchronize(device), "cuCtxSynchronize"))
-    large = ab.zeros(1 << 16, device=device)
+    large = ab.empty((1 << 16) + 1, device=device)
+    ab.fill(large[1:], 0)
     print(made(lambda: ab.synchronize(device), "cuCtxSynchronize"))
     """
     )
     assert run_with(script).split() == ["[0]", "[1]", "[0]", "[1]"]
+
+
+def test_copies_within_a_device_and_large_fills_are_kernels_and_slow_no_queries(run_with):
+    script = (
+        BEGIN
+        + """
+    x, y = ab.zeros(1000, device=device), ab.zeros(1000, device=device)
+    ab.synchronize(device)
+    print(made(lambda: ab.copy(x, y), "cuLaunchKernel", "cuMemcpyAsync"))
+    large = ab.empty(1 << 16, device=device)
+    print(made(lambda: ab.fill(large, 0), "cuLaunchKernel", "cuMemsetD8Async"))
+    print(made(lambda: ab.synchronize(device), "cuCtxSynchronize"))
+    """
+    )
+    assert run_with(script).split("\n")[:-1] == ["[1, 0]", "[1, 0]", "[0]"]
 
 
 def test_an_error_of_one_call_is_raised_there_and_nothing_is_lost(run_with):

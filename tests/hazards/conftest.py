@@ -3,7 +3,7 @@
 import pytest
 
 import anabranch as ab
-from anabranch._hazard import added_waits
+from anabranch._hazards.ordering import added_waits
 
 
 def kinds():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import anabranch as ab
-from anabranch._hazard import added_waits
+from anabranch._hazards.ordering import added_waits
 
 from .model import Access, Order, kind
 from .parts import SHAPE, SIZE, Block, Slot, at_line, random_programs

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import anabranch as ab
-from anabranch import _await
+from anabranch._stream import awaitable
 
 TIMEOUT = 20.0
 
@@ -78,7 +78,7 @@ def test_each_loop_is_called_once_for_all_its_tasks():
     arrived = [Suspended(loop) for loop in ("a", "closed", "b", "a", "closed", "b", "a")]
     for number, suspended in enumerate(arrived):
         suspended.number = number
-    _await.resume(arrived)
+    awaitable.resume(arrived)
     assert called == [("a", [0, 3, 6]), ("closed", [1, 4]), ("b", [2, 5])]
 
 

@@ -14,7 +14,7 @@ def test_others_may_launch_a_graph_whenever_a_trace_runs_python_code(mode, alias
     script = f"""
         import threading
         import anabranch as ab
-        from anabranch._recording import correlate
+        from anabranch._trace.recording import correlate
 
         ab.Device({alias!r}).__enter__()
         streams = [ab.Stream() for _ in range(2)]

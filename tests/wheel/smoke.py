@@ -47,11 +47,12 @@ def files(_major):
     found = [str(file) for file in distribution("anabranch").files or []]
     assert not [file for file in found if file.endswith((".pyx", ".pxd", ".hpp", ".cpp"))]
     assert "anabranch/py.typed" in found
-    modules = {file.name.partition(".")[0] for file in package.glob("_*.so")}
+    libraries = [file for file in package.rglob("*.so") if file.name != "libanabranch.so"]
+    modules = {file.with_name(file.name.partition(".")[0]) for file in libraries}
     assert modules
-    assert {file.stem for file in package.glob("_*.pyi")} >= modules
-    for name in sorted(modules):
-        import_module(f"anabranch.{name}")
+    assert {file.with_suffix("") for file in package.rglob("*.pyi")} >= modules
+    for module in sorted(modules):
+        import_module(".".join(("anabranch", *module.relative_to(package).parts)))
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         assert not sys._is_gil_enabled(), "importing has turned the interpreter lock on"
     return f"{len(modules)} extension modules in {package}"
@@ -175,7 +176,7 @@ def python_kernels(_major):
             assert float(y.numpy().sum()) == 3000.0
     if not compiles_for_gpus:
         return "on the CPU"
-    from anabranch.kernels._signature import Target
+    from anabranch._launch.target import Target
 
     array = ("array", "float32", 1, True, False)
     compiled = saxpy.compile_cuda((1, (("scalar", "float32"), array, array)), Target((9, 0)))
@@ -187,7 +188,7 @@ def cuda_kernels(major):
         return "nobody said which CUDA: none"
     from cuda.bindings import nvrtc
 
-    from anabranch.kernels._nvrtc import compile_source
+    from anabranch.kernels._cpp.nvrtc import compile_source
 
     _, *version = nvrtc.nvrtcVersion()
     assert version[0] == major, f"NVRTC is of CUDA {version[0]}, not {major}"

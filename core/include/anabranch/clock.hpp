@@ -10,24 +10,24 @@
 
 namespace anabranch {
 
-// What is known to have happened before: of each lane, by its number, every operation up to a count.
+// A vector clock: for each lane, by number, the count of the last operation that happened before.
 //
-// A value. Copies cost a count, since they share what they hold until one of them learns more. Not safe for use by
-// several threads at once, unlike what the copies share.
+// A value with copy-on-write entries, so a copy costs one reference count. One clock must not be used by several
+// threads at once; copies in several threads may share entries.
 class Clock {
  public:
-  // Up to which operation of the lane; 0: nothing is known of it.
+  // The count of the last known operation of the lane; 0 if there is none.
   Point known(std::uint32_t lane) const noexcept;
   bool covers(std::uint32_t lane, Point count) const noexcept { return known(lane) >= count; }
 
-  // Learns of operations of one lane, or of all that another clock knows. Whether that was news.
+  // Raises one lane's count, or joins another clock. Returns whether the clock changed.
   bool learn(std::uint32_t lane, Point count);
   bool learn(const Clock& other);
 
-  // Whether the two share what they hold, and so are equal for sure.
+  // Whether the two share their entries, which implies that they are equal.
   bool same(const Clock& other) const noexcept { return entries_ == other.entries_; }
 
-  // Of how many lanes something is known.
+  // The number of lanes with an entry.
   std::size_t size() const noexcept { return entries_ ? entries_->all.size() : 0; }
 
  private:
@@ -35,13 +35,13 @@ class Clock {
     std::uint32_t lane;
     Point count;
   };
-  // In the order of the lanes. Not changed any more once it is shared.
+  // Sorted by lane. Immutable once shared.
   struct Entries final : RefCounted {
     explicit Entries(std::vector<Entry> all) : all(std::move(all)) {}
     std::vector<Entry> all;
   };
 
-  Ref<Entries> entries_;  // null: nothing is known
+  Ref<Entries> entries_;  // null: no entries
 };
 
 }  // namespace anabranch

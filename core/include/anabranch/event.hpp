@@ -12,28 +12,28 @@ namespace anabranch {
 
 struct HostTask;
 
-// What a backend keeps of one record of an event, where the stream and the point do not say enough. Made by
-// `Backend::record` and understood by that backend alone.
+// Backend-specific state of one event record, in addition to its stream and point. `Backend::record` creates it, and
+// only that backend interprets it.
 class Marker : public RefCounted {
  public:
-  // What identifies it to the device's driver: a CUevent on CUDA; 0 where the driver knows of none.
+  // The driver's handle: a CUevent on CUDA; 0 if the driver has none.
   virtual std::uintptr_t handle() const noexcept { return 0; }
 };
 
-// When an operation completed, in nanoseconds of a steady clock of its device; 0 until then. The marker of backends
-// that read a clock of the host's.
+// The completion time of an operation, in nanoseconds of its device's steady clock; 0 until then. Backends that read a
+// host clock use it as their marker.
 class Timestamp final : public Marker {
  public:
   std::atomic<std::int64_t> nanoseconds{0};
 };
 
-// What an event holds after it was recorded: where in which stream. Empty (no stream): never recorded, complete.
+// A position in a stream, as an event stores it. Without a stream: never recorded, which counts as completed.
 struct Record {
   Ref<Stream> stream;
   Point point = 0;
   Ref<Marker> marker;
-  Past past = {};             // what comes before it, as far as it is kept track of
-  Lane::Version version = 0;  // of the lane then; 0: it was not kept track of
+  Past past = {};             // everything before the record, if order is tracked
+  Lane::Version version = 0;  // of the lane at that time; 0 if order was not tracked
 };
 
 struct EventOptions {
@@ -42,8 +42,8 @@ struct EventOptions {
   bool interprocess = false;
 };
 
-// A marker put into a stream: complete when everything enqueued there before it is complete. Recording again replaces
-// the record; waits keep the record they found. Every call is atomic and may come from any thread.
+// An event is completed when everything enqueued in the stream before its last record is completed. A new record
+// replaces the last one; earlier waits keep the record they found. Each call is atomic. Any thread may call any member.
 class Event final : public RefCounted {
  public:
   Event(Backend& backend, const EventOptions& options) : backend_(backend), options_(options) {}
@@ -53,25 +53,26 @@ class Event final : public RefCounted {
 
   // The last record, or an empty one.
   Record last() const;
-  // Throws Error(device) if the stream is another device's. By a task, which then is kept track of, or null.
+  // Throws Error(device) if the stream belongs to another device. `task` is the lane of the calling task; null if order
+  // is not tracked.
   void record(Stream& stream, const Lane* task = nullptr);
-  // The stream's later work waits for the last record; nothing if there is none. The stream may be on another device.
-  // By a task, likewise.
+  // Later work of `stream`, which may be on another device, waits for the last record. Does nothing without a record.
+  // `task` as for `record`.
   void wait(Stream& stream, const Lane* task = nullptr) const;
-  // Whether the last record is complete, which a task, or null, then has observed. Throws AsyncError if the work
-  // failed.
+  // Whether the last record is completed; if so, `task` has observed it (null: nobody has). Throws AsyncError if the
+  // work failed.
   bool query(HostTask* task = nullptr) const;
-  // Milliseconds from the last record to that of `end`, which a task, or null, then has observed both; none unless both
-  // are found complete, and where either was made without timing, is not recorded or is recorded in a capture. Throws
-  // Error(event) if the two have no clock in common, AsyncError if the work before one of them failed.
+  // Milliseconds from the last record to that of `end`; `task` has then observed both (null: nobody has). None if
+  // either is pending, has no timing, was never recorded or was recorded in a capture. Throws Error(event) if the two
+  // have no common clock, AsyncError if the work before one of them failed. Locks both events, in address order.
   std::optional<double> elapsed(const Event& end, HostTask* task = nullptr) const;
-  // What identifies the last record to the driver, or the first one if there is none yet; the address of this where the
-  // driver knows of no events. May change with a record, and is good for as long as this is there.
+  // The driver's handle of the last record, or of the first one if there is none yet; the address of this object if the
+  // driver has no events. Valid for the lifetime of this object, but a new record may change it.
   std::uintptr_t handle();
 
  private:
   [[noreturn]] void refuse(const Stream& stream) const;
-  // With the lock. Whether the device has a time of the last record, or will have it.
+  // Requires the lock. Whether the device has, or will have, a time for the last record.
   bool has_time() const { return options_.timing && last_.stream && !last_.stream->capture(); }
 
   Backend& backend_;
@@ -80,8 +81,7 @@ class Event final : public RefCounted {
   Record last_;
 };
 
-// Milliseconds between two records made with timing, both found complete. Throws Error(event) if the two devices have
-// no clock in common.
+// Milliseconds between two completed records with timing. Throws Error(event) if the two devices have no common clock.
 double elapsed_milliseconds(const Record& begin, const Record& end);
 
 }  // namespace anabranch

@@ -34,15 +34,15 @@ enum class NodeKind : std::uint8_t {
   kernel,
   copy,
   fill,
-  alloc,   // memory of the graph's own comes into use; nothing runs
-  free,    // and goes out of it
+  alloc,   // start of use of memory that the graph owns; nothing runs
+  free,    // end of that use
   host,    // a host function
   branch,  // one of two graphs, by a flag
   loop,    // a graph, for as long as a flag is not 0
-  graph,   // another graph
+  graph,   // a nested graph
 };
 
-// The slots of a launch, as of `Backend::launch`. Without memory of their own unless there are many.
+// The argument slots of `Backend::launch`. Up to 16 are stored inline.
 class LaunchArguments {
  public:
   LaunchArguments(std::span<const std::uint64_t> slots) : count_(slots.size()) {
@@ -65,7 +65,7 @@ class LaunchArguments {
   std::vector<std::uint64_t> many_;
 };
 
-// What the nodes of these kinds run.
+// The work of nodes of these kinds.
 struct KernelWork {
   Ref<Kernel> kernel;
   std::variant<LaunchShape, LaunchGrid> grid;
@@ -81,14 +81,14 @@ struct FillWork {
   std::byte value[16] = {};
   std::int64_t count = 0;
 };
-// A host function, which is called once in each replay.
+// A host function, called once in each replay.
 class HostWork : public RefCounted {
  public:
-  // The operation of one replay, whose context its works have. On any thread, a worker's too: runs no Python, and does
-  // not throw.
+  // Makes the operation of one replay, given the context of its works. Any thread may call it, including a worker: it
+  // runs no Python.
   virtual Ref<Pending> make(const Ref<RefCounted>& context) noexcept = 0;
 };
-// Graphs within this one, with their works. Of a branch the second may be null, which does nothing.
+// Nested graphs with their works. The second of a branch may be null, which does nothing.
 struct NestedWork {
   const std::int32_t* flag = nullptr;  // on the node's device; null for a graph
   Ref<Graph> body;
@@ -97,7 +97,7 @@ struct NestedWork {
   Ref<Works> otherwise_works = nullptr;
 };
 
-// A value apart from who has it: for what is large and rare, so that the others need no room for it.
+// A value on the heap, for large and rare alternatives of a variant: the others stay small.
 template <class T>
 class Boxed {
  public:
@@ -117,19 +117,19 @@ class Boxed {
   std::unique_ptr<T> value_;  // null once moved from
 };
 
-// What a version is of was never different from what it is now.
+// A version that was never used before. An object with a version has not changed since it got it.
 std::uint64_t next_version() noexcept;
 
-// Nobody changes it while another holds it, and whoever does gives it a new version.
+// The work of a node. Shared works are immutable; a change gives a new version.
 struct Work final : RefCounted {
   using What = std::variant<std::monostate, KernelWork, Boxed<CopyWork>, Boxed<FillWork>, Ref<HostWork>, NestedWork>;
   explicit Work(What&& what) : what(std::move(what)) {}
-  // The same of one kind; null if it is another's.
+  // The work of one kind; null if the node is of another kind.
   const CopyWork* copy() const noexcept { return unboxed(std::get_if<Boxed<CopyWork>>(&what)); }
   const FillWork* fill() const noexcept { return unboxed(std::get_if<Boxed<FillWork>>(&what)); }
 
   What what;
-  std::uint64_t version = next_version();  // of no other work of its node
+  std::uint64_t version = next_version();  // unique among the works of its node
 
  private:
   template <class T>
@@ -138,21 +138,21 @@ struct Work final : RefCounted {
   }
 };
 
-// What all nodes of a graph run, by their numbers. A replay keeps those that it was launched with; as for the work of
-// one, nobody changes them while another holds them, and whoever does gives them a new version.
+// The works of all nodes of a graph, by node number. A replay keeps the works that it was launched with. Shared works
+// are immutable; a change gives a new version.
 struct Works final : RefCounted {
   std::vector<Ref<Work>> of;
-  std::uint64_t version = next_version();  // of no others
-  Ref<RefCounted> context;                 // what the host functions of a replay are told
+  std::uint64_t version = next_version();  // unique
+  Ref<RefCounted> context;                 // passed to the host functions of a replay
 };
 
-// Changes works for the replays from now on: in place what nobody else holds, which costs no memory, else in copies.
+// Changes works for later replays: in place, without allocating, if nothing else refers to them; otherwise in copies.
 class Change {
  public:
   explicit Change(Ref<Works>& works) noexcept : works_(works) {}
-  // As they are by now.
+  // The works with the changes so far.
   const Works& now() const noexcept { return *works_; }
-  // What the node runs, to be changed. Throws for want of memory, with nothing changed.
+  // The work of a node, for changing. Throws std::bad_alloc, with nothing changed.
   Work::What& what(std::uint32_t node);
   bool begun() const noexcept { return begun_; }
 
@@ -165,9 +165,9 @@ struct GraphNode {
   NodeKind kind = NodeKind::kernel;
   std::string name;
   Backend* device = nullptr;         // where it runs
-  std::vector<std::uint32_t> after;  // nodes that it comes right after, all of lower numbers
-  std::size_t bytes = 0;             // of memory: how much
-  Ref<RefCounted> origin = nullptr;  // what the layer above made it from
+  std::vector<std::uint32_t> after;  // direct predecessors, all with lower numbers
+  std::size_t bytes = 0;             // size, of memory nodes
+  Ref<RefCounted> origin = nullptr;  // the layer above's source of the node
 };
 
 // An access to memory that a node makes.
@@ -177,51 +177,52 @@ struct NodeTouch {
   ByteRange bytes;
   Access access = Access::read;
 };
-// All of a graph's, and the memory, each block once.
+// All accesses of a graph, and the memory that they keep alive, each block once.
 struct GraphAccesses {
   std::vector<NodeTouch> touches;
   std::vector<Ref<Storage>> kept;
 
-  // The same, but for those of `node`, which become the ones of the only node of another graph. Memory that is not
-  // accessed any more is not kept.
+  // A copy in which the accesses of the only node of another graph replace those of `node`. Memory without accesses is
+  // no longer kept.
   GraphAccesses with_node(std::uint32_t node, const GraphAccesses& fresh) const;
 };
 
-// Operations and their order, recorded once to run many times. Immutable. What it uses lives as long as it does.
+// Recorded operations and their order. Immutable. Keeps everything that it uses alive.
 class Graph final : public RefCounted {
  public:
-  std::vector<GraphNode> nodes;  // each after those that it comes after
+  std::vector<GraphNode> nodes;  // in topological order
   GraphAccesses accesses;
-  std::vector<Ref<Storage>> memory;  // that its nodes allocate
-  Backend* home = nullptr;           // the device that it is launched on, if nothing else is said
+  std::vector<Ref<Storage>> memory;  // allocated by its nodes
+  Backend* home = nullptr;           // the default device for launches
 };
 
-// A graph made ready to run on a device, or on several.
+// A graph instantiated for one device or several.
 class Executable : public RefCounted {
  public:
-  // Enqueues one replay, which keeps the works. The caller has seen to it that the one before comes before, and calls
-  // this for one at a time. Throws what a launch does, with nothing enqueued.
+  // Enqueues one replay, which keeps the works. The caller has ordered it after the previous replay and serialises
+  // these calls. Throws as a launch does, with nothing enqueued.
   virtual Point launch(Stream& stream, const Ref<Works>& works) = 0;
 };
 
-// One that enqueues node after node into streams of its own: for graphs that no device runs as a whole.
+// Makes an executable that enqueues node by node into streams of its own, for graphs that no device runs as a whole.
 Ref<Executable> make_unrolled(const Ref<Graph>& graph);
 
-// A graph to be launched. Two replays of one never overlap: each comes after the one before. Any thread.
+// A graph ready for launching. Its replays never overlap: each comes after the previous one. Any thread may call any
+// member.
 class GraphInstance final : public RefCounted {
  public:
-  // Makes it ready. Throws Error(value) for what the device cannot run.
+  // Instantiates the graph. Throws Error(value) for nodes that the device cannot run.
   GraphInstance(Ref<Graph> graph, Ref<Works> works);
 
   Ref<Graph> graph() const;
   Ref<Works> works() const;
-  // Lets the stream wait for the last replay that was noted, and its lane know of that.
+  // Makes the stream wait for the last noted replay, and updates its lane.
   void follow(Stream& stream);
-  // Enqueues a replay, on a stream of a device that the graph uses, after the one before. `context`: as of works.
+  // Enqueues a replay after the previous one, on a stream of a device that the graph uses. `context`: see `Works`.
   Point launch(Stream& stream, Ref<RefCounted> context = nullptr) {
     return launch(stream, std::move(context), [](Change&) {});
   }
-  // Before it, `change(Change&)` has the works of this replay and the later ones.
+  // The same, after `change(Change&)` has changed the works of this and later replays. Runs under the lock.
   template <class Changes>
   Point launch(Stream& stream, Ref<RefCounted> context, Changes&& change) {
     const std::lock_guard lock(lock_);
@@ -229,11 +230,11 @@ class GraphInstance final : public RefCounted {
     change(changes);
     return enqueue(stream, std::move(context));
   }
-  // The last replay has been noted in the stream's lane.
+  // Called once the last replay is recorded in the stream's lane.
   void note(Stream& stream);
-  // From the next replay on the node runs this.
+  // Later replays run this work for the node.
   void set(std::uint32_t node, const Work::What& what);
-  // From the next replay on it is that graph. Whether it had to be made ready anew.
+  // Later replays run that graph. Returns whether it was instantiated again.
   bool update(const Ref<Graph>& graph, const Ref<Works>& works);
 
   std::uint64_t replays() const noexcept { return replays_.load(std::memory_order_relaxed); }
@@ -241,9 +242,9 @@ class GraphInstance final : public RefCounted {
 
  private:
   Ref<Executable> instantiate(const Ref<Graph>& graph, const Ref<Works>& works);
-  // With the lock.
+  // Requires the lock.
   Point enqueue(Stream& stream, Ref<RefCounted> context);
-  // Held while a replay is handed over: who wants to launch the next has to wait for the driver in any case.
+  // Held while a replay is enqueued: another launch would have to wait for the driver in any case.
   mutable SpinLock lock_;
   Ref<Graph> graph_;
   Ref<Works> works_;

@@ -29,23 +29,23 @@ struct ByteRange {
   bool operator==(const ByteRange&) const = default;
 };
 
-// The bytes of a block that an access touches.
+// The bytes of a block that an access uses.
 class Footprint {
  public:
-  // All of a range.
+  // Every byte of a range.
   Footprint(ByteRange bytes) : bytes_(bytes) {}
   Footprint(std::size_t low, std::size_t high) : bytes_{low, high} {}
-  // The elements of an array whose first one lies `first` bytes into the block.
+  // The elements of an array whose first element is `first` bytes into the block.
   Footprint(std::int64_t first, const Layout& layout);
 
   const ByteRange& bytes() const noexcept { return bytes_; }
-  // Whether it is every byte of its range.
+  // Whether the footprint is every byte of its range.
   bool whole() const noexcept { return !elements_; }
-  // Exact for arrays made by slices, see `overlap`; else it may be true of two that share no byte.
+  // Exact for arrays made by slicing (see `overlap`); otherwise it may be true for two that share no byte.
   bool overlaps(const Footprint& other) const noexcept;
-  // Whether it has every byte of the other; may be false though it does.
+  // Whether this contains every byte of `other`. May be false although it does.
   bool contains(const Footprint& other) const noexcept;
-  // The same bytes in a block that begins `distance` bytes before this one; without those before it.
+  // The same bytes in a block that begins `distance` bytes before this one, without those that lie before that block.
   Footprint moved(std::int64_t distance) const;
 
  private:
@@ -61,56 +61,55 @@ class Footprint {
 
 class Storage;
 
-// An access that an operation is about to make, or has made. Set by whoever makes one, member by member.
+// An access that an operation makes. The caller sets each member.
 struct Touch {
   Storage* storage;
-  std::size_t low;  // bytes of the storage that the elements lie in
+  std::size_t low;  // the storage's bytes [low, high) contain the elements
   std::size_t high;
-  const Layout* layout;  // null: the elements are every byte of those
-  std::int64_t first;    // else, where in the storage the first element lies
+  const Layout* layout;  // null: the elements are all of these bytes
+  std::int64_t first;    // with a layout: the offset of the first element in the storage
   Access access;
 
   Footprint footprint() const { return layout ? Footprint(first, *layout) : Footprint(low, high); }
 };
 
-// An access to some bytes of a block, to be remembered.
+// An access to some bytes of a block, as a history keeps it.
 struct Use {
-  Ref<Stream> stream;  // null: the host's
-  Point point = 0;     // the operation's
+  Ref<Stream> stream;  // null: the host
+  Point point = 0;     // of the operation
   Access access = Access::read;
-  bool untold = false;  // nobody is told of it: how the memory came to the stream, a readback on a stream of ours
+  bool untold = false;  // never reported as a race: the memory's arrival on the stream, or an internal readback
   Moment when = {};
   Footprint where = {0, 0};
   Site site = {};
 };
 
-// An operation that was enqueued, as it is remembered with each of its accesses.
+// An enqueued operation, with what a history keeps for each of its accesses.
 struct Noted {
   Stream& stream;
   Point point;
-  const Moment* when;  // null: order is not kept track of
+  const Moment* when;  // null: order is not tracked
   Site site;
-  bool exact;  // who comes after it can be found out also once it is through
+  bool exact;  // later accesses can be tested for order even once it is completed
 };
 
-// Who accessed a block of memory, as far as it matters to those that will. Not safe for use by several threads at once.
+// The accesses to a block that still matter to later ones. Not thread-safe: the owner locks.
 class History {
  public:
-  // Accesses that conflict with one which `stream`, or a host task if it is null, is about to make after `before`, and
-  // that are not in that. Those with no moment nobody's past holds, but their own stream comes after them. Empty if and
-  // only if there is no such access among all that were noted, as far as footprints are exact.
+  // The accesses that conflict with a new access by `stream` (null: a host task) and that `before` does not cover. An
+  // access without a moment is in nobody's past, but its own stream comes after it. Pruning never hides a conflict: the
+  // result is empty exactly if no noted access conflicts, as far as footprints are exact.
   std::vector<Use> conflicts(const Past& before, const Stream* stream, Access access, const Footprint& where) const;
-  // An operation, the newest of its stream or of its lane, makes an access. What whoever comes after this one comes
-  // after anyway is forgotten. Without a moment that is found out from the streams alone. Whether there is an entry
-  // more.
+  // Adds an access of the newest operation of a stream or lane, and prunes the accesses that it covers. Without a
+  // moment, pruning compares streams alone. Returns whether the history has grown.
   bool note(Use use);
-  // Accesses to another block that has some of the bytes, which may be older than those noted here. Returns what
-  // whoever comes after the others comes after anyway; to let go of it may recycle a stream.
+  // Joins the accesses to another block that shares bytes with this one. They may be older than accesses here, so
+  // either may replace the other. Returns the pruned accesses, because releasing one may recycle a stream.
   [[nodiscard]] std::vector<Use> join(std::vector<Use> uses);
-  // The same as `note` for every byte of a range, where all uses are that stream's, so that none has to be asked for
-  // its moment. Whether the access takes an earlier one's entry; else nothing was done.
+  // `note` for every byte of a range, if all uses belong to that stream, so that moments need no comparison. Returns
+  // whether the access reused an earlier entry; if not, nothing has changed.
   bool renew(const Touch& touch, const Noted& operation);
-  // The same for the access that was noted last, by a stream that has learned nothing since.
+  // The same for the last noted access, if the stream's clock has not changed since.
   bool repeat(const Touch& touch, const Noted& operation) noexcept {
     if (uses_.empty() || touch.layout) return false;
     Use& use = uses_.back();

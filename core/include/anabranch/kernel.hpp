@@ -87,6 +87,9 @@ struct KernelForm {
   std::vector<KernelPlace> places = {};
   bool wide = false;    // a launch over an index space has a grid of one dimension, see `LaunchShape`
   bool across = false;  // accesses move across rows as the last index grows, so that narrow blocks serve best
+  // Behind the sizes of the index space it has one more parameter, an int64: how many indices each thread runs, a block
+  // apart, along y, or along x if the index space has one axis.
+  bool coarse = false;
 
   static constexpr std::uint32_t record_slot = 0xFFFFFFFF;
 };
@@ -100,7 +103,8 @@ class Library : public RefCounted {
 
 // A launch over an index space: each index once, row-major. On a device of blocks the kernel's first `ndim` parameters
 // are the sizes, as int64 (&dims[0] and so on), its other parameters as `Library::find` was told. A thread runs one
-// index; the grid is that of `grid`, or, for a wide kernel, of one dimension, in which the indices are counted.
+// index, or several of a coarse kernel; the grid is that of `grid`, or, for a wide kernel, of one dimension, in which
+// the indices are counted.
 struct LaunchShape {
   int ndim = 1;
   std::int64_t dims[4] = {0, 1, 1, 1};
@@ -122,8 +126,8 @@ struct LaunchShape {
   }
   // How many blocks along x, y and z cover it, of at most so many threads in all, and how many threads each has along
   // them. Blocks are wide, so that neighbours in memory are neighbours in a warp, but for kernels that move across
-  // rows.
-  std::array<std::int64_t, 6> grid(int threads, bool across) const noexcept;
+  // rows. With `count`, each thread runs so many indices along y, or along x if there is one axis.
+  std::array<std::int64_t, 6> grid(int threads, bool across, std::int64_t count = 1) const noexcept;
   // Whether such a grid of 256 threads, or `block`, is one that devices have, and 32 bits count along each axis.
   bool fits_grid() const noexcept;
 };

@@ -9,17 +9,16 @@
 
 namespace anabranch {
 
-// What a lane goes by in clocks. Not given to another one while anybody remembers a moment of it; who takes it over
-// counts on from where it ended, so that what clocks know of the earlier lane is not mistaken for knowledge of the
-// later.
+// The number that identifies a lane in clocks. It is not reused while any moment refers to it. The next lane with the
+// number continues the count, so that clock entries for the earlier lane never apply to the later one.
 class LaneNumber final : public RefCounted {
  public:
   static Ref<LaneNumber> take();
   ~LaneNumber() override;
 
   const std::uint32_t value;
-  const Point first;  // the count of the lane's beginning
-  Point last;         // and of its end, once it has ended
+  const Point first;  // the count at which the lane begins
+  Point last;         // the count at which it ended, once it has
 
  private:
   LaneNumber(std::uint32_t value, Point first) : value(value), first(first), last(first) {}
@@ -27,34 +26,34 @@ class LaneNumber final : public RefCounted {
 
 struct Moment;
 
-// Everything up to a moment of a lane: what it knew then, and its own operations.
+// Everything up to a moment of a lane: the lane's clock then, and its own operations.
 struct Past {
   Clock clock = {};
   std::uint32_t lane = 0;
   Point count = 0;
 
-  // And everything up to another.
+  // Joins another past.
   void add(const Past& other) {
     clock.learn(other.clock);
     if (other.lane != lane) clock.learn(other.lane, other.count);
   }
-  // Whether that is in it, or is the lane's own.
+  // Whether the moment is in this past or belongs to the lane itself.
   bool covers(const Moment& moment) const noexcept;
 };
 
-// An operation of a lane, to be remembered, with what it came after.
+// An operation of a lane, with the clock of what it came after.
 struct Moment {
-  Ref<LaneNumber> lane;  // null: clocks know nothing of the operation
+  Ref<LaneNumber> lane;  // null: clocks do not cover the operation
   Point count = 0;
   Clock clock = {};
 
-  // Everything up to and with it.
+  // Everything up to this operation, which is included.
   Past past() const { return {clock, lane->value, count}; }
-  // Whether it is known to come after the other one.
+  // Whether this operation is known to come after the other one.
   bool follows(const Moment& other) const noexcept {
     return lane == other.lane ? count > other.count : clock.covers(other.lane->value, other.count);
   }
-  // Whether the two are of one lane, which has learned nothing in between.
+  // Whether both belong to one lane whose clock did not change in between.
   bool alike(const Moment& other) const noexcept { return lane == other.lane && clock.same(other.clock); }
 };
 
@@ -62,23 +61,24 @@ inline bool Past::covers(const Moment& moment) const noexcept {
   return moment.lane->value == lane || clock.covers(moment.lane->value, moment.count);
 }
 
-// Operations that come one after the other: those of a stream, or what a host task does itself. It knows what its next
-// operation comes after, which is what order is found out from; it makes no order itself. Safe from any thread.
+// Operations that run one after another: those of a stream, or a host task's own steps. A lane tracks what its next
+// operation comes after. It makes no order itself. Any thread may call any member.
 //
-// What makes order, and what is to be called for it:
+// Each event that makes order has a call that records it:
 //   a task enqueues an operation             stream.follow(task)
 //   a stream waits for another, or an event  stream.follow(other.past()), that of the record for an event
-//   a task finds a stream or event complete  task.follow(stream.settled()), or that of the record
-//   a task begins another                    other.follow(task.past())
-//   a stream's next operation will come      stream.expect(past)
-//   after something, as none has yet
+//   a task finds a stream or event completed task.follow(stream.settled()), or that of the record
+//   a task starts another                    other.follow(task.past())
+//   only a stream's next operation will      stream.expect(past)
+//   come after something
 //
-// Threads that share a stream are between these calls at the same time. So what makes order is done before it is told
-// here, and what an operation comes after is what is known right before it is enqueued, as `look` remembers it: neither
-// less, since who waits in a host function leaves out what is known to come after that, nor more.
+// Several threads may be between these calls for one stream. Make the order first and record it here afterwards. An
+// operation's moment uses the clock from just before it was enqueued, which `look` identifies. A later clock could
+// claim too much. An earlier one claims too little, and a host function uses its clock to skip work that comes after
+// it.
 class Lane {
  public:
-  // Which state of a lane somebody has followed last, so that to follow it again costs nothing.
+  // Identifies a state of a lane, so that following the same state again is one comparison.
   using Version = std::uint64_t;
 
   Lane() = default;
@@ -86,48 +86,48 @@ class Lane {
   Lane& operator=(const Lane&) = delete;
   ~Lane();
 
-  // A new operation, of a lane that one thread alone advances.
+  // Adds an operation to a lane that only one thread advances.
   Moment advance();
-  // Before something is enqueued: what the lane knows now, for this thread to name once it is.
+  // Identifies the current clock. Call it just before enqueueing and pass the result to `advance` or `settle`.
   Version look();
-  // One that was enqueued after that look. What other threads have told since it does not come after.
+  // Adds an operation that was enqueued after that `look`. Its moment leaves out what other threads recorded since.
   Moment advance(Version learned);
-  // The same, into what was the moment of an earlier operation, most often of this lane.
+  // The same, but overwrites an earlier moment, usually of this lane, and reuses its references.
   void advance(Moment& moment, Version learned);
-  // What is enqueued from now on comes after all of this.
+  // What the next operation comes after.
   Past past() const;
-  // What is enqueued by now does.
+  // What the operations enqueued so far come after.
   Past settled() const;
-  // The next operation comes after all of that, as everything does that is found out about the lane from now on.
+  // The next operation comes after `past`. Observers of the lane inherit that at once.
   void follow(const Past& past) { follow(past.clock, past.lane, past.count); }
   void follow(const Moment& moment) { follow(moment.clock, moment.lane->value, moment.count); }
-  // The next operation comes after all of that, but none does yet.
+  // The next operation will come after `past`. Observers inherit that only once something is enqueued.
   void expect(const Past& past);
-  // Something was enqueued after that look that is no operation of the lane's, but comes after all that one would.
+  // Something was enqueued after that `look`. It is no operation of the lane, but it comes after all expected order.
   void settle(Version learned);
-  // The next operation comes after all of the other lane by now. `seen` is kept between the calls.
+  // The next operation comes after everything in the other lane. The caller keeps `seen` between calls as a cache.
   void follow(const Lane& other, std::atomic<Version>& seen) {
     const Version version = other.version();
     if (version == seen.load(std::memory_order_acquire)) return;
     follow(other.past());
     seen.store(version, std::memory_order_release);
   }
-  // Changes with every operation and all that is learned; of no two lanes the same.
+  // Changes with each operation and each clock update. Versions of different lanes never collide.
   Version version() const noexcept { return version_.load(std::memory_order_acquire); }
-  // What was done and known up to here is another lane's: whose record this is now begins anew.
+  // Starts a new lane in this object, for a pooled stream that is used again.
   void restart();
 
  private:
-  // What the next operation comes after, and of that what those that are in come after.
+  // What the next operation comes after, and the part of it that enqueued operations come after.
   struct Knowledge {
     Clock clock = {};
-    Clock settled = {};  // if more is expected of the next one; else that is `clock`
+    Clock settled = {};  // used while `expecting`; else `clock` holds for both
     bool expecting = false;
   };
 
   static Version next_version() noexcept;
   void follow(const Clock& clock, std::uint32_t lane, Point count);
-  // With the lock.
+  // Requires the lock.
   void change() noexcept { version_.store(version_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
   void change_clock() noexcept {
     change();
@@ -142,7 +142,7 @@ class Lane {
   Ref<LaneNumber> number_ = LaneNumber::take();
   Point count_ = number_->first;
   Knowledge known_;
-  std::atomic<Version> learned_{version_.load(std::memory_order_relaxed)};  // its version when it learned last
+  std::atomic<Version> learned_{version_.load(std::memory_order_relaxed)};  // the version of the last clock update
 };
 
 }  // namespace anabranch

@@ -13,22 +13,22 @@
 namespace anabranch {
 
 enum class MemoryKind : std::uint8_t {
-  device,   // the backend's own, freed in stream order
+  device,   // owned by the backend, freed in stream order
   pinned,   // host memory that every device can reach
-  foreign,  // somebody else's, kept alive and given back
+  foreign,  // owned by another library, kept alive and released
 };
 
-// What a backend hands out.
+// A block from a backend. Other streams may use it once `ready` is completed.
 struct Allocation {
   std::byte* pointer = nullptr;
   Point ready = 0;
 };
 
-// Where blocks of host memory come from: the system's heap, or pages that a driver has pinned. Any thread.
+// The source of host memory: the system's heap, or pages that a driver has pinned. Any thread may call it.
 struct HostSource {
   static constexpr std::size_t alignment = 256;
 
-  // Null if there is no more.
+  // Returns null if memory is exhausted.
   void* (*allocate)(std::size_t bytes) noexcept = [](std::size_t bytes) noexcept {
     return std::aligned_alloc(alignment, bytes);
   };
@@ -37,90 +37,92 @@ struct HostSource {
 
 class Loan;
 
-// Bytes that others work with past us, for as long as the loan is open.
+// Bytes that another library uses without our knowledge while the loan is open.
 struct Lent {
   Ref<Loan> loan;
   ByteRange bytes;
 };
 
-// A block of memory that arrays share. Dropping the last reference gives it back in stream order: after every use of
-// it, by whichever streams, without the caller waiting, on any thread.
+// A block of memory that arrays share. Dropping the last reference, on any thread, releases the memory in stream order,
+// after its last use in every stream. It does not block.
 class Storage final : public RefCounted {
  public:
   using Release = void (*)(void* owner) noexcept;
 
-  // Allocates `bytes` (0 is allowed) for use on `stream` from now on; without one, for use anywhere at once, by the
-  // host too. Throws Error(memory) with the numbers.
+  // Allocates `bytes` (0 is allowed) for later work on `stream`; without a stream, for immediate use anywhere,
+  // including the host. Throws Error(memory), which states the sizes.
   static Ref<Storage> allocate(Backend& backend, Stream* stream, std::size_t bytes, MemoryKind kind);
-  // Wraps memory of `owner`; `release(owner)` is called once, on any thread, after the last use. Memory that others
-  // know of already is the same storage, whichever device's, and its second owner released at once. Of memory that
-  // shares bytes with that, and of memory that is gone but still in use, accesses come before those to this one.
+  // Wraps memory of `owner`. `release(owner)` is called once, on any thread, after the last use. Memory that lies in a
+  // known block returns that block's storage, on any device, and the second owner is released at once. Accesses to
+  // known memory that shares bytes with this, or that has ended with uses pending, come before accesses to this
+  // storage.
   static Ref<Storage> adopt(Backend& backend, void* pointer, std::size_t bytes, bool read_only, void* owner,
                             Release release);
 
-  // Wraps memory that an allocator of the layer above made for `stream`; `release(owner)` is called once, on any
-  // thread, when what that stream is given from then on may use the memory: every other stream's use is over, and its
-  // own has been handed on, or is over too where the memory is the host's.
+  // Wraps memory that an allocator of the layer above made for `stream`. `release(owner)` is called once, on any
+  // thread, when later work of that stream may reuse the memory: the uses of all other streams are completed, and the
+  // driver has the stream's own uses, or they are completed too in the case of host memory.
   static Ref<Storage> entrust(Stream& stream, void* pointer, std::size_t bytes, void* owner, Release release);
 
-  // Others know of the memory from now on: what they hand in is found to be it.
+  // Lists the memory by address, because its address is shown; memory imported later is then recognised.
   void share();
 
-  // Another name for the same memory, which lives as long: accesses through it are known to be that. For captures.
+  // An alias for the same memory, which keeps it alive. For captures of graphed calls.
   static Ref<Storage> alias(Ref<Storage> of);
 
-  // What it is another name for, or null.
+  // The storage that this is an alias of, or null.
   const Ref<Storage>& original() const noexcept { return original_; }
   Backend& backend() const noexcept { return *backend_; }
   std::byte* pointer() const noexcept { return pointer_; }
   std::size_t bytes() const noexcept { return bytes_; }
   MemoryKind kind() const noexcept { return kind_; }
-  // Whether nobody who handed it in said that it may be written.
+  // Whether every import of the memory was read-only.
   bool read_only() const noexcept { return read_only_.load(std::memory_order_relaxed); }
 
-  // The others that share bytes with it.
+  // The other storages that share bytes with this one.
   std::vector<Ref<Storage>> neighbours() const {
     return has_neighbours_ ? find_neighbours() : std::vector<Ref<Storage>>();
   }
-  // Whether they have all of those bytes, so that these stay with their owner when this one goes.
+  // Whether neighbours contain all of these bytes, so that they stay valid when this storage ends.
   bool kept_by_neighbours(ByteRange bytes) const;
 
-  // The operation at `point` of `stream` accesses these bytes. With its moment, who comes after it can be found out;
-  // `exact`: also once it is through. `untold`: nobody is told of it, but waits for it.
+  // Records that the operation at `point` of `stream` accesses these bytes. `when` lets later accesses test
+  // happens-before; `exact`: even once the operation is completed. `untold`: later accesses wait for it, but it is
+  // never reported as a race.
   void note(Stream& stream, Point point, Access access, const Footprint& where, const Moment* when = nullptr,
             Site site = {}, bool exact = false, bool untold = false);
-  // The same; costs little where nobody but that stream has made an access, above all where this was its last.
+  // The same, and fast if only that stream has used the memory, above all if this repeats its last access.
   void note(const Touch& touch, const Noted& operation) {
     lock_.lock();
     if (only(operation.stream) && history_.repeat(touch, operation)) return lock_.unlock();
     note_anew(touch, operation);
   }
-  // A host task did, at a moment of its lane.
+  // Records an access by a host task, at a moment of its lane.
   void note_host(Moment when, Access access, const Footprint& where, Site site);
-  // What the stream did here is over, and need not be remembered.
+  // Drops the stream's accesses, which are completed.
   void forget(const Stream& stream);
-  // What an access of that kind has to come after, of all streams, known to be through or not.
+  // The accesses of all streams that an access of this kind must come after, pending or completed.
   std::vector<Use> uses(Access access, const Footprint& where) const;
-  // The same but for what `stream`, or the host if it is null, comes after: that is known to be in `before`.
+  // The same, without those that `stream` (null: the host) comes after according to `before`.
   std::vector<Use> conflicts(const Past& before, const Stream* stream, Access access, const Footprint& where) const;
-  // Whether nobody but that stream has made an access. Costs less than to ask for conflicts.
+  // Whether only that stream has used the memory, or nobody. One load, cheaper than `conflicts`.
   bool only(const Stream& stream) const noexcept {
     const void* const who = sole_.load(std::memory_order_acquire);
     return who == nullptr || who == &stream;
   }
 
-  // Whether more than one may have, among them those whom it is lent to, and neighbours.
+  // Whether several may have used it, including borrowers and neighbours.
   bool several() const noexcept { return sole_.load(std::memory_order_acquire) == this; }
 
-  // For loans, which see to it that what is lent counts as used. The bytes are lent from now on; those that are; those
-  // that were, up to now.
+  // For loans, under which lent bytes count as used. `lend` starts a loan, `lent` lists the open ones, and `end_loan`
+  // ends one and returns its bytes.
   void lend(const Ref<Loan>& loan, ByteRange bytes);
   std::vector<Lent> lent() const;
   std::vector<Lent> end_loan(const Loan& loan);
 
-  // Where it was made, if that is known.
+  // The site of the allocation, if known.
   Site site = {};
-  // Whether it is an array's, so that traces tell of its end.
+  // Whether an array owns it, so that traces show its end.
   bool listed = false;
 
  private:
@@ -140,36 +142,37 @@ class Storage final : public RefCounted {
   std::size_t bytes_ = 0;
   MemoryKind kind_ = MemoryKind::device;
   std::atomic<bool> read_only_{false};
-  std::atomic<bool> known_{false};  // to others
+  std::atomic<bool> known_{false};  // listed by address
   void* owner_ = nullptr;
   Release release_ = nullptr;
-  Ref<Stream> home_;  // in whose order it is released; null: when all uses are over
+  Ref<Stream> home_;  // released in its order; null: when all uses are completed
   Ref<Storage> original_;
-  // Either begins with the lock and gives it back. Whether nobody else has made an access, and it is noted.
+  // Both require the lock and release it. `note_own` returns whether only that stream has used the memory; then it has
+  // recorded the access.
   void note_anew(const Touch& touch, const Noted& operation);
   bool note_own(const Touch& touch, const Noted& operation);
   void trim(std::vector<Use>& over, bool exact);
   void trim();
   void merge(bool into_reads_and_writes, bool exact);
   void note_sole() noexcept;
-  // Whether there are blocks that share bytes with this one.
+  // Sets whether other blocks share bytes with this one.
   void set_neighbours(bool some) noexcept;
   std::vector<Ref<Storage>> find_neighbours() const;
-  // What was done to such a block before it went. Returns what need not be remembered.
+  // Takes over the accesses of a neighbour that ends. Returns the pruned ones.
   [[nodiscard]] std::vector<Use> take_over(std::vector<Use> uses);
 
   mutable SpinLock lock_;
   History history_;
-  std::size_t trim_next_ = 0;  // how long the history is to become before it is merged again
+  std::size_t trim_next_ = 0;  // the length at which the history is merged again
   std::vector<Lent> lent_;
   std::atomic<bool> has_neighbours_{false};
-  // Who made all accesses; null: nobody; this object: several, the host, somebody whom some of it is lent to, or maybe
-  // a neighbour.
+  // The only stream that made accesses; null: none did; this object: several streams, the host, a borrower, or maybe a
+  // neighbour.
   std::atomic<const void*> sole_{nullptr};
 };
 
-// Calls `done(context)` once every use is complete or failed: at once if it is already, else on the thread that
-// completes the last. Uses nothing of the caller's after it returns.
+// Calls `done(context)` once, when every use is completed or failed: at once if all are, else on the thread that
+// completes the last one. Keeps no reference to the caller's data after it returns.
 void after(std::vector<Use> uses, void (*done)(void* context) noexcept, void* context);
 
 }  // namespace anabranch

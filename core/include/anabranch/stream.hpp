@@ -29,18 +29,17 @@ struct StreamOptions {
   std::string name = {};
 };
 
-// What a stream has done so far: operations completed, and nanoseconds in which it was at work rather than empty or
-// waiting.
+// The operations that a stream has completed, and the nanoseconds in which it was neither empty nor waiting.
 struct Activity {
   std::uint64_t operations = 0;
   std::int64_t busy_nanoseconds = 0;
 };
 
-// A queue of operations that run in the order in which they were put in, on one device. The record behind every stream
-// object and handle of the layer above: two objects for one handle hold the same Stream.
+// A queue of operations that run in order on one device. Stream objects of the layer above that have the same handle
+// share one Stream.
 //
-// Any thread may enqueue; what one thread enqueues stays in its order. Dropping the last reference waits for nothing
-// and loses nothing: work already enqueued completes.
+// Any thread may enqueue. The operations of one thread keep their order. Dropping the last reference does not block,
+// and pending work still completes.
 class Stream : public RefCounted {
  public:
   Backend& backend() const noexcept { return backend_; }
@@ -49,21 +48,21 @@ class Stream : public RefCounted {
   StreamRole role() const noexcept { return options_.role; }
   const std::string& name() const noexcept { return options_.name; }
 
-  // The newest point: covers everything enqueued by now, though not what the legacy stream's order would add before the
-  // next operation.
+  // The newest point. It covers everything enqueued so far, but not the order that the legacy stream would add before
+  // the next operation.
   Point issued() const noexcept { return issued_.load(std::memory_order_acquire); }
 
-  // What `cudaStream_t` is to CUDA: 1 and 2 for the default streams, unique among the living for the others.
+  // The equivalent of `cudaStream_t`: 1 and 2 for the default streams; unique among living streams for the others.
   virtual std::uintptr_t handle() const noexcept = 0;
   virtual Activity activity() const noexcept = 0;
 
-  // What records the stream's work in its stead while it is captured, else null. For others than the thread that
-  // captures it: `Capture::recorder_of`.
+  // The recorder that takes this stream's work while it is captured, else null. Threads other than the capturing one
+  // use `Capture::recorder_of`.
   Stream* recording() const noexcept { return recording_.load(std::memory_order_acquire); }
-  // Of which capture this is such a recorder; null for a stream of a device.
+  // The capture that this stream is a recorder of; null for a stream of a device.
   Capture* capture() const noexcept { return capture_; }
 
-  // What the stream's operations come after. That of a record used again begins anew.
+  // Tracks what the stream's operations come after. A pooled stream that is used again restarts its lane.
   Lane& lane() noexcept { return lane_; }
   const Lane& lane() const noexcept { return lane_; }
 
@@ -74,7 +73,7 @@ class Stream : public RefCounted {
   StreamOptions options_;
   std::atomic<Point> issued_{0};
   Capture* capture_ = nullptr;
-  // Of a record that is used again.
+  // For a pooled stream that is used again.
   void forget_recorder() noexcept { recorder_.reset(); }
 
  private:
@@ -90,8 +89,8 @@ class Stream : public RefCounted {
   std::atomic<Stream*> recording_{nullptr};
   Ref<Stream> recorder_;  // guarded by the capture that it is in
   Lane lane_;
-  // What its lane has followed last: of a task that enqueued, of a stream or record that it waited for, of the legacy
-  // stream.
+  // The versions that the lane followed last: of an enqueueing task, of a stream or record that it waited for, and of
+  // the legacy stream.
   std::atomic<Lane::Version> task_seen_{0};
   std::atomic<Lane::Version> target_seen_{0};
   std::atomic<Lane::Version> legacy_seen_{0};
@@ -105,16 +104,16 @@ struct StreamActivity {
   Activity activity;
 };
 
-// From now on, whether streams that end leave their activity behind.
+// Sets whether the activity of streams that end is kept from now on.
 void keep_activity(bool keep) noexcept;
-// The activity of the streams that live, and of those that ended since it is kept; those that did nothing are left out.
+// The activity of living streams, and of those that ended while it was kept; idle ones are left out.
 std::vector<StreamActivity> all_activity();
-// For backends: `stream` is about to end.
+// Backends call this just before `stream` ends.
 void note_end(const Stream& stream);
 
-// Told once when a point is reached or its stream has failed. The thread is any, possibly one of the backend's workers,
-// so `wake` must neither block nor run Python. The waiter's storage belongs to the caller until `wake` is called, and
-// again after.
+// Notified once, when a point is completed or its stream has failed. Any thread may call `wake`, including a worker of
+// the backend, so `wake` must neither block nor run Python. The caller keeps the waiter alive until `wake` is called,
+// and may reuse or destroy it afterwards.
 class Waiter {
  public:
   virtual void wake(const Ref<Failure>& failure) noexcept = 0;

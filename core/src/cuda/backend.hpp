@@ -83,6 +83,8 @@ class CudaBackend final : public Backend {
   int ordinal() const noexcept { return ordinal_; }
   std::string alias() const { return "cuda:" + std::to_string(capabilities_.index); }
   int attribute(CUdevice_attribute which) const;
+  // How many threads all multiprocessors together run at a time, at most.
+  std::int64_t resident_threads() const noexcept { return resident_threads_; }
   Service& service() noexcept { return service_; }
   EventPool& events() noexcept { return events_; }
   Transfer& transfer() noexcept { return transfer_; }
@@ -105,8 +107,8 @@ class CudaBackend final : public Backend {
     return true;
   }
   // After some work every query in the context takes ten times as long, whichever stream it is of, until a call that
-  // blocks for the whole context; driver 580, measured on an H200: copies within the GPU's memory, and memsets from 64
-  // KiB on. Such work was put in.
+  // blocks for the whole context; driver 580, measured on an H200: the driver's copies within the GPU's memory, and its
+  // memsets from 64 KiB on. `Transfer` avoids both where it can. Such work was put in.
   void slow_queries() noexcept {
     if (!queries_slow_.load(std::memory_order_relaxed)) queries_slow_.store(true, std::memory_order_relaxed);
   }
@@ -130,6 +132,7 @@ class CudaBackend final : public Backend {
 
   const int ordinal_;
   CUdevice device_ = 0;
+  std::int64_t resident_threads_ = 0;
   CUcontext context_ = nullptr;
   std::once_flag opened_;
   std::atomic<bool> is_open_{false};

@@ -73,7 +73,8 @@ CudaKernel::CudaKernel(CudaLibrary& library, CUfunction function, std::string na
       library_(Ref<CudaLibrary>::share(&library)),
       slots_(std::move(form.slots)),
       wide_(form.wide),
-      across_(form.across) {
+      across_(form.across),
+      coarse_(form.coarse) {
   if (!slots_.empty() && slots_.back() == KernelForm::record_slot) {
     takes_record_ = true;
     slots_.pop_back();
@@ -131,12 +132,25 @@ void CudaKernel::allow_shared_memory(std::uint32_t bytes) {
   allowed_shared_memory_.store(bytes, std::memory_order_release);
 }
 
+// A thread of a coarse kernel runs up to so many indices, once each thread that the GPU runs at a time has as many.
+constexpr std::int64_t most_per_thread = 4;
+
+std::int64_t CudaKernel::indices_per_thread(const LaunchShape& shape) const noexcept {
+  // Where a thread tells of an error, its place in the grid stands for the index.
+  if (!coarse_ || across_ || takes_record_) return 1;
+  std::int64_t count = 1;
+  while (count < most_per_thread && shape.size() >= 2 * count * device().resident_threads()) count *= 2;
+  return count;
+}
+
 template <class Submit>
 void CudaKernel::prepare(const LaunchShape& shape, std::span<const std::uint64_t> arguments, CUdeviceptr record,
                          Submit&& submit) {
   const int block = shape.block != 0 ? std::min(shape.block, 1024) : block_;
-  Pointers pointers(static_cast<std::size_t>(shape.ndim) + slots_.size() + 1);
+  const std::int64_t count = indices_per_thread(shape);
+  Pointers pointers(static_cast<std::size_t>(shape.ndim) + slots_.size() + 2);
   for (int d = 0; d < shape.ndim; ++d) pointers.add(&shape.dims[d]);
+  if (coarse_) pointers.add(&count);
   for (const std::uint32_t slot : slots_) pointers.add(&arguments[slot]);
   if (takes_record_) [[unlikely]]
     pointers.add(&record);
@@ -144,12 +158,13 @@ void CudaKernel::prepare(const LaunchShape& shape, std::span<const std::uint64_t
   node.func = function();
   node.kernelParams = pointers.data();
   if (shape.ndim == 1 || wide_) {
-    node.gridDimX = static_cast<unsigned>((shape.size() + block - 1) / block);
+    const std::int64_t each = count * block;
+    node.gridDimX = static_cast<unsigned>((shape.size() + each - 1) / each);
     node.gridDimY = node.gridDimZ = 1;
     node.blockDimX = static_cast<unsigned>(block);
     node.blockDimY = node.blockDimZ = 1;
   } else {
-    const auto grid = shape.grid(block, across_);
+    const auto grid = shape.grid(block, across_, count);
     node.gridDimX = static_cast<unsigned>(grid[0]);
     node.gridDimY = static_cast<unsigned>(grid[1]);
     node.gridDimZ = static_cast<unsigned>(grid[2]);

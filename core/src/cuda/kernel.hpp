@@ -51,6 +51,8 @@ class CudaKernel final : public Kernel {
   void prepare(const LaunchShape& shape, std::span<const std::uint64_t> arguments, CUdeviceptr record, Submit&& submit);
   template <class Submit>
   void prepare(const LaunchGrid& grid, std::span<const std::uint64_t> arguments, Submit&& submit);
+  // How many indices of the launch a thread runs, one after the other.
+  std::int64_t indices_per_thread(const LaunchShape& shape) const noexcept;
   void check_launch(CUresult status);
   CUfunction function() const noexcept { return static_cast<CUfunction>(code); }
   int attribute(CUfunction_attribute which) const;
@@ -60,6 +62,7 @@ class CudaKernel final : public Kernel {
   std::vector<std::uint32_t> slots_;
   const bool wide_;
   const bool across_;
+  const bool coarse_;
   bool takes_record_ = false;  // as its last parameter
   int block_ = 256;
   std::mutex mutex_;

@@ -7,12 +7,14 @@
 
 #include "backend.hpp"
 #include "elements_ptx.hpp"
+#include "run_ptx.hpp"
 
 namespace anabranch::cuda {
 namespace {
 
 constexpr int block = 256;
 constexpr std::int64_t most_blocks = 16384;
+constexpr std::size_t run_unit = 16;  // bytes that a thread of the kernels for runs moves
 
 // As the kernels in elements.cu see a layout.
 struct KernelLayout {
@@ -103,13 +105,18 @@ struct Now {
   CudaBackend& device;
   CUstream stream;
   const char* what;
+  bool within = false;  // copies are from the device's own memory to its own
 
   void copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+    if (within && device.transfer().copy_run(stream, to, from, bytes)) return;
     device.check(driver->cuMemcpyAsync(to, from, bytes, stream), what);
-    device.slow_queries();
+    if (within) device.slow_queries();
   }
   void set(CUdeviceptr to, unsigned value, unsigned itemsize, std::size_t count) {
-    if (count * itemsize >= large_memset) device.slow_queries();
+    if (count * itemsize >= large_memset) {
+      if (device.transfer().fill_run(stream, to, value, itemsize, count)) return;
+      device.slow_queries();
+    }
     switch (itemsize) {
       case 1:
         return device.check(driver->cuMemsetD8Async(to, static_cast<unsigned char>(value), count, stream), what);
@@ -139,6 +146,43 @@ void Transfer::load() {
       device_.check(driver->cuModuleGetFunction(&fill_[i], module, ("fill_" + size).c_str()), "finding a fill kernel");
     }
   });
+}
+
+void Transfer::load_run() {
+  std::call_once(run_loaded_, [this] {
+    const ContextScope scope(device_.context());
+    CUmodule module = nullptr;
+    device_.check(driver->cuModuleLoadDataEx(&module, run_ptx, 0, nullptr, nullptr), "loading the copy kernels");
+    device_.check(driver->cuModuleGetFunction(&copy_run_, module, "copy_run"), "finding a copy kernel");
+    device_.check(driver->cuModuleGetFunction(&fill_run_, module, "fill_run"), "finding a fill kernel");
+  });
+}
+
+void Transfer::launch_run(CUstream stream, CUfunction function, std::size_t bytes, void** parameters) {
+  const std::size_t threads = bytes / run_unit + bytes % run_unit;
+  const auto blocks = static_cast<unsigned>((threads + block - 1) / block);
+  device_.check(driver->cuLaunchKernel(function, blocks, 1, 1, block, 1, 1, 0, stream, parameters, nullptr),
+                "copying or filling");
+}
+
+bool Transfer::copy_run(CUstream stream, CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+  if (((to | from) & (run_unit - 1)) != 0) return false;
+  load_run();
+  void* parameters[] = {&to, &from, &bytes};
+  launch_run(stream, copy_run_, bytes, parameters);
+  return true;
+}
+
+bool Transfer::fill_run(CUstream stream, CUdeviceptr to, unsigned value, unsigned itemsize, std::size_t count) {
+  if ((to & (run_unit - 1)) != 0) return false;
+  load_run();
+  if (itemsize < 2) value = (value & 0xFF) * 0x0101U;
+  if (itemsize < 4) value = (value & 0xFFFF) * 0x0001'0001U;
+  const std::uint32_t pattern[run_unit / sizeof(std::uint32_t)] = {value, value, value, value};
+  std::size_t bytes = count * itemsize;
+  void* parameters[] = {&to, const_cast<std::uint32_t*>(pattern), &bytes};
+  launch_run(stream, fill_run_, bytes, parameters);
+  return true;
 }
 
 template <class Sink>
@@ -211,7 +255,7 @@ void Transfer::plan_fill(Sink& sink, const Elements& dst, const void* value, std
 }
 
 void Transfer::copy(CUstream stream, const Elements& dst, const Elements& src, std::int64_t count) {
-  Now now{device_, stream, "copying"};
+  Now now{device_, stream, "copying", dst.home == &device_ && src.home == &device_};
   plan_copy(now, dst, src, count);
 }
 

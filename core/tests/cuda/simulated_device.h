@@ -59,6 +59,7 @@ struct work {
     idle,
     copy_bytes,
     set_bytes,
+    fill_bytes,
     copy_elements,
     fill_elements,
     add_numbers,
@@ -155,6 +156,9 @@ static void run(struct work* work) {
     case set_bytes:
       for (int64_t i = 0; i < work->count; ++i)
         memcpy(work->to + (size_t)i * work->itemsize, work->item, work->itemsize);
+      break;
+    case fill_bytes: /* with the bytes of an item, again and again */
+      for (int64_t i = 0; i < work->count; ++i) work->to[i] = work->item[(size_t)i % sizeof work->item];
       break;
     case copy_elements:
       for (int64_t i = 0; i < work->count; ++i)

@@ -15,7 +15,8 @@ static struct work set_work(uint64_t to, uint64_t value, size_t itemsize, size_t
   return work;
 }
 
-/* Kernels, known by their names: copy_4 and fill_4 for elements of four bytes; add for one int32, add_all for many. */
+/* Kernels, known by their names: copy_4 and fill_4 for elements of four bytes, copy_run and fill_run for bytes; add for
+ * one int32, add_all for many. */
 struct function {
   struct device* device;
   char name[64];
@@ -32,7 +33,12 @@ static struct function* new_function(struct device* device, const char* name) {
 static struct work kernel_work(const struct function* function, void** parameters) {
   struct work work = {.kind = idle};
   const char* name = function->name;
-  if (strncmp(name, "copy_", 5) == 0) {
+  if (strcmp(name, "copy_run") == 0) {
+    work = copy_work(**(uint64_t**)parameters, *(uint64_t*)parameters[1], *(size_t*)parameters[2]);
+  } else if (strcmp(name, "fill_run") == 0) {
+    work = (struct work){.kind = fill_bytes, .to = *(char**)parameters[0], .count = *(int64_t*)parameters[2]};
+    memcpy(work.item, parameters[1], sizeof work.item);
+  } else if (strncmp(name, "copy_", 5) == 0) {
     work.kind = copy_elements;
     work.from = *(char**)parameters[1];
     work.count = *(int64_t*)parameters[2];

@@ -13,7 +13,7 @@ import time
 from importlib.util import find_spec
 from typing import Any
 
-from anabranch._recording import correlate
+from anabranch._trace.recording import correlate
 
 _lock = threading.Lock()
 _activities: Activities | None = None

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from anabranch._errors import ClosedError
+from anabranch._core.errors import ClosedError
 from anabranch._trace.operation import Operation
 
 if TYPE_CHECKING:
-    from anabranch import Device, Stream
+    from anabranch._device.device import Device
+    from anabranch._stream.stream import Stream
 
 BUSY = frozenset({"kernel", "copy", "fill", "host", "graph"})
 """The kinds of operation that keep a stream busy."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from anabranch import Device, Stream
+    from anabranch._device.device import Device
+    from anabranch._stream.stream import Stream
 
 Kind = Literal["kernel", "copy", "fill", "alloc", "free", "host", "graph", "record", "wait"]
 

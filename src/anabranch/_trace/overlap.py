@@ -10,7 +10,7 @@ from anabranch._trace.lanes import BUSY, Lane, lanes
 from anabranch._trace.operation import Operation
 
 if TYPE_CHECKING:
-    from anabranch import Device
+    from anabranch._device.device import Device
 
 
 class Shares(dict["Device", float]):

@@ -6,11 +6,11 @@ import os
 from types import TracebackType
 from typing import Self
 
-from anabranch._device import devices
-from anabranch._recording import Recording
+from anabranch._device.device import devices
 from anabranch._trace.cupti import Activities, activities
 from anabranch._trace.operation import Operation
 from anabranch._trace.overlap import Shares, overlap
+from anabranch._trace.recording import Recording
 from anabranch._trace.save import save
 from anabranch._trace.text import text
 

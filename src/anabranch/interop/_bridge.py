@@ -7,10 +7,10 @@ import threading
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from anabranch._current import current_stream, legacy_stream
-from anabranch._errors import DeviceError
-from anabranch._loan import Loan
-from anabranch._stream import Stream
+from anabranch._core.errors import DeviceError
+from anabranch._memory.external_use import ExternalUse
+from anabranch._stream.current import current_stream, legacy_stream
+from anabranch._stream.stream import Stream
 from anabranch.interop._cuda_core import CudaCore
 from anabranch.interop._cupy import CuPy
 from anabranch.interop._numba import Numba, NumbaMlir
@@ -63,7 +63,7 @@ class _Block(NamedTuple):
     """A block that is open: what restores the current streams, and what comes after that."""
 
     stack: ExitStack
-    loan: Loan | None
+    use: ExternalUse | None
     stream: Stream
     replaced: list[Stream]  # those that wait for the stream at the end
 
@@ -101,13 +101,13 @@ class Bridge:
                     for other in replaced:
                         own.wait_stream(other)
                 objects = {library.name: library.enter(module, own, stack) for library, module in modules.items()}
-                loan = Loan(own)
+                use = ExternalUse(own)
             else:
                 # What the libraries do on a CPU is done when they return; so it is in order with what comes later.
-                objects, replaced, loan = dict.fromkeys([library.name for library in self._libraries]), [], None
+                objects, replaced, use = dict.fromkeys([library.name for library in self._libraries]), [], None
                 if self._sync_enter:
                     own.synchronize()
-            self._open.blocks.append(_Block(stack.pop_all(), loan, own, replaced if self._sync_exit else []))
+            self._open.blocks.append(_Block(stack.pop_all(), use, own, replaced if self._sync_exit else []))
         return Bridged(stream, objects)
 
     def __exit__(
@@ -117,8 +117,8 @@ class Bridge:
             raise RuntimeError(f"{self!r} is left, but this thread has not entered it")
         block = self._open.blocks.pop()
         try:
-            if block.loan is not None:
-                block.loan.end()
+            if block.use is not None:
+                block.use.end()
         finally:
             block.stack.__exit__(kind, value, traceback)
         for other in block.replaced:

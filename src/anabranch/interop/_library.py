@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 if TYPE_CHECKING:
     from contextlib import ExitStack
 
-    from anabranch._stream import Stream
+    from anabranch._stream.stream import Stream
 
 
 class Library(ABC):

@@ -6,13 +6,13 @@ import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from anabranch._allocator import PoolBlock, core_library
+from anabranch._memory.allocator import PoolBlock, core_library
 from anabranch.interop._bridge import LIBRARIES
 
 if TYPE_CHECKING:
-    from anabranch._allocator import Allocator
-    from anabranch._device import Device
-    from anabranch._stream import Stream
+    from anabranch._device.device import Device
+    from anabranch._memory.allocator import Allocator
+    from anabranch._stream.stream import Stream
 
 
 class TorchMemory:
@@ -170,7 +170,7 @@ def rmm_resource(device: Any = None) -> Any:
     ValueError
         For a CPU device.
     """
-    from anabranch._device import Device, current_device
+    from anabranch._device.device import Device, current_device
 
     gpu = current_device() if device is None else Device(device)
     if gpu.kind != "cuda":

@@ -9,7 +9,7 @@ from anabranch.interop._library import Library
 if TYPE_CHECKING:
     from contextlib import ExitStack
 
-    from anabranch._stream import Stream
+    from anabranch._stream.stream import Stream
 
 
 class Warp(Library):

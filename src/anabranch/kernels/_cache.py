@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from anabranch._site import is_own
+from anabranch._task.site import is_own
 
 _MAGIC: Final = b"anabranch kernel 1\n"
 _CHECKSUM_BYTES: Final = 32

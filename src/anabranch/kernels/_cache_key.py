@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 from types import FunctionType
 
 from anabranch.kernels._digest import Digest, UncacheableError
@@ -44,3 +46,11 @@ def cache_key(
     except UncacheableError:
         return None
     return digest.result().hex()
+
+
+@cache
+def sources() -> tuple[tuple[str, int, int], ...]:
+    """Return each source file of this package, which all decide the code: its path, size and time of change."""
+    folder = Path(__file__).parent
+    files = sorted(folder.rglob("*.py"))
+    return tuple((str(file.relative_to(folder)), file.stat().st_size, file.stat().st_mtime_ns) for file in files)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from types import FunctionType
 from typing import Final
 
-from anabranch._errors import CompileError
+from anabranch._core.errors import CompileError
 from anabranch.kernels._annotation import IN_CODE
 from anabranch.kernels._parameter import Parameter
 from anabranch.kernels._signature import Signature, describe

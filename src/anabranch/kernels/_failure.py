@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from anabranch._site import place as place_of_site
+from anabranch._task.site import place as place_of_site
 from anabranch.kernels._reference import helpers
 from anabranch.kernels._signature import Signature
 

@@ -9,13 +9,14 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from anabranch._indices import KernelBase
+from anabranch._launch.indices import KernelBase
+from anabranch._launch.target import Target
 from anabranch.kernels._parameter import Parameter, read_parameters
-from anabranch.kernels._signature import Signature, Target, check_signature
+from anabranch.kernels._signature import Signature, check_signature
 
 if TYPE_CHECKING:
-    from anabranch.kernels._cpu_object import Compiled
-    from anabranch.kernels._cuda import CompiledPTX
+    from anabranch.kernels._cpu.loader import Compiled
+    from anabranch.kernels._cuda.compiler import CompiledPTX
 
 
 class Kernel(KernelBase):
@@ -87,7 +88,7 @@ class Kernel(KernelBase):
         with self._compiling:
             compiled = self.compiled_cpu.get((signature, checked))
             if compiled is None:
-                from anabranch.kernels._cpu import compile_kernel
+                from anabranch.kernels._cpu.compiler import compile_kernel
 
                 compiled = compile_kernel(self._function, self.parameters, signature, checked)
                 self.compiled_cpu[signature, checked] = compiled
@@ -119,7 +120,7 @@ class Kernel(KernelBase):
         with self._compiling:
             compiled = self.compiled_cuda.get((signature, target))
             if compiled is None:
-                from anabranch.kernels._cuda import compile_kernel
+                from anabranch.kernels._cuda.compiler import compile_kernel
 
                 compiled = compile_kernel(self._function, self.parameters, signature, target)
                 self.compiled_cuda[signature, target] = compiled

@@ -10,6 +10,7 @@ import dis
 from types import FunctionType
 from typing import Final
 
+from anabranch._launch.indices import KernelBase
 from anabranch.kernels._compile_error import compile_error, definition
 from anabranch.kernels._reference import codes_of, helpers, references
 
@@ -35,10 +36,8 @@ def check_restrictions(function: FunctionType) -> None:
 
 
 def _check_calls(function: FunctionType, part: FunctionType) -> None:
-    from anabranch.kernels._kernel import Kernel  # the kernel module imports what compiles, which imports this one
-
     for name, value in references(part):
-        if isinstance(value, Kernel):
+        if isinstance(value, KernelBase):
             raise compile_error(
                 function,
                 f"{name!r} is a kernel and cannot be called from another; "

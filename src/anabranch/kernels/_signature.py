@@ -12,7 +12,7 @@ looks it up in a dict.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from anabranch.kernels._annotation import ACCESS_NAMES, IN_CODE
 from anabranch.kernels._dtype import BOOL, COMPLEX, FLOAT, INTEGER, KINDS
@@ -22,25 +22,6 @@ ArrayCode: TypeAlias = tuple[Literal["array"], str, int, bool, bool]
 ScalarCode: TypeAlias = tuple[Literal["scalar"], str]
 Code: TypeAlias = ArrayCode | ScalarCode
 Signature: TypeAlias = tuple[int, tuple[Code, ...]]
-
-
-class Target(NamedTuple):
-    """What a kernel is compiled for on CUDA, besides the kinds of its arguments.
-
-    Attributes
-    ----------
-    capability : tuple of int
-        Compute capability, such as ``(9, 0)``.
-    checked : bool
-        Whether every index is checked.
-    wide : bool
-        For index spaces and arrays of any size, see `_cuda_entry`.
-    """
-
-    capability: tuple[int, int]
-    checked: bool = False
-    wide: bool = False
-
 
 MAX_LAUNCH_NDIM: Final = 4
 _KIND_WORDS: Final = {BOOL: "a bool", INTEGER: "an integer", FLOAT: "a float", COMPLEX: "a complex number"}

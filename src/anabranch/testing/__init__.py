@@ -1,5 +1,5 @@
 """Helpers for tests of code that uses streams."""
 
-from anabranch._gate import Gate, fail
+from anabranch._stream.gate import Gate, fail
 
 __all__ = ["Gate", "fail"]

@@ -1,8 +1,0 @@
-from anabranch._core cimport Ref, Storage
-from anabranch._device cimport DeviceBase
-from anabranch._stream cimport Stream
-
-
-# Memory from the allocator that was set for the device, for work that the stream does from now on; with no stream, for
-# everybody at once.
-cdef Ref[Storage] allocate_with(DeviceBase device, Stream stream, size_t bytes) except *

@@ -1,0 +1,158 @@
+#pragma once
+
+#include <Python.h>
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "anabranch/_core/host_job.hpp"
+#include "anabranch/capture.hpp"
+#include "anabranch/graph.hpp"
+
+// Graphs as the Cython modules use them.
+namespace anabranch::python {
+
+// Of the operation at that point: another thread may have put in the next one by now.
+inline void tell_origin(Stream& stream, Point point, PyObject* object) {
+  stream.capture()->tell(stream, make_ref<PythonObject>(object), point);
+}
+inline PyObject* origin_of(const GraphNode& node) {
+  PyObject* object = node.origin ? static_cast<PythonObject&>(*node.origin).object() : Py_None;
+  Py_INCREF(object);
+  return object;
+}
+
+// Of the bodies of branches and loops, too, but not of other graphs that are nodes.
+inline void forget_origins(Graph& graph, const Works& works) {
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    GraphNode& node = graph.nodes[i];
+    node.origin.reset();
+    if (node.kind != NodeKind::branch && node.kind != NodeKind::loop) continue;
+    const auto& nested = std::get<NestedWork>(works.of[i]->what);
+    forget_origins(*nested.body, *nested.works);
+    if (nested.otherwise) forget_origins(*nested.otherwise, *nested.otherwise_works);
+  }
+}
+
+inline Ref<Capture> begin_capture(Stream& stream) { return Capture::begin(stream); }
+// Of what is put into the stream within the capture that it takes part in.
+inline Ref<Capture> begin_body(Stream& stream) { return Capture::begin(stream, Ref<Capture>::share(stream.capture())); }
+inline Ref<Graph> end_capture(Capture& capture, Ref<Works>& works) { return capture.end(works); }
+inline Ref<GraphInstance> instantiate(const Ref<Graph>& graph, const Ref<Works>& works) {
+  return make_ref<GraphInstance>(graph, works);
+}
+
+inline Point add_nested(Stream& stream, NodeKind kind, const std::string& name, const void* flag, Ref<Graph> body,
+                        Ref<Works> works, Ref<Graph> otherwise, Ref<Works> otherwise_works) {
+  return stream.capture()->add(stream, kind, name,
+                               NestedWork{static_cast<const std::int32_t*>(flag), std::move(body), std::move(works),
+                                          std::move(otherwise), std::move(otherwise_works)});
+}
+inline Point add_host(Stream& stream, const std::string& name, Ref<HostWork> work) {
+  return stream.capture()->add(stream, NodeKind::host, name, std::move(work));
+}
+
+// Over what a node launches its kernel; null if in the other way.
+inline const LaunchShape* shape_of(const Works& works, std::uint32_t node) {
+  return std::get_if<LaunchShape>(&std::get<KernelWork>(works.of[node]->what).grid);
+}
+inline const LaunchGrid* grid_of(const Works& works, std::uint32_t node) {
+  return std::get_if<LaunchGrid>(&std::get<KernelWork>(works.of[node]->what).grid);
+}
+inline std::vector<Backend*> devices_of(const Graph& graph) {
+  std::vector<Backend*> found{graph.home};
+  for (const GraphNode& node : graph.nodes) {
+    if (std::find(found.begin(), found.end(), node.device) == found.end()) found.push_back(node.device);
+  }
+  return found;
+}
+// The nodes that may call host functions.
+inline std::vector<std::uint32_t> with_functions(const Graph& graph) {
+  std::vector<std::uint32_t> found;
+  for (std::uint32_t i = 0; i < graph.nodes.size(); ++i) {
+    if (graph.nodes[i].kind >= NodeKind::host) found.push_back(i);
+  }
+  return found;
+}
+
+// The accesses of a graph as those of one operation: per block of memory as few stretches as there are.
+inline std::vector<Touch> merged(const std::vector<NodeTouch>& touches) {
+  std::map<Storage*, std::vector<std::pair<ByteRange, Access>>> by_storage;
+  for (const NodeTouch& touch : touches) {
+    if (touch.bytes.low == touch.bytes.high) continue;
+    auto& stretches = by_storage[touch.storage];
+    if (!stretches.empty() && stretches.back().first == touch.bytes && stretches.back().second == touch.access)
+      continue;
+    ByteRange bytes = touch.bytes;
+    Access access = touch.access;
+    // Stretches that overlap become one, unless reads of what only lies beside a write would count as writes.
+    for (auto it = stretches.begin(); it != stretches.end();) {
+      const bool same = it->second == access || it->first == bytes;
+      if (!(same ? it->first.low <= bytes.high && bytes.low <= it->first.high : it->first.overlaps(bytes))) {
+        ++it;
+        continue;
+      }
+      bytes = {std::min(it->first.low, bytes.low), std::max(it->first.high, bytes.high)};
+      if (it->second != access) access = Access::read_write;
+      stretches.erase(it);
+      it = stretches.begin();
+    }
+    stretches.emplace_back(bytes, access);
+  }
+  std::vector<Touch> found;
+  for (const auto& [storage, stretches] : by_storage) {
+    for (const auto& [bytes, access] : stretches) found.push_back({storage, bytes.low, bytes.high, nullptr, 0, access});
+  }
+  return found;
+}
+
+// Where bytes of a block are, on whatever device: no two have the same addresses. Several handles of memory may each
+// have a storage.
+inline ByteRange addresses_of(const Storage& storage, const ByteRange& bytes) noexcept {
+  const auto first = reinterpret_cast<std::uintptr_t>(storage.pointer());
+  return {first + bytes.low, first + bytes.high};
+}
+inline bool share_bytes(const Storage& one, const Storage& other) noexcept {
+  return addresses_of(one, {0, one.bytes()}).overlaps(addresses_of(other, {0, other.bytes()}));
+}
+
+// Nodes that the accesses of `node` conflict with and that neither come before nor after it.
+inline std::vector<std::uint32_t> unordered(const Graph& graph, const std::vector<NodeTouch>& touches,
+                                            std::uint32_t node) {
+  std::vector<bool> ordered(graph.nodes.size());
+  ordered[node] = true;
+  for (std::uint32_t later = node + 1; later < graph.nodes.size(); ++later) {
+    const auto& after = graph.nodes[later].after;
+    ordered[later] = std::any_of(after.begin(), after.end(), [&](std::uint32_t one) { return ordered[one]; });
+  }
+  std::vector<bool> before(node + 1);
+  before[node] = true;
+  for (std::uint32_t earlier = node + 1; earlier-- > 0;) {
+    if (!before[earlier]) continue;
+    ordered[earlier] = true;
+    for (const std::uint32_t one : graph.nodes[earlier].after) before[one] = true;
+  }
+  std::vector<std::uint32_t> found;
+  for (const NodeTouch& own : touches) {
+    if (own.node != node) continue;
+    const ByteRange bytes = addresses_of(*own.storage, own.bytes);
+    for (const NodeTouch& other : touches) {
+      if (ordered[other.node] || !addresses_of(*other.storage, other.bytes).overlaps(bytes)) continue;
+      if (writes(own.access) || writes(other.access)) found.push_back(other.node);
+    }
+  }
+  return found;
+}
+
+inline GraphAccesses take_accesses(Graph& graph) { return std::exchange(graph.accesses, {}); }
+
+// The work of the only node of a graph becomes that of a node of an instance.
+inline void set_work(GraphInstance& instance, std::uint32_t node, const Ref<Works>& works) {
+  instance.set(node, works->of.front()->what);
+}
+
+}  // namespace anabranch::python

@@ -1,0 +1,37 @@
+"""What traces are told."""
+
+from cython.operator cimport dereference as deref
+
+from anabranch._core.core cimport CStream, OperationKind, Point, Ref, TracedOperation, close_operation, trace_instant
+from anabranch._core.gc_pause cimport pause_collector, resume_collector
+
+
+cdef int show(CStream* stream, Point point, OperationKind kind, object name, size_t size) except -1:
+    cdef TracedOperation operation
+    operation.kind = kind
+    operation.point = point
+    operation.bytes = size
+    if isinstance(name, str):
+        operation.name = _text(<str>name)
+    close_operation(deref(stream), operation)
+    return 0
+
+
+cdef bytes _text(str name):
+    # The operation's arrays have not been told of it yet: a collection may close them.
+    cdef bint collected = pause_collector()
+    try:
+        return name.encode(errors="backslashreplace")
+    finally:
+        if collected:
+            resume_collector()
+
+
+cdef int show_memory(CBackend& backend, CStream* stream, size_t size) except -1:
+    cdef TracedOperation operation
+    operation.kind = OperationKind.alloc
+    operation.bytes = size
+    if stream != NULL:
+        operation.stream = Ref[CStream].share(stream)
+    trace_instant(backend, operation)
+    return 0

@@ -1,0 +1,1 @@
+"""Functions that are captured once and replayed as graphs."""

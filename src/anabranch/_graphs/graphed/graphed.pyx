@@ -1,0 +1,391 @@
+"""Functions that are captured at their first call for arguments of a kind, and replayed after."""
+
+import collections
+import functools
+import threading
+import types
+import warnings
+
+cimport cython
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cython.operator cimport dereference as deref
+from libc.stdint cimport int64_t
+from libc.string cimport memcmp
+
+from anabranch._core.core cimport MemoryKind, Storage
+from anabranch._core.graph cimport share_bytes
+from anabranch._core.small_vector cimport Addresses, Text
+from anabranch._graphs.graphed.call cimport CapturedCall, capture_call, replay_call
+from anabranch._memory.array cimport Array
+from anabranch._memory.dtype cimport dtype_code
+from anabranch._task.context cimport TaskState, current_state
+
+from anabranch._core.errors import CaptureError
+
+cdef enum:
+    # For each capture that may be kept, how many kinds that cannot be captured are remembered. To forget one means to
+    # try again, which calls the function twice.
+    refusals_per_capture = 64
+    # What the key says an argument is, from where dtypes end.
+    int_kind = 0x80
+    large_int_kind
+    float_kind
+    bool_kind
+    complex_kind
+    numpy_kind = 0xA0
+    # What follows says of two arrays with storages of their own that these share bytes.
+    overlap = 0xF0
+
+cdef object _numpy_scalar = None
+
+
+cdef int _kind_of_number(object value) except -1:
+    # 0: not a number.
+    global _numpy_scalar
+    kind = type(value)
+    if kind is float:
+        return float_kind
+    if kind is int:
+        return int_kind if -(2**63) <= value < 2**63 else large_int_kind
+    if kind is bool:
+        return bool_kind
+    if kind is complex:
+        return complex_kind
+    if _numpy_scalar is None:
+        import numpy
+
+        _numpy_scalar = numpy.number | numpy.bool_
+    if isinstance(value, _numpy_scalar):
+        try:
+            return numpy_kind + dtype_code(value.dtype)
+        except KeyError:
+            return 0
+    return 0
+
+
+cdef object _name_of(object fn):
+    return getattr(fn, "__qualname__", None) or repr(fn)
+
+
+cdef tuple _values_of(set looked, tuple args):
+    # Floating point numbers by their text, which tells zeros of both signs apart and is equal for every NaN.
+    return tuple([
+        args[i] if isinstance(args[i], int) else repr(args[i]) for i in looked])
+
+
+cdef tuple _numbers_of(tuple args):
+    return tuple([i for i, each in enumerate(args) if type(each) is not Array and _kind_of_number(each)])
+
+
+@cython.final
+cdef class _Kind:
+    # Of the kinds that cannot be captured, `calls` is None.
+    cdef set looked
+    cdef dict calls
+
+
+cdef int _become(_Kind kind, dict calls, set looked) except -1:
+    # Another thread may be reading them.
+    with cython.critical_section(kind):
+        kind.calls, calls = calls, kind.calls
+        kind.looked, looked = looked, kind.looked
+    return 0
+
+
+@cython.final
+cdef class Graphed:
+    """A function that is captured at its first call for arguments of a kind, and replayed after. See `graphed`."""
+    cdef object fn
+    cdef dict kinds
+    cdef list order             # the captured calls, the newest last: (key, kind, values)
+    cdef object refused         # the keys of the kinds that cannot be captured, the newest last
+    cdef int size
+    cdef object lock
+    cdef object last            # the key and the kind of the last call, or None
+    cdef bint warned
+    cdef dict __dict__
+
+    def __init__(self, fn, size):
+        self.fn = fn
+        self.kinds = {}
+        self.order = []
+        self.refused = collections.deque()
+        self.size = size
+        self.lock = threading.Lock()
+        functools.update_wrapper(self, fn)
+
+    def __get__(self, instance, owner):
+        return self if instance is None else types.MethodType(self, instance)
+
+    @property
+    def graphs(self):
+        """How many captures are kept."""
+        return len(self.order)
+
+    def clear(self):
+        """Forget all captures. Replays that were launched complete."""
+        with self.lock:
+            self.kinds.clear()
+            self.order.clear()
+            self.refused.clear()
+            self._remember(None)
+
+    cdef int _remember(self, last) except -1:
+        # Another thread may be reading it.
+        with cython.critical_section(self):
+            self.last, last = last, self.last
+        return 0
+
+    def __reduce__(self):
+        # By its name, as the function that it stands for.
+        return _name_of(self.fn)
+
+    def __repr__(self):
+        return f"<graphed {_name_of(self.fn)}, {self.graphs} captured>"
+
+    def __call__(self, *args, **kwargs):
+        cdef _Kind kind
+        cdef CapturedCall call
+        cdef dict calls
+        cdef set looked
+        cdef tuple names = ()
+        cdef TaskState state = current_state()
+        if state.capture.get() != NULL and state.capture.get().active():
+            return self.fn(*args, **kwargs)
+        if kwargs:
+            names = tuple(kwargs)
+            args += tuple(kwargs.values())
+        cdef Text text
+        try:
+            others = _describe(&text, state, args)
+            if others is None and not names:
+                # Most calls are of the kind of the last one.
+                with cython.critical_section(self):
+                    last = self.last
+                if last is not None and _is_text((<tuple>last)[0], &text):
+                    key, kind = last
+                else:
+                    key = PyBytes_FromStringAndSize(text.data(), text.size())
+                    kind = self.kinds.get(key)
+                    self._remember(None if kind is None else (key, kind))
+            else:
+                key = PyBytes_FromStringAndSize(text.data(), text.size()), names, others
+                kind = self.kinds.get(key)
+        except TypeError as error:
+            self._warn(f"an argument is neither an array, a number nor hashable: {error}")
+            return self._call(args, names)
+        if kind is None:
+            kind = _Kind.__new__(_Kind)
+            kind.looked = set()
+            kind.calls = {}
+            kind = self.kinds.setdefault(key, kind)
+        with cython.critical_section(kind):
+            calls = kind.calls
+            looked = kind.looked
+        if calls is None:
+            return self._call(args, names)
+        values = _values_of(looked, args) if looked else ()
+        call = calls.get(values)
+        if call is None:
+            try:
+                call = capture_call(self.fn, args, names, _numbers_of(args))
+            except CaptureError as error:
+                self._refuse(key, kind)
+                self._warn(str(error))
+                return self._call(args, names)
+            except BaseException:
+                self._let_go(key, kind)
+                raise
+            self._keep(key, kind, call, args)
+        done, result = replay_call(call, state, args)
+        if done:
+            return result
+        if done is None:
+            self._warn("an argument is memory that the function has from elsewhere, too")
+            return self._call(args, names)
+        # A number that is computed from others has become one of another kind.
+        self._forget(kind, values)
+        return self(*args[:len(args) - len(names)], **dict(zip(names, args[len(args) - len(names):], strict=True)))
+
+    def _keep(self, key, _Kind kind, CapturedCall call, args):
+        with self.lock:
+            if kind.calls is None or self.kinds.get(key) is not kind:
+                # Another thread could not capture it, or it was forgotten meanwhile, which the next call is to see.
+                self._remember(None)
+                return
+            if call.looked - kind.looked:
+                # Captures before did not know that the value matters.
+                self.order[:] = [each for each in self.order if each[1] is not kind]
+                _become(kind, {}, kind.looked | call.looked)
+            values = _values_of(kind.looked, args)
+            if values not in kind.calls:
+                self.order.append((key, kind, values))
+            kind.calls[values] = call
+            while len(self.order) > self.size:
+                key, kind, values = self.order.pop(0)
+                kind.calls.pop(values, None)
+                if not kind.calls and self.kinds.get(key) is kind:
+                    self.kinds.pop(key)
+                    self._remember(None)
+
+    def _let_go(self, key, _Kind kind):
+        # The function raised. What it was called with is kept for captures alone.
+        with self.lock:
+            if kind.calls is not None and not kind.calls and self.kinds.get(key) is kind:
+                self.kinds.pop(key)
+                self._remember(None)
+
+    def _refuse(self, key, _Kind kind):
+        with self.lock:
+            _become(kind, None, kind.looked)
+            self.order[:] = [each for each in self.order if each[1] is not kind]
+            self.refused.append(key)
+            if len(self.refused) > refusals_per_capture * self.size:
+                self.kinds.pop(self.refused.popleft(), None)
+                self._remember(None)
+
+    def _forget(self, _Kind kind, values):
+        with self.lock:
+            self.order[:] = [each for each in self.order if each[1] is not kind or each[2] != values]
+            if kind.calls is not None:
+                kind.calls.pop(values, None)
+
+    def _call(self, args, names):
+        count = len(args) - len(names)
+        return self.fn(*args[:count], **dict(zip(names, args[count:], strict=True)))
+
+    def _warn(self, reason):
+        if not self.warned:
+            self.warned = True
+            warnings.warn(
+                f"{_name_of(self.fn)} is not captured, it is called as it is: {reason}", RuntimeWarning, 1)
+
+
+cdef inline bint _is_text(bytes known, Text* text) noexcept:
+    return <size_t>len(known) == text.size() and memcmp(<const char*>known, text.data(), text.size()) == 0
+
+
+cdef tuple _describe(Text* key, TaskState state, tuple args):
+    # What captures have to be told apart by, and what of that is no text; TypeError for what cannot be.
+    cdef Addresses seen
+    cdef Addresses first
+    cdef Array array
+    cdef Storage* storage
+    cdef size_t group
+    cdef int64_t offset
+    cdef int d
+    cdef int code
+    cdef bint foreign = False
+    others = None
+    key.push_back(state.mode)
+    key.push_back(state.device)
+    for each in args:
+        if type(each) is not Array:
+            code = _kind_of_number(each)
+            key.push_back(code)
+            if code == 0:
+                hash(each)
+                others = [] if others is None else others
+                # What is in a tuple may be equal and of another type.
+                others.append((type(each), each, repr(each) if isinstance(each, tuple | frozenset) else None))
+            continue
+        array = <Array>each
+        array.check()
+        storage = array.storage.get()
+        group = 0
+        while group < seen.size() and seen[group] != storage:
+            group += 1
+        key.push_back(1 + array.code)
+        key.push_back(array._device.ordinal)
+        key.push_back(<char>group)
+        key.push_back(<char>(array.layout.ndim | (0x40 if array.contiguous else 0)))
+        key.push_back(<char>((2 if array._read_only else 0) | (<int>storage.kind() << 2)))
+        for d in range(array.layout.ndim):
+            _put(key, array.layout.shape[d])
+            if not array.contiguous:
+                _put(key, array.layout.strides[d])
+        if group < seen.size():
+            offset = array.data - <const char*>first[group]
+            _put(key, offset)
+        else:
+            seen.push_back(storage)
+            first.push_back(array.data)
+        foreign = foreign or storage.kind() == MemoryKind.foreign
+    if foreign and seen.size() > 1:
+        _describe_overlaps(key, args)
+    return None if others is None else tuple(others)
+
+
+cdef int _describe_overlaps(Text* key, tuple args) except -1:
+    # Of memory that others handed in, which may have several handles.
+    cdef Array array
+    cdef Array other
+    cdef Py_ssize_t i
+    cdef Py_ssize_t k
+    for i in range(len(args)):
+        if type(args[i]) is not Array:
+            continue
+        array = <Array>args[i]
+        array.check()  # the hash of another argument may have closed it
+        for k in range(i):
+            if type(args[k]) is not Array:
+                continue
+            other = <Array>args[k]
+            if array.storage.get() != other.storage.get() and share_bytes(
+                    deref(array.storage.get()), deref(other.storage.get())):
+                key.push_back(<char>overlap)
+                _put(key, i)
+                _put(key, k)
+                _put(key, array.data - other.data)
+    return 0
+
+
+cdef inline int _put(Text* key, int64_t value) except -1:
+    key.append(<char*>&value, sizeof(value))
+    return 0
+
+
+def graphed(fn=None, *, size=16):
+    """Capture a function at its first call for arguments of a kind, and replay it in later ones.
+
+    The first call captures what the function puts into the current stream, and launches it; later calls with arguments
+    of that kind launch it with the new arrays and numbers, and do not call the function. Of what kind an array is, its
+    device, dtype, shape and strides say, and which arguments share memory; of a number its type, and its value only if
+    the function looks at that: branches by it, or takes it for a size. What else is passed has to be hashable, and is
+    told apart by its value. In a capture the function is called.
+
+    Parameters
+    ----------
+    fn : callable
+        Everything that it does has to be work for the device: in later calls nothing else happens. Arrays that it
+        returns are those of the arguments, or the graph's own, which the next call writes to again.
+    size : int
+        How many captures are kept; the oldest goes first.
+
+    Returns
+    -------
+    callable
+        Safe to use from any thread: a call is atomic, as is `clear`, though threads that bring a new kind of arguments
+        at once may each capture it. `graphs` counts the captures that are kept, and `clear` forgets them. A function
+        that cannot be captured is called as it is, with one RuntimeWarning that says why.
+
+    Examples
+    --------
+    >>> import anabranch as ab
+    >>> @ab.graphed
+    ... def step(x, y):
+    ...     ab.copy(y, x)
+    ...     ab.fill(x, 0)
+    >>> a, b = ab.ones(3), ab.zeros(3)
+    >>> step(a, b)
+    >>> step(b, a)
+    >>> a.numpy(), step.graphs
+    (array([1., 1., 1.], dtype=float32), 1)
+    """
+    if fn is None:
+        return functools.partial(graphed, size=size)
+    if not callable(fn):
+        raise TypeError(f"fn must be callable, not {type(fn).__name__}")
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        raise ValueError(f"size is a number of captures, at least 1, not {size!r}")
+    return Graphed(fn, size)

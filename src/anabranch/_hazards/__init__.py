@@ -1,0 +1,1 @@
+"""Order between accesses to the same memory: added where it is missing, or reported."""

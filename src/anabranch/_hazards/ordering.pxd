@@ -1,0 +1,151 @@
+from libc.stdint cimport uint64_t
+from libcpp.memory cimport unique_ptr
+from libcpp.vector cimport vector
+
+from anabranch._core.core cimport (
+    Access, CCapture, CStream, HazardMode, HostAccess, HostTask, Moment, OperationKind, Past, Point, Race, Record, Ref,
+    Site, Storage, Touch, Use, tracing, translate)
+from anabranch._core.tracing cimport show
+from anabranch._task.context cimport TaskState, current_task
+from anabranch._task.site cimport current_site
+
+
+cdef extern from "anabranch/host_order.hpp" namespace "anabranch" nogil:
+    vector[Use] uses_of(const Touch&) except +
+    vector[Use] uses_before(const HostTask&, const Touch&) except +
+    void follow_use(HostTask&, const Use&) except +
+    void follow_use(CStream&, const Use&) except +
+    Past past_of(CStream&) except +
+    Past past_within(CStream&) except +
+    cdef cppclass Sight:
+        Sight()
+        uint64_t version
+        Past past
+    Sight look(CStream&, const HostTask&) except +
+    uint64_t hand_on(CStream&, const HostTask&) except +
+    void note_operation(CStream&, uint64_t learned) except +
+    void wait_for_stream(CStream&, CStream& target, const HostTask&) except +translate
+    cdef cppclass ComingMoment:
+        void set(Moment)
+        const Moment& get()
+    void follow_call(HostTask&, const Past& before, const Moment&) except +
+
+cdef extern from "anabranch/submission.hpp" namespace "anabranch" nogil:
+    cdef cppclass KeptMemory:
+        KeptMemory()
+        KeptMemory(const Touch*, size_t) except +
+    cdef cppclass TouchSpan "std::span<const anabranch::Touch>":
+        TouchSpan()
+        TouchSpan(const Touch*, size_t)
+    cdef cppclass Refusal:
+        vector[Race] races
+        vector[Touch] touches
+        Ref[CStream] stream
+    cdef cppclass Submission:
+        Submission()
+        Submission(CStream&, HazardMode, TouchSpan)
+        unique_ptr[Refusal] begin(const HostTask&, CCapture*) except +translate
+        void begin_in_order() except +
+        bint proceed(const HostTask&, const Refusal&) except +translate
+        void commit(Point, Site) except +translate
+        Past past() except +
+        Moment advance() except +
+        void commit_call(Point, Site, const Moment&) except +
+
+
+# What a kernel's parameter is declared: 0 in-out, 1 in, 2 out.
+cdef inline Access access_of(int code) noexcept:
+    return Access.read if code == 1 else Access.write if code == 2 else Access.read_write
+
+
+# The operation that a task is about to enqueue is in order. Until it is committed, no Python code may run that could
+# close the arrays. Raises RaceError, CaptureError, and what the device's waits do; then it must not be enqueued.
+cdef inline int begin(
+        Submission* submission, TaskState state, CStream* stream, const Touch* touches, size_t count) except -1:
+    submission[0] = Submission(stream[0], <HazardMode>state.mode, TouchSpan(touches, count))
+    cdef Refusal* refusal = submission.begin(state.task.core.get()[0], state.capture.get()).release()
+    return 0 if refusal == NULL else report(refusal, submission, state)
+
+# The same for what touches no memory: it comes after what the task knows, in every mode.
+cdef inline int begin_untouched(Submission* submission, TaskState state, CStream* stream) except -1:
+    submission[0] = Submission(stream[0], HazardMode.automatic, TouchSpan())
+    submission.begin(state.task.core.get()[0], state.capture.get())
+    return 0
+
+# Raises RaceError, unless the races are collected; then the operation goes ahead. Takes over the refusal.
+cdef int report(Refusal* refusal, Submission* submission, TaskState state) except -1
+
+
+# The operation was enqueued.
+cdef inline int commit(Submission* submission, TaskState state, Point point) except -1:
+    cdef Site site
+    if state.mode == <int>HazardMode.check:
+        site = current_site()
+    submission.commit(point, site)
+    return 0
+
+# The same, of one that has no name in traces; `size`: the bytes that it touches, if it has them.
+cdef inline int commit_traced(
+        Submission* submission, TaskState state, CStream* stream, Point point, OperationKind kind,
+        size_t size) except -1:
+    if tracing():
+        show(stream, point, kind, None, size)
+    return commit(submission, state, point)
+
+
+# Raises CaptureError if it is what captured work of the task writes.
+cdef int refuse_captured(TaskState state, Storage* storage) except -1
+# Raises CaptureError for memory that later calls will have others of.
+cdef int refuse_alias(Storage* storage) except -1
+# The host is about to make an access, and blocks until it may; what that has to come after it then knows. Raises
+# RaceError, with `checked`, and CaptureError for what captured work writes.
+cdef int order_host(TaskState state, Touch touch, bint checked) except -1
+# Another library's memory is about to go back to its owner. Raises RaceError for what is not known to be over with it.
+cdef int order_return(Storage* storage) except -1
+# And has done so.
+cdef int note_host_access(TaskState state, Touch touch) except -1
+# Or does so from now until the access is ended; None where it is not kept track of.
+cdef OpenAccess open_access(TaskState state, Touch touch)
+
+
+cdef class OpenAccess:
+    cdef Ref[HostAccess] core
+
+
+cdef class Found:
+    """A race that was found, before it is put into words."""
+    cdef Use first
+    cdef Site site              # of the second access
+    cdef Access access
+    cdef Ref[CStream] stream    # null: the host
+    cdef Site allocated
+    cdef bint open              # the first access is one of the host's that has not ended
+    cdef bint returned          # the second is the return of the memory to its owner
+    cdef size_t size
+    cdef size_t low
+    cdef size_t high
+
+
+# The current task has found that to be over.
+cdef inline int observe(const Sight& sight) except -1:
+    if sight.version != 0:
+        current_task().observe(sight.past, sight.version)
+    return 0
+
+cdef inline int observe_record(const Record& record) except -1:
+    current_task().observe(record.past, record.version)
+    return 0
+
+cdef inline int observe_stream(CStream* stream) except -1:
+    return observe(look(stream[0], current_task()[0]))
+
+
+cdef class PastOf:
+    """What came before something, for Python code to hand on."""
+    cdef Past past
+
+
+cdef class Touches:
+    """What an operation touches, with the arrays, for Python code to hand on."""
+    cdef vector[Touch] all
+    cdef list arrays

@@ -1,0 +1,202 @@
+"""Launches over an index space: arguments are checked and packed, and the kernel enqueued."""
+
+from cpython.object cimport PyObject
+from cython.operator cimport dereference as deref
+from libc.stdint cimport uint8_t, uint64_t
+from libcpp.vector cimport vector
+
+from anabranch._core.core cimport (
+    CKernel, CStream, HazardMode, LaunchShape, Point, Ref, Site, Slots, Touch, max_dimensions)
+from anabranch._device.device cimport DeviceBase
+from anabranch._hazards.ordering cimport Submission, access_of, begin
+from anabranch._launch.call_args cimport CallArgs, named_device, stream_of
+from anabranch._launch.configuration cimport most_indices, read_dimensions
+from anabranch._launch.kernel_failure cimport launch_site_slots, make_kernel, places_of
+from anabranch._launch.loaded cimport KernelForm, architecture_of, load_kernel
+from anabranch._launch.packing cimport (
+    Packed, check_again, check_array, commit_launch, head, most_arguments, parameter_of, put_array, put_number, room,
+    scalar_tag)
+from anabranch._memory.array cimport Array
+from anabranch._stream.stream cimport Stream
+from anabranch._task.context cimport TaskState, current_state
+from anabranch._task.site cimport current_site
+
+from anabranch._memory.dtype import names as dtype_names
+from anabranch._launch.target import Target
+
+cdef enum:
+    most_slots = 1024
+    few_slots = 256
+    few_touches = 16
+    # Beside the number of dimensions in a key: indices are checked; the launch or an array is too large for 32 bits.
+    checked_bit = 0x10
+    wide_bit = 0x20
+
+cdef extern from *:
+    """
+    // A process has more devices than a byte can tell apart.
+    static void set_device(uint8_t* key, uint16_t ordinal) { memcpy(key + 1, &ordinal, sizeof(ordinal)); }
+    static void set_block(anabranch::LaunchShape& shape, int threads) { shape.block = threads; }
+    static bool fits_grid(const anabranch::LaunchShape& shape) { return shape.fits_grid(); }
+    """
+    bint fits_grid(const LaunchShape&) nogil
+    void set_device(uint8_t*, int) nogil
+    void set_block(LaunchShape&, int) nogil
+
+cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object value, int* overflow) except? -1
+
+
+cdef class KernelBase:
+    def _bind(self, codes):
+        """Take over the access code of each parameter. Called once, when the kernel is made."""
+        if len(codes) > most_arguments:
+            raise TypeError(f"a kernel has at most {most_arguments} parameters after the index, not {len(codes)}")
+        for code in codes:
+            self.access_codes.push_back(code)
+
+
+cdef int _put_site(Packed* packed) except -1:
+    # Kept for good, since the code object that it names is.
+    cdef Site site = current_site()
+    cdef uint64_t* slots = room(packed, launch_site_slots)
+    slots[0] = site.code
+    slots[1] = site.instruction
+    return 0
+
+
+cdef inline int _read_shape(object dim, LaunchShape* shape) except -1:
+    cdef int overflow = 0
+    cdef long long one
+    if type(dim) is int:
+        one = PyLong_AsLongLongAndOverflow(dim, &overflow)
+        if overflow == 0 and 0 <= one < most_indices:
+            shape.ndim = 1
+            shape.dims[0] = one
+            return 0
+    return read_dimensions(dim, shape)
+
+
+cdef Ref[CKernel] _compile(KernelBase kernel, Packed* packed, DeviceBase device) except *:
+    # Not seen before: tell the compiler what the key says.
+    cdef Ref[CKernel] compiled
+    cdef size_t position = head
+    cdef int architecture = architecture_of(deref(device.backend))
+    codes = []
+    while position < packed.key_length:
+        first, second = packed.key[position], packed.key[position + 1]
+        if first == scalar_tag:
+            codes.append(("scalar", dtype_names[second]))
+        else:
+            codes.append(("array", dtype_names[first], second & 0x1F, bool(second & 0x40), bool(second & 0x20)))
+        position += 2
+    signature = packed.key[0] & 0xF, tuple(codes)
+    checked = bool(packed.key[0] & checked_bit)
+    cdef KernelForm form
+    if architecture != 0:
+        form.wide = packed.key[0] & wide_bit
+        machine = Target(divmod(architecture, 10), checked, form.wide)
+        form.coarse = machine.coarse
+        code = kernel.compile_cuda(signature, machine)
+        form.across = code.across
+        form.slots = code.slots
+        form.places = places_of(code.places)
+        compiled = load_kernel(device, code.image, code.symbol, kernel.name, form)
+    else:
+        code = kernel.compile_cpu(signature, checked)
+        compiled = make_kernel(<void*><size_t>code.address, kernel.name.encode(), places_of(code.places), code)
+    kernel.plans.add(packed.key, packed.key_length, compiled)
+    return compiled
+
+
+cdef int launch_indices(KernelBase kernel, object dim, const CallArgs* given) except -1:
+    cdef Packed packed
+    # Few on the stack, as in a launch with blocks.
+    cdef uint64_t[few_slots] few
+    cdef vector[uint64_t] many
+    cdef Touch[few_touches] some
+    cdef vector[Touch] all_touches
+    cdef Touch* touches = some
+    cdef size_t touched = 0
+    cdef Py_ssize_t count = given.count
+    cdef Py_ssize_t i
+    cdef LaunchShape shape
+    _read_shape(dim, &shape)
+    if given.block != NULL:
+        set_block(shape, _read_block(<object>given.block))
+    cdef DeviceBase where = named_device(given)
+    if count != <Py_ssize_t>kernel.access_codes.size():
+        _wrong_count(kernel, count)
+    packed.key[0] = shape.ndim
+    packed.key_length = head
+    packed.slot_count = 0
+    packed.wide = 0
+    packed.given = given
+    packed.slots = few
+    packed.capacity = few_slots
+    if count * (1 + 2 * max_dimensions) > few_slots:
+        many.resize(most_slots)
+        packed.slots = many.data()
+        packed.capacity = most_slots
+    if count > few_touches:
+        all_touches.resize(count)
+        touches = all_touches.data()
+    cdef PyObject* arg
+    for i in range(count):
+        arg = given.args[i]
+        if type(<object>arg) is not Array:
+            put_number(&packed, <object>arg, kernel, i)
+            continue
+        if where is None:
+            where = (<Array>arg)._device
+        _check_touched(kernel, i, <Array>arg, where)
+        put_array(&packed, <Array>arg)
+        touches[touched] = (<Array>arg).touch(access_of(kernel.access_codes[i]))
+        touched += 1
+    cdef TaskState state = current_state()
+    cdef PyObject* target = stream_of(given, state, where)
+    set_device(packed.key, (<Stream>target).device.ordinal)
+    if state.bounds or state.mode == <int>HazardMode.check:
+        packed.key[0] |= checked_bit
+    if architecture_of(deref((<Stream>target).device.backend)) != 0 and (packed.wide != 0 or not fits_grid(shape)):
+        packed.key[0] |= wide_bit
+    cdef CStream* queue = (<Stream>target).get()
+    cdef Ref[CKernel] fresh
+    cdef CKernel* compiled = kernel.plans.find(packed.key, packed.key_length)
+    if compiled == NULL:
+        fresh = _compile(kernel, &packed, (<Stream>target).device)
+        compiled = fresh.get()
+        # Other threads ran meanwhile.
+        queue = (<Stream>target).get()
+        check_again(given, count)
+    if shape.size() == 0:
+        return 0
+    if compiled.may_fail():
+        _put_site(&packed)
+    cdef Submission submission
+    begin(&submission, state, queue, touches, touched)
+    cdef Point point = queue.backend().launch(
+        deref(queue), deref(compiled), shape, Slots(packed.slots, packed.slot_count))
+    return commit_launch(&submission, state, queue, point, kernel, given)
+
+
+cdef int _read_block(object block) except -1:
+    if type(block) is not int or not 1 <= block <= 1024:
+        raise ValueError(f"block is a number of threads from 1 to 1024, not {block!r}")
+    return block
+
+
+cdef inline int _check_touched(KernelBase kernel, Py_ssize_t i, Array array, DeviceBase where) except -1:
+    check_array(kernel, i, array, where)
+    if kernel.access_codes[i] != 1 and array._read_only:
+        raise ValueError(
+            f"{parameter_of(kernel, i)} may write, but {array!r} is read-only memory; declare the parameter ab.In")
+    return 0
+
+
+cdef int _wrong_count(KernelBase kernel, Py_ssize_t count) except -1:
+    names = [parameter.name for parameter in kernel.parameters]
+    detail = f"missing {', '.join(names[count:])}" if count < len(names) else f"{count - len(names)} too many"
+    raise TypeError(
+        f"kernel {kernel.name!r} takes {len(names)} arguments after the index ({', '.join(names)}), "
+        f"not {count}: {detail}")

@@ -1,8 +1,0 @@
-from typing import final
-
-from anabranch._stream import Stream
-
-@final
-class Loan:
-    def __init__(self, stream: Stream) -> None: ...
-    def end(self) -> None: ...

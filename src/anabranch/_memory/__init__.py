@@ -1,0 +1,1 @@
+"""Arrays: how they are made, viewed, copied and shared with other libraries."""

@@ -1,0 +1,216 @@
+"""Memory that other libraries allocate for us, and ours for them."""
+
+cimport cython
+from cpython.ref cimport Py_INCREF
+from cython.operator cimport dereference as deref
+from libc.stdint cimport uintptr_t
+from libcpp.memory cimport unique_ptr
+
+from anabranch._core.core import finalizing
+
+from anabranch._core.core cimport Activation, Ref, Storage, forked, translate
+from anabranch._device.device cimport DeviceBase, as_device
+from anabranch._stream.host_threads cimport Owner, discard_owner, ensure_host_thread
+from anabranch._stream.stream cimport Stream
+
+from anabranch._core.errors import OutOfMemoryError
+
+cdef extern from "anabranch/allocator.hpp" nogil:
+    void* anabranch_allocate(ssize_t, int, void*) except +translate
+    void anabranch_free(void*, ssize_t, int, void*)
+
+cdef extern from *:
+    """
+    #include <dlfcn.h>
+    static const char* path_of_core() {
+      Dl_info info;
+      return dladdr(reinterpret_cast<void*>(&anabranch_allocate), &info) ? info.dli_fname : "";
+    }
+    """
+    const char* path_of_core()
+
+cdef extern from *:
+    """
+    // It throws nothing, which Cython does not tell C++.
+    static anabranch::Storage::Release as_release(void (*discard)(void*)) {
+      return reinterpret_cast<anabranch::Storage::Release>(discard);
+    }
+    """
+    ctypedef void (*Release "anabranch::Storage::Release")(void*) noexcept nogil
+    Release as_release(void (*)(void*) noexcept nogil) nogil
+
+# What arrays hold is aligned for by every allocator of GPU memory, and by the system's.
+cdef enum:
+    alignment = 16
+
+# Those that were ever set: another thread may just be calling one.
+cdef list _kept = []
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class _Block(Owner):
+    """Memory of an allocator."""
+    cdef DeviceBase device
+    cdef object allocator
+    cdef Stream stream
+    cdef object pointer
+    cdef size_t bytes
+
+    @cython.unraisable_tracebacks(False)
+    def __dealloc__(self):
+        # Of what no array got: it was not aligned.
+        self.give_back()
+
+    cdef int give_back(self) except -1:
+        cdef unique_ptr[Activation] _activation
+        cdef object pointer = self.pointer
+        self.pointer = None
+        if pointer is None or forked() or finalizing():
+            return 0
+        _activation = self.device.backend.activate()
+        self.allocator.deallocate(pointer, self.bytes, self.stream)
+        return 0
+
+    cdef int allocate(self) except -1:
+        cdef unique_ptr[Activation] _activation = self.device.backend.activate()
+        try:
+            found = self.allocator.allocate(self.bytes, self.stream)
+        except Exception as error:
+            # PyTorch's class of that name is no MemoryError.
+            if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+                raise self.lacking() from error
+            raise
+        if isinstance(found, bool) or not hasattr(type(found), "__index__"):
+            raise TypeError(f"{self.allocator!r} allocated {found!r}, which is no address")
+        found = found.__index__()
+        if found == 0:
+            raise self.lacking()
+        self.pointer = found
+        if not 0 < found < 2**64 or found % alignment:
+            raise ValueError(f"{self.allocator!r} allocated {found:#x}, which is not aligned to {alignment} bytes")
+        return 0
+
+    cdef object lacking(self):
+        return OutOfMemoryError(
+            f"cannot allocate {self.bytes} bytes on {self.device.alias}: {self.allocator!r} has no more")
+
+
+cdef Ref[Storage] allocate_with(DeviceBase device, Stream stream, size_t bytes) except *:
+    cdef Ref[Storage] storage
+    cdef _Block block = _Block.__new__(_Block)
+    cdef uintptr_t address
+    block.device = device
+    block.allocator = device.allocator
+    # A wrapper of our own, which nobody closes.
+    block.stream = Stream(device, name="allocation") if stream is None else Stream.from_external(stream)
+    # Atomics of one and two bytes exchange the whole word that they are in.
+    block.bytes = (bytes + 3) // 4 * 4
+    block.allocate()
+    if stream is None:
+        block.stream.synchronize()
+    ensure_host_thread()
+    address = block.pointer
+    storage = Storage.entrust(
+        deref(block.stream.get()), <void*>address, bytes, <void*>block, as_release(discard_owner))
+    Py_INCREF(block)
+    return storage
+
+
+def set_allocator(allocator, device=None):
+    """Choose what allocates the memory of a device's arrays from now on.
+
+    Arrays made before stay where they are. Pinned memory, the memory of captures, and what the library needs for itself
+    come from where they always do.
+
+    Parameters
+    ----------
+    allocator : {"cupy", "torch", "rmm"} or object or None
+        A library's name: the allocator that this library has for its own arrays. An object:
+        ``allocate(nbytes, stream)`` returns the address, an int, of memory for work that `stream` does from then on,
+        aligned to 16 bytes; ``deallocate(address, nbytes, stream)`` takes it back, with the same arguments, for such
+        work. The stream speaks ``__cuda_stream__``. A memory resource of RMM's is one. None: our own pool again.
+    device : Device or str, optional
+        None: the current device.
+
+    Raises
+    ------
+    TypeError
+        If the object lacks one of the two methods.
+    ValueError
+        For another name, or a name for a CPU device.
+    ModuleNotFoundError
+        If that library is not installed.
+
+    Notes
+    -----
+    ``deallocate`` is called once no other stream uses the memory any more, in the order of `stream` on a GPU, after all
+    uses on a CPU; by whichever thread drops the last reference, or by a thread of the library's own, with the device
+    current. What it raises goes to `sys.unraisablehook`. At the end of the process it is not called any more. A
+    MemoryError of ``allocate`` becomes the cause of an `OutOfMemoryError`; other errors are the caller's.
+
+    Examples
+    --------
+    >>> import anabranch as ab
+    >>> ab.set_allocator(None, "cpu")
+    """
+    cdef DeviceBase target = as_device(device)
+    if allocator is not None:
+        from anabranch.interop._memory import as_allocator
+
+        allocator = as_allocator(allocator, target)
+        for method in ("allocate", "deallocate"):
+            if not callable(getattr(allocator, method, None)):
+                raise TypeError(f"an allocator has {method}(), which {type(allocator).__name__} lacks")
+        _kept.append(allocator)
+    target.allocator = allocator
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class PoolBlock:
+    """Memory of a GPU from our own pool, for another library, in the order of its stream.
+
+    Parameters
+    ----------
+    nbytes, index : int
+        How much, and of which GPU.
+    stream : int
+        The handle; 0 is the legacy stream. It is freed in the same one.
+    keep : object
+        Kept for as long, so that the stream is there.
+    """
+    cdef void* pointer
+    cdef ssize_t bytes
+    cdef int index
+    cdef void* stream
+    cdef object keep
+
+    def __init__(self, ssize_t nbytes, int index, uintptr_t stream, keep=None):
+        if self.pointer != NULL:
+            raise RuntimeError("a PoolBlock is made once")
+        self.index = index
+        self.stream = <void*>stream
+        self.bytes = nbytes
+        self.keep = keep
+        self.pointer = anabranch_allocate(nbytes, index, self.stream)
+
+    def __dealloc__(self):
+        if self.pointer != NULL:
+            anabranch_free(self.pointer, self.bytes, self.index, self.stream)
+
+    def free_on(self, uintptr_t stream):
+        """Free it now, in the order of another stream."""
+        cdef void* pointer = self.pointer
+        self.pointer = NULL
+        anabranch_free(pointer, self.bytes, self.index, <void*>stream)
+
+    @property
+    def address(self):
+        """Where it is; 0 for no bytes."""
+        return <uintptr_t>self.pointer
+
+
+def core_library():
+    """Return the path of the shared library that has the C functions for allocators."""
+    return path_of_core().decode()

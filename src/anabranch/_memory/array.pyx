@@ -1,0 +1,356 @@
+"""Arrays: memory of a device with a shape and a dtype, and views of it."""
+
+cimport cython
+from cython.operator cimport dereference as deref
+from libc.stdint cimport int64_t, uintptr_t
+from libcpp.vector cimport vector
+
+from anabranch._memory import host_view, protocols
+
+from anabranch._core cimport core
+from anabranch._core.core cimport Access as MemoryAccess
+from anabranch._core.core cimport (
+    CBackend, CStream, Elements, MemoryKind, StreamOptions, Touch, Use, byte_t, copy_elements,
+    host_function_stream, pass_threads, row_major,
+)
+from anabranch._hazards.ordering cimport (
+    Submission, begin, commit, follow_use, note_host_access, open_access, order_host, order_return, refuse_alias,
+    refuse_captured, uses_before)
+from anabranch._memory.slice cimport view_of, whole_of
+from anabranch._memory.staging cimport download
+from anabranch._task.context cimport TaskState, current_state
+
+from anabranch._core.errors import ClosedError
+
+cdef dict _accesses = {"in": MemoryAccess.read, "out": MemoryAccess.write, "inout": MemoryAccess.read_write}
+
+
+@cython.final
+@cython.freelist(32)
+cdef class Array:
+    """Memory of a device, with a shape and a dtype.
+
+    Made by `empty`, `zeros`, `ones`, `full`, `array`, `asarray`, `from_dlpack`.
+
+    Operations on it are asynchronous; `numpy`, `host`, ``__array__`` and ``__dlpack__`` wait for what they
+    need. The memory is freed in stream order, after every stream that used it, whichever thread drops the
+    last reference. Indexing with integers, slices and ``...`` gives views, which keep the memory.
+
+    Safe to use from any thread; each operation is enqueued as a whole. Two threads that access the same elements, one
+    of them writing, have to agree which comes first.
+    """
+
+    def __init__(self):
+        raise TypeError("an Array is made by anabranch.empty, zeros, ones, full, array, asarray or from_dlpack")
+
+    cdef int refuse(self) except -1:
+        if not self._open:
+            raise ClosedError(f"{self!r} is closed")
+        core.check_fork()
+        return 0
+
+    cdef Elements elements_of(self, object copy) except *:
+        cdef uintptr_t address = copy.__array_interface__["data"][0]
+        cdef Elements elements
+        elements.pointer = <byte_t*>address
+        elements.layout = row_major(self.layout.ndim, self.layout.shape, self.layout.itemsize)
+        elements.offset = 0
+        elements.home = NULL
+        return elements
+
+    cdef int synchronize(self, MemoryAccess access) except -1:
+        cdef TaskState state = current_state()
+        order_host(state, self.touch(access), False)
+        return note_host_access(state, self.touch(access))
+
+    cdef Ref[CStream] reader(self, const vector[Use]& uses) except *:
+        cdef CBackend* backend = self._device.backend
+        cdef Ref[CStream] stream = backend.create_stream(StreamOptions())
+        cdef size_t i
+        for i in range(uses.size()):
+            # In a host function, what its own stream does later comes after the function.
+            if uses[i].stream.get() != host_function_stream():
+                backend.wait(deref(stream.get()), deref(uses[i].stream.get()), uses[i].point)
+        return stream
+
+    cdef int read_back(self, const Elements& dst, int64_t count) except -1:
+        cdef TaskState state = current_state()
+        cdef Touch touch = self.touch(MemoryAccess.read)
+        refuse_captured(state, touch.storage)
+        cdef vector[Use] uses = uses_before(deref(state.task.core.get()), touch)
+        cdef Use use
+        cdef Ref[CStream] stream = self.reader(uses)
+        # So that memory dropped while this waits is freed after it.
+        self.hold(stream.get(), self._device.backend.newest(deref(stream.get())), MemoryAccess.read)
+        download(stream.get(), dst, self.elements(0), count)
+        self.storage.get().forget(deref(stream.get()))
+        for use in uses:
+            follow_use(deref(state.task.core.get()), use)
+        return note_host_access(state, touch)
+
+    @property
+    def shape(self):
+        """The size in each dimension, in elements."""
+        self.check()
+        return tuple([self.layout.shape[d] for d in range(self.layout.ndim)])
+
+    @property
+    def strides(self):
+        """The distance between neighbours in each dimension, in bytes."""
+        self.check()
+        return tuple([self.layout.strides[d] for d in range(self.layout.ndim)])
+
+    @property
+    def dtype(self):
+        """The type of the elements, a `numpy.dtype`."""
+        self.check()
+        return self._dtype
+
+    @property
+    def ndim(self):
+        """The number of dimensions."""
+        self.check()
+        return self.layout.ndim
+
+    @property
+    def size(self):
+        """The number of elements."""
+        self.check()
+        return self.layout.size()
+
+    @property
+    def nbytes(self):
+        """The size of the elements in bytes."""
+        self.check()
+        return self.layout.size() * self.layout.itemsize
+
+    @property
+    def device(self):
+        """The device whose memory it is."""
+        return self._device
+
+    @property
+    def ptr(self):
+        """The address of the first element, on its device."""
+        self.check()
+        refuse_alias(self.storage.get())
+        self.storage.get().share()
+        return <uintptr_t>self.data
+
+    @property
+    def pinned(self):
+        """Whether it is host memory that every device can reach."""
+        self.check()
+        return self.storage.get().kind() == MemoryKind.pinned
+
+    @property
+    def read_only(self):
+        """Whether nothing may write to it: imported memory whose owner said so."""
+        self.check()
+        return self._read_only
+
+    @property
+    def closed(self):
+        """Whether `close` was called."""
+        return not self._open
+
+    def close(self):
+        """Let go of the memory, in stream order: work already enqueued completes.
+
+        Views keep it. Closing again does nothing. Memory of another library goes back to its owner when the work is
+        over; with ``ab.hazards("check")`` a `RaceError` of the kind ``"FREE"`` says if that is not known to be so.
+        What another thread does with this object at the same time is either enqueued before, or raises `ClosedError`.
+        On free-threaded Python that takes stopping all threads for a moment; dropping the last reference does not.
+        """
+        with cython.critical_section(self):
+            order_return(self.storage.get())
+            self.let_go()
+
+    cdef int let_go(self) except -1:
+        if self._open:
+            self._open = False
+            pass_threads()
+            self.storage.reset()
+        return 0
+
+    def numpy(self):
+        """Return the elements as a new `numpy.ndarray`.
+
+        Blocks until the work that this array depends on, which is what writes to it, is complete, and waits
+        for no other stream. Releases the interpreter lock; Ctrl-C interrupts it.
+
+        Raises
+        ------
+        KernelError
+            If that work failed.
+        """
+        import numpy
+
+        self.check()
+        cdef Array kept = whole_of(self)
+        result = numpy.empty(kept.shape, kept._dtype)
+        cdef Elements dst = kept.elements_of(result)
+        cdef Elements src = kept.elements(0)
+        cdef int64_t count = kept.layout.size()
+        if not kept._device.backend.capabilities().host_memory:
+            kept.read_back(dst, count)
+            return result
+        kept.synchronize(MemoryAccess.read)
+        with nogil:
+            copy_elements(dst, src, count)
+        return result
+
+    def host(self, write=False):
+        """Give the host direct access to CPU memory, for the length of a ``with`` block.
+
+        Parameters
+        ----------
+        write : bool
+            False: the view is read-only, and the host waits for what writes to the array. True: it waits for
+            what reads from it, too.
+
+        Returns
+        -------
+        context manager of numpy.ndarray
+            A view of the same memory, without a copy, made when the block is entered.
+
+        Raises
+        ------
+        ValueError
+            For memory that the host cannot reach, or write access to read-only memory.
+        KernelError
+            On entry, if the work it waits for failed.
+        """
+        self.check()
+        if not self._device.backend.capabilities().host_memory:
+            raise ValueError(f"the host cannot reach {self!r}; use numpy(), or a pinned array")
+        if write and self._read_only:
+            raise ValueError(f"{self!r} is read-only memory")
+        return host_view.HostView(self, bool(write))
+
+    def _view(self, write, lasts=False):
+        # The memory as NumPy sees it, once the host may access it; with `lasts` also the access to be ended, or None.
+        self.check()
+        cdef Array kept = whole_of(self)
+        cdef TaskState state = current_state()
+        cdef Touch touch = kept.touch(MemoryAccess.read_write if write else MemoryAccess.read)
+        order_host(state, touch, True)
+        view = host_view.over(kept, kept._interface(write))
+        if lasts:
+            return view, open_access(state, touch)
+        note_host_access(state, touch)
+        return view
+
+    def mark(self, stream, access):
+        """Declare that work which others put into a stream accesses the array.
+
+        Call it when that work has been put in, for memory that another library's kernels use: whatever uses the array
+        later is then in order with them. What they have to come after themselves is what the stream waited for before;
+        a call of this before the work is put in adds that, under ``"auto"``, as well.
+
+        Parameters
+        ----------
+        stream : Stream
+            Of any device.
+        access : {"in", "out", "inout"}
+            What the work does: read, write, or both.
+
+        Raises
+        ------
+        ValueError
+            For another access.
+        RaceError
+            Under ``"check"``, if the access is not in order with another.
+        """
+        self.check()
+        if access not in _accesses:
+            raise ValueError(f"access is one of {', '.join(map(repr, _accesses))}, not {access!r}")
+        if not isinstance(stream, Stream):
+            raise TypeError(f"stream is a Stream, not {type(stream).__name__}")
+        cdef CStream* queue = (<Stream>stream).get()
+        cdef TaskState state = current_state()
+        cdef Touch touch = self.touch(_accesses[access])
+        cdef Submission submission
+        begin(&submission, state, queue, &touch, 1)
+        commit(&submission, state, (<Stream>stream).now(queue))
+
+    def _interface(self, write):
+        self.check()
+        self.storage.get().share()
+        return {
+            "version": 3,
+            "shape": self.shape,
+            "strides": self.strides,
+            "typestr": self._dtype.str,
+            "data": (<uintptr_t>self.data, not write),
+        }
+
+    def __array__(self, dtype=None, copy=None):
+        """Return the elements as `numpy` does, of CPU memory without a copy unless one is asked for or needed."""
+        import numpy
+
+        self.check()
+        if not self._device.backend.capabilities().host_memory:
+            raise TypeError(f"{self!r} is not CPU memory; use numpy() for a copy")
+        if copy:
+            own = self.numpy()
+            return own if dtype is None else own.astype(dtype, copy=False)
+        view = self._view(not self._read_only)
+        if dtype is None or numpy.dtype(dtype) == self._dtype:
+            return view
+        if copy is not None:
+            raise ValueError(f"{self!r} has no elements of dtype {numpy.dtype(dtype)}, and a copy was ruled out")
+        return view.astype(dtype)
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        """Export as a DLPack capsule.
+
+        CPU memory is exported once what writes to it is complete; `stream` must then be None. GPU memory is
+        exported without waiting for the GPU: the consumer's stream waits for what the array depends on. Only what
+        a stream holds back, behind a host function or a gate, is waited for, until the driver has it.
+        """
+        self.check()
+        return protocols.export(self, stream, max_version, dl_device, copy)
+
+    @property
+    def __cuda_array_interface__(self):
+        """What libraries for GPUs read; the current stream has the array ready. An AttributeError for CPU memory."""
+        self.check()
+        return protocols.cuda_interface(self)
+
+    def __dlpack_device__(self):
+        """Return DLPack's type and number of the device."""
+        self.check()
+        return protocols.device_of(self)
+
+    def __getitem__(self, key):
+        return view_of(self, key)
+
+    def __iter__(self):
+        return map(self.__getitem__, range(len(self)))
+
+    def __len__(self):
+        self.check()
+        if self.layout.ndim == 0:
+            raise TypeError("an array of no dimension has no length")
+        return self.layout.shape[0]
+
+    def __reduce__(self):
+        raise TypeError(f"{self!r} lives in this process; send a copy of its elements, array.numpy()")
+
+    def __bool__(self):
+        raise TypeError("the truth of an array would have to wait for the device; use numpy()")
+
+    def __repr__(self):
+        if self._device is None:
+            return "<Array of nothing, closed>"
+        if not self._open:
+            return f"<Array of {self._device.alias}, closed>"
+        pinned = ", pinned" if self.pinned else ""
+        return f"<Array {self.shape} {self._dtype} on {self._device.alias}{pinned}>"
+
+
+cdef int refuse_array(object array, str name) except -1:
+    shares = hasattr(array, "__array_interface__") or hasattr(array, "__dlpack__")
+    hint = "; wrap it with anabranch.asarray" if shares else ""
+    raise TypeError(f"{name} is an Array, not {type(array).__name__}{hint}")

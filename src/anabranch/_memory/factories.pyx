@@ -1,0 +1,177 @@
+"""Functions that make arrays."""
+
+from libc.stdint cimport int64_t, uintptr_t
+
+from anabranch._core cimport core
+from anabranch._core.core cimport Access as MemoryAccess
+from anabranch._core.core cimport (
+    CStream, Elements, Layout, MemoryKind, Ref, StreamOptions, byte_t, copy_elements, forked)
+from anabranch._device.device cimport DeviceBase, as_device
+from anabranch._memory.alloc cimport layout_of, new_array
+from anabranch._memory.array cimport Array
+from anabranch._memory.copy cimport enqueue_fill, enqueue_value, transfer
+from anabranch._memory.dtype cimport ElementType, Item, as_dtype, element_type, encode
+from anabranch._memory.slice cimport whole_of
+from anabranch._memory.staging cimport upload
+from anabranch._memory.traced_scalar cimport TracedScalar
+from anabranch._stream.current cimport as_stream, current_stream_of
+from anabranch._stream.stream cimport Stream
+from anabranch._task.context cimport current_state
+
+
+cdef Stream _stream_for(object device, object stream):
+    # The stream on which an array is made; its device is the array's.
+    cdef Stream chosen
+    if forked():
+        core.check_fork()
+    if stream is None:
+        return current_stream_of(current_state(), -1 if device is None else as_device(device).ordinal)
+    chosen = as_stream(stream, None)
+    if device is not None and as_device(device) is not chosen.device:
+        raise ValueError(f"{chosen!r} is not a stream of the device {as_device(device).alias}")
+    return chosen
+
+
+cdef MemoryKind _kind(DeviceBase device, bint pinned) except *:
+    if not pinned:
+        return MemoryKind.device
+    if not device.backend.capabilities().host_memory:
+        raise ValueError(f"pinned memory is CPU memory; {device.alias} has none")
+    return MemoryKind.pinned
+
+
+cdef Array _make(object shape, ElementType dtype, Stream stream, bint pinned):
+    cdef Layout layout = layout_of(shape, dtype.itemsize)
+    return new_array(stream.device, layout, dtype, stream, _kind(stream.device, pinned))
+
+
+def empty(shape, dtype="float32", *, device=None, stream=None, bint pinned=False):
+    """Return a new array whose elements are not set.
+
+    Asynchronous: usable by work that the stream does from now on, and by other streams that wait for it.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+    dtype : dtype-like
+        Booleans, integers, floats from float16, complex.
+    device : Device or str, optional
+        None: that of the stream, else the current one.
+    stream : Stream, optional
+        None: the current stream of the device.
+    pinned : bool
+        For a CPU array: memory that every device can reach, for asynchronous copies.
+
+    Raises
+    ------
+    ValueError
+        For a negative or overflowing size, pinned memory of another device than a CPU, or a stream of another device.
+    TypeError
+        For a dtype that arrays cannot hold.
+    OutOfMemoryError
+        If the device has too little memory; it derives from MemoryError too.
+    """
+    return _make(shape, element_type(dtype), _stream_for(device, stream), pinned)
+
+
+def zeros(shape, dtype="float32", *, device=None, stream=None, bint pinned=False):
+    """Return a new array of zeros. Asynchronous on the stream; parameters and errors as of `empty`."""
+    cdef Stream target = _stream_for(device, stream)
+    cdef Array array = _make(shape, element_type(dtype), target, pinned)
+    cdef Item item
+    item.bytes[0] = item.bytes[1] = 0
+    enqueue_fill(array, &item, target)
+    return array
+
+
+def ones(shape, dtype="float32", *, device=None, stream=None, bint pinned=False):
+    """Return a new array of ones. Asynchronous on the stream; parameters and errors as of `empty`."""
+    return full(shape, 1, dtype, device=device, stream=stream, pinned=pinned)
+
+
+def full(shape, value, dtype=None, *, device=None, stream=None, bint pinned=False):
+    """Return a new array with every element set to a value. Asynchronous on the stream.
+
+    The other parameters, and the errors, are those of `empty`; a value that does not fit the dtype is a ValueError,
+    one that is no number a TypeError.
+
+    Parameters
+    ----------
+    value : scalar
+        Converted as NumPy does.
+    dtype : dtype-like, optional
+        None: what NumPy makes of the value.
+    """
+    cdef Stream target = _stream_for(device, stream)
+    if dtype is None:
+        import numpy
+
+        if type(value) is TracedScalar:
+            value = (<TracedScalar>value).look()  # what the array is depends on it
+        dtype = numpy.asarray(value).dtype
+    cdef ElementType type_ = element_type(dtype)
+    cdef Item item
+    encode((<TracedScalar>value).value if type(value) is TracedScalar else value, type_, &item)
+    cdef Array array = _make(shape, type_, target, pinned)
+    enqueue_value(array, value, target)
+    return array
+
+
+def array(data, dtype=None, *, device=None, stream=None, bint pinned=False):
+    """Return a new array with a copy of the data.
+
+    Returns when the copy is done, unless the data is an array in pinned memory: then it is asynchronous on the stream.
+    The other parameters, and the errors, are those of `empty`.
+
+    Parameters
+    ----------
+    data : array-like
+        Whatever `numpy.asarray` takes, or an `Array`.
+    dtype : dtype-like, optional
+        None: that of the data.
+    """
+    import numpy
+
+    cdef Stream target = _stream_for(device, stream)
+    cdef Array made
+    cdef Array source
+    cdef Elements dst
+    cdef Elements src
+    cdef Layout layout
+    cdef int64_t count
+    cdef uintptr_t address
+    cdef Ref[CStream] worker
+    if not (isinstance(data, Array) and (<Array>data).pinned) and target.get().capture() != NULL:
+        target.get().capture().refuse(b"array() from memory that is not pinned cannot be captured: the host copies it")
+    if isinstance(data, Array) and (dtype is None or as_dtype(dtype) == (<Array>data)._dtype):
+        source = whole_of(data)  # an allocator's code may close the array
+        made = _make(source.shape, element_type(source._dtype), target, pinned)
+        if source.layout.size() != 0:
+            transfer(current_state(), made, 0, source, 0, source.layout.size(), target)
+        if source.storage.get().kind() != MemoryKind.pinned:
+            made.synchronize(MemoryAccess.read)
+        return made
+    if isinstance(data, Array):
+        data = (<Array>data).numpy()
+    target.get()
+    values = numpy.asarray(data)
+    if values.dtype.hasobject or values.dtype.kind in "USmMV":
+        as_dtype(values.dtype)
+    cdef ElementType resolved = element_type(values.dtype.newbyteorder("=") if dtype is None else dtype)
+    values = numpy.ascontiguousarray(values, resolved.dtype).reshape(values.shape)
+    # No stream: nothing earlier may still use the memory when the host writes to it below.
+    layout = layout_of(values.shape, resolved.itemsize)
+    made = new_array(target.device, layout, resolved, None, _kind(target.device, pinned))
+    address = values.__array_interface__["data"][0]
+    dst = made.elements(0)
+    src = made.elements(0)
+    src.pointer = <byte_t*>address
+    src.home = NULL
+    count = made.layout.size()
+    if not target.device.backend.capabilities().host_memory:
+        worker = target.device.backend.create_stream(StreamOptions())
+        upload(worker.get(), dst, src, count)
+        return made
+    with nogil:
+        copy_elements(dst, src, count)
+    return made

@@ -1,0 +1,60 @@
+"""CPU memory as NumPy sees it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    import numpy as np
+
+    from anabranch._hazards.ordering import OpenAccess
+    from anabranch._memory.array import Array
+
+
+class _Exporter:
+    """What a NumPy view keeps alive: the array whose memory it shows."""
+
+    __slots__ = ("__array_interface__", "array")
+
+    def __init__(self, array: Array, interface: dict[str, Any]) -> None:
+        self.array = array
+        self.__array_interface__ = interface
+
+
+def over(array: Array, interface: dict[str, Any]) -> np.ndarray[Any, Any]:
+    """Return a NumPy array over the memory that `interface` describes; it keeps `array` alive."""
+    import numpy as np
+
+    if 0 in interface["shape"]:
+        empty = np.empty(interface["shape"], interface["typestr"])
+        empty.flags.writeable = not interface["data"][1]
+        return empty
+    return np.asarray(_Exporter(array, interface))
+
+
+class HostView:
+    """What `Array.host` returns. In a block within its own block it is entered once more."""
+
+    __slots__ = ("_array", "_open", "_write")
+
+    def __init__(self, array: Array, write: bool) -> None:
+        self._array = array
+        self._write = write
+        self._open: list[OpenAccess | None] = []
+
+    def __enter__(self) -> np.ndarray[Any, Any]:
+        view, access = self._array._view(self._write, lasts=True)
+        self._open.append(access)
+        return view
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        access = self._open.pop()
+        if access is not None:
+            access.end()
+
+    def __repr__(self) -> str:
+        return f"<host access to {self._array!r}{', writing' if self._write else ''}>"

@@ -1,0 +1,93 @@
+"""Views of arrays: what indices and slices select."""
+
+from libc.stdint cimport int64_t
+
+from anabranch._memory.array cimport Array
+
+
+cdef Array _begun(Array array):
+    cdef Array view = Array.__new__(Array)
+    # Not before: whatever makes an object may collect garbage, and a finalizer may close the array.
+    array.check()
+    view.storage = array.storage
+    view._device = array._device
+    view._dtype = array._dtype
+    view.code = array.code
+    view.data = array.data
+    view._read_only = array._read_only
+    view._open = True
+    return view
+
+
+cdef Array whole_of(Array array):
+    cdef Array view = _begun(array)
+    view.layout = array.layout
+    view.contiguous = array.contiguous
+    return view
+
+
+cdef Array view_of(Array array, object key):
+    cdef Array view = _begun(array)
+    view.layout.itemsize = array.layout.itemsize
+    view.layout.ndim = 0
+    cdef tuple parts = key if isinstance(key, tuple) else (key,)
+    cdef int64_t size
+    cdef int dimension = 0
+    cdef int missing = array.layout.ndim
+    cdef int ellipses = 0
+    for part in parts:
+        if part is Ellipsis:
+            ellipses += 1
+        else:
+            missing -= 1
+    if ellipses > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    if missing < 0:
+        raise IndexError(
+            f"too many indices: the array has {array.layout.ndim} dimensions, "
+            f"{array.layout.ndim - missing} were indexed")
+    if ellipses == 0:
+        parts += (Ellipsis,)
+    for part in parts:
+        if part is Ellipsis:
+            for _ in range(missing):
+                _keep(view, array.layout.shape[dimension], array.layout.strides[dimension])
+                dimension += 1
+            continue
+        size = array.layout.shape[dimension]
+        if isinstance(part, slice):
+            _slice(view, size, array.layout.strides[dimension], part)
+        else:
+            view.data += _position(part, size, dimension) * array.layout.strides[dimension]
+        dimension += 1
+    view.contiguous = view.layout.contiguous()
+    return view
+
+
+cdef int _slice(Array view, int64_t size, int64_t stride, slice part) except -1:
+    # Python's numbers, since a step may be any. It means nothing where there is no second element.
+    start, stop, step = part.indices(size)
+    count = len(range(start, stop, step))
+    if count > 0:
+        view.data += <int64_t>start * stride
+    return _keep(view, count, <int64_t>step * stride if count > 1 else stride)
+
+
+cdef int64_t _position(object part, int64_t size, int dimension) except -1:
+    if isinstance(part, bool) or not hasattr(type(part), "__index__"):
+        raise TypeError(f"arrays are indexed with integers, slices and ..., not {type(part).__name__}")
+    try:
+        index = part.__index__()
+    except TypeError:
+        # An array of NumPy has the method, but is a number only if it has no dimension.
+        raise TypeError(f"arrays are indexed with integers, slices and ..., not {type(part).__name__}") from None
+    if not -size <= index < size:
+        raise IndexError(f"index {index} is out of range for dimension {dimension} of size {size}")
+    return index + size if index < 0 else index
+
+
+cdef int _keep(Array view, int64_t size, int64_t stride) except -1:
+    view.layout.shape[view.layout.ndim] = size
+    view.layout.strides[view.layout.ndim] = stride
+    view.layout.ndim += 1
+    return 0

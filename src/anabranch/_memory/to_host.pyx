@@ -1,0 +1,134 @@
+"""Arrays copied to the host while an event loop goes on."""
+
+cimport cython
+from cpython.ref cimport Py_INCREF
+from cython.operator cimport dereference as deref
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+from anabranch._stream import awaitable
+
+from anabranch._core cimport core
+from anabranch._core.core cimport Access as MemoryAccess
+from anabranch._core.core cimport (
+    ByteRange, CBackend, CStream, Elements, HazardMode, Moment, Record, Ref, Site, Storage, StreamOptions, Touch, Use,
+    discard_reference, find_device,
+)
+from anabranch._hazards.ordering cimport follow_use, hand_on, refuse_captured, uses_before
+from anabranch._memory.array cimport Array, as_array
+from anabranch._memory.slice cimport whole_of
+from anabranch._memory.staging cimport enqueue_download
+from anabranch._stream.host_threads cimport ensure_host_thread, notification
+from anabranch._task.context cimport TaskState, current_state
+
+
+@cython.final
+cdef class Readback:
+    """An array on its way to the host. Awaiting it, as often as one likes, gives the `numpy.ndarray`."""
+
+    cdef object result
+    cdef list notifications
+
+    def __await__(self):
+        core.check_fork()
+        return awaitable.until(self.notifications, self.result)
+
+
+def to_host(array):
+    """Copy an array to the host without blocking: the call enqueues the copy, awaiting what it returns waits for it.
+
+    The elements are those of the time of the call: what writes to them later, in whichever stream, waits for the copy,
+    but with ``ab.hazards("off")``. The copy waits for exactly the work that the array depends on, and no stream of the
+    program's waits for it, as with `Array.numpy`. The array may be closed or dropped at once.
+
+    Cancelling the await leaves the copy alone. Any thread may call it, and tasks of any event loops await what it
+    returns, also several at once: they get the same `numpy.ndarray`.
+
+    Parameters
+    ----------
+    array : Array
+
+    Returns
+    -------
+    awaitable of numpy.ndarray
+        Under asyncio, and under trio. Awaiting it raises the `KernelError` of work that failed.
+
+    Raises
+    ------
+    CaptureError
+        If captured work writes to the array: the graph has to be launched first.
+
+    Examples
+    --------
+    >>> import asyncio
+    >>> import anabranch as ab
+    >>> async def main():
+    ...     x = ab.full(3, 2.0)
+    ...     y = ab.to_host(x)
+    ...     ab.fill(x, 0)
+    ...     return await y
+    >>> asyncio.run(main())
+    array([2., 2., 2.])
+    """
+    import numpy
+
+    # What follows makes Python objects, so that a finalizer may close the array.
+    cdef Array source = whole_of(as_array(array, "array"))
+    cdef TaskState state = current_state()
+    cdef Touch touch = source.touch(MemoryAccess.read)
+    refuse_captured(state, touch.storage)
+    cdef Readback readback = Readback.__new__(Readback)
+    readback.result = numpy.empty(source.shape, source._dtype)
+    readback.notifications = []
+    if source.layout.size() != 0:
+        readback.notifications.append(notification(_enqueue(state, source, touch, readback.result)))
+    return readback
+
+
+cdef Record _enqueue(TaskState state, Array source, const Touch& touch, object result) except *:
+    cdef string first = b"cpu:0"
+    cdef CBackend* host = &find_device(first)
+    cdef vector[Use] uses = uses_before(deref(state.task.core.get()), touch)
+    cdef Ref[CStream] reader = source.reader(uses)
+    # Where the host's part of the copy is done.
+    cdef Ref[CStream] last = reader
+    cdef Elements dst = source.elements_of(result)
+    cdef Moment moment
+    cdef const Moment* when = NULL
+    cdef Site site
+    cdef Record record
+    cdef size_t i
+    cdef Ref[Storage] target = _keep(deref(host), dst, result)
+    cdef ByteRange all
+    all.low = 0
+    all.high = target.get().bytes()
+    hand_on(deref(reader.get()), deref(state.task.core.get()))
+    for i in range(uses.size()):
+        follow_use(deref(reader.get()), uses[i])
+    moment = reader.get().lane().advance(reader.get().lane().look())
+    if state.mode != <int>HazardMode.off:
+        when = &moment
+    try:
+        if source._device.backend.capabilities().host_memory:
+            record.point = reader.get().backend().copy(
+                deref(reader.get()), dst, source.elements(0), source.layout.size())
+        else:
+            last = host.create_stream(StreamOptions())
+            record.point = enqueue_download(
+                reader.get(), last.get(), dst, source.elements(0), source.layout.size())
+    finally:
+        # Untold, since nobody could make this stream of ours wait, or wait for it, but through hazards.
+        source.storage.get().note(
+            deref(reader.get()), reader.get().issued(), MemoryAccess.read, touch.footprint(), when, site,
+            state.mode == <int>HazardMode.check, True)
+        target.get().note(deref(last.get()), last.get().issued(), MemoryAccess.write, all)
+    record.stream = last
+    record.past = reader.get().lane().past()
+    return record
+
+
+# Keeps a NumPy array for as long as a stream uses its memory.
+cdef Ref[Storage] _keep(CBackend& host, const Elements& elements, object array) except *:
+    ensure_host_thread()
+    Py_INCREF(array)
+    return Storage.adopt(host, <void*>elements.pointer, array.nbytes, False, <void*>array, discard_reference)

@@ -1,0 +1,1 @@
+"""What a race looks like to the program."""

@@ -1,0 +1,1 @@
+"""Streams, events, and host functions in stream order."""

@@ -1,0 +1,175 @@
+"""Host functions of graphs, which every replay calls."""
+
+from contextvars import Context
+
+cimport cython
+from cython.operator cimport dereference as deref
+from libcpp.string cimport string
+
+from anabranch._core.core cimport (
+    CStream, HazardMode, Moment, Pending, Point, Ref, context_of, make_failure,
+    make_graph_call)
+from anabranch._core.graph cimport add_host, tell_origin
+from anabranch._hazards.ordering cimport PastOf, Submission, begin, commit, follow_call, past_of
+from anabranch._task.context cimport Task, TaskState, begin_call
+
+from anabranch._core.errors import KernelError, text_of
+
+cdef extern from *:
+    """
+    static void set_function_stream(const anabranch::Stream* stream) { anabranch::host_function_stream() = stream; }
+    """
+    void set_function_stream(const CStream*) nogil
+
+# Imported when first needed, as in `host_threads`.
+cdef object _future = None
+
+
+@cython.final
+cdef class ReplayContext:
+    """What the host functions of a replay come after."""
+    def call(self, ReplayedFunction function, future):
+        """Call a function as a task that knows what comes before the replay."""
+        cdef Task task
+        cdef PastOf past
+        cdef Moment moment
+        with nogil:
+            moment = self.when.get()
+        if moment.lane.get() == NULL:
+            return function.fn(*function.args, **function.kwargs)
+        task = begin_call(self.before, moment)
+        try:
+            return function.fn(*function.args, **function.kwargs)
+        finally:
+            follow_call(deref(task.core.get()), self.before, moment)
+            past = PastOf.__new__(PastOf)
+            past.past = task.core.get().lane.past()
+            if future is not None:
+                future._past = past
+            self.stream.get().lane().follow(past.past)
+
+
+@cython.final
+cdef class ReplayedFunction:
+    @cython.unraisable_tracebacks(False)
+    def __del__(self):
+        # The graph went before its first replay, or was not captured: nobody will call it.
+        for future in self.futures or ():
+            if future.cancel():
+                _future.begin(future)
+
+    cdef int run(self, ReplayedCall* call, object error) except -1:
+        # `call` is this method's until it is released.
+        cdef Pending* pending = call
+        try:
+            self.run_with(call, error)
+        finally:
+            # Also if that raised, so that the stream goes on; once it was completed, this does nothing.
+            pending.complete()
+            call.release()
+        return 0
+
+    cdef int run_with(self, ReplayedCall* call, object error) except -1:
+        cdef Pending* pending = call
+        cdef ReplayContext context = context_of(deref(call))
+        cdef string message
+        # Replays of several instances may be here at the same time; the first has the future.
+        with cython.critical_section(self):
+            future = self.futures.pop() if self.futures else None
+        if future is not None and not _future.begin(future):
+            future = None
+        if error is not None:
+            outcome = _future.failed(error)
+        else:
+            set_function_stream(context.stream.get())
+            try:
+                outcome = True, Context().run(context.call, self, future)
+            except BaseException as raised:
+                outcome = _future.failed(raised)
+                error = KernelError(f"the host function {self.name!r} of a graph raised {text_of(raised)}")
+                message = str(error).encode(errors="backslashreplace")
+            finally:
+                set_function_stream(NULL)
+        if future is None:
+            self.complete(pending, message, error)
+        else:
+            # As of any host function: nobody sees the future done and the stream not, or the other way round.
+            with future._condition:
+                self.complete(pending, message, error)
+                future.settle(outcome)
+            future.announce()
+        return 0
+
+    cdef int complete(self, Pending* pending, const string& message, object error) except -1:
+        # An error that comes from the stream is the stream's already.
+        if message.empty():
+            pending.complete()
+        else:
+            pending.complete(make_failure(message, error))
+        return 0
+
+
+cdef str _name_of(object fn):
+    # An attribute of the program's may be anything, and raise.
+    try:
+        name = fn.__qualname__
+    except Exception:
+        name = None
+    return name if type(name) is str else type(fn).__name__
+
+
+cdef GraphedArgument _graphed_argument = NULL
+
+
+cdef int read_graphed_arguments_with(GraphedArgument read) except -1:
+    global _graphed_argument
+    _graphed_argument = read
+    return 0
+
+
+cdef object submit_captured(
+        TaskState state, CStream* stream, object fn, tuple args, dict kwargs, Touches touches):
+    global _future
+    if _future is None:
+        from anabranch._stream import future as _future
+    cdef ReplayedFunction function = ReplayedFunction.__new__(ReplayedFunction)
+    cdef string name
+    cdef Submission submission
+    cdef Point point
+    if stream.capture().exclusive():
+        args = tuple([_graphed_argument(stream, each) for each in args])
+        kwargs = {name: _graphed_argument(stream, each) for name, each in kwargs.items()}
+        for each in touches.arrays if touches is not None else ():
+            _graphed_argument(stream, each)
+    function.fn = fn
+    function.args = args
+    function.kwargs = kwargs
+    future = _future.StreamFuture()
+    function.futures = [future]
+    function.name = _name_of(fn)
+    name = function.name.encode(errors="backslashreplace")
+    if touches is not None:
+        begin(&submission, state, stream, touches.all.data(), touches.all.size())
+    point = add_host(deref(stream), name, make_graph_call(function))
+    tell_origin(deref(stream), point, function)
+    if touches is not None:
+        commit(&submission, state, point)
+    return future
+
+
+cdef ReplayContext context_of_replay(CStream* stream, int mode):
+    cdef ReplayContext context = ReplayContext.__new__(ReplayContext)
+    context.stream = Ref[CStream].share(stream)
+    if mode != <int>HazardMode.off:
+        context.before = past_of(deref(stream))
+        context.learned = stream.lane().look()
+    return context
+
+
+cdef int note_replay(ReplayContext context, int mode) except -1:
+    cdef Moment moment
+    if context is not None:
+        if mode != <int>HazardMode.off:
+            moment = context.stream.get().lane().advance(context.learned)
+        context.when.set(moment)
+    return 0

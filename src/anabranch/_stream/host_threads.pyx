@@ -1,0 +1,326 @@
+"""Host threads: host functions in stream order, notifications for `await`, and references dropped by streams.
+
+Streams leave errands in the core's inbox; Python threads of ours wait there, without the interpreter lock, and do them.
+One more thread watches: when errands wait while every thread is at work, it starts another. So functions of different
+streams run at the same time however many there are, and short ones share a few threads.
+"""
+
+import threading
+import time
+
+from anabranch._stream import awaitable
+
+cimport cython
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from cython.operator cimport dereference as deref
+
+from anabranch._core.core import finalizing, stopped
+
+from anabranch._core cimport core
+from anabranch._core.core cimport (
+    CStream, ErrandKind, Failure, HazardMode, HostCall, Moment, Notice, OperationKind, Past, Pending, Point,
+    PythonErrand, Record, Ref, ReplayedCall, Site, as_pending, host_inbox, throw_failure, tracing,
+)
+from anabranch._core.tracing cimport show
+from anabranch._hazards.ordering cimport (
+    ComingMoment, PastOf, Submission, Touches, begin, begin_untouched, follow_call, observe_record,
+)
+from anabranch._stream.host_node cimport ReplayedFunction, submit_captured
+from anabranch._task.context cimport Task, TaskState, begin_call, current_state
+from anabranch._task.site cimport current_site
+
+cdef extern from *:
+    """
+    static anabranch::python::HostCall* make_call(PyObject* object) { return new anabranch::python::HostCall(object); }
+    static void set_host_function_stream(const anabranch::Stream* stream) {
+      anabranch::host_function_stream() = stream;
+    }
+    static anabranch::python::Notice* make_notice(PyObject* object) { return new anabranch::python::Notice(object); }
+    static anabranch::python::PythonErrand* next_errand(anabranch::python::PythonErrand* errand) {
+      return static_cast<anabranch::python::PythonErrand*>(errand->next_errand);
+    }
+    static anabranch::python::PythonErrand* take_errand() {
+      return static_cast<anabranch::python::PythonErrand*>(anabranch::host_inbox().take());
+    }
+    static anabranch::python::HostCall* as_call(anabranch::python::PythonErrand* errand) {
+      return static_cast<anabranch::python::HostCall*>(errand);
+    }
+    static anabranch::python::ReplayedCall* as_replayed(anabranch::python::PythonErrand* errand) {
+      return static_cast<anabranch::python::ReplayedCall*>(errand);
+    }
+    static void delete_errand(anabranch::python::PythonErrand* errand) {
+      if (errand->kind == anabranch::python::ErrandKind::notice) {
+        delete static_cast<anabranch::python::Notice*>(errand);
+      } else {
+        delete errand;
+      }
+    }
+    """
+    void set_host_function_stream(const CStream*) nogil
+    HostCall* make_call(object) nogil
+    Notice* make_notice(object) nogil
+    PythonErrand* next_errand(PythonErrand*) nogil
+    PythonErrand* take_errand() nogil
+    HostCall* as_call(PythonErrand*) nogil
+    ReplayedCall* as_replayed(PythonErrand*) nogil
+    void delete_errand(PythonErrand*) nogil
+
+cdef extern from "anabranch/_core/host_job.hpp":
+    void discard_with "anabranch::python::discard_owner"(void*, void (*)(PyObject*) noexcept) noexcept nogil
+
+# Threads that wait beyond this many go home.
+cdef long most_waiting = 8
+
+_numbers = iter(range(2**62))
+_started = threading.Event()
+_starting = threading.Lock()
+
+
+# Imported when first needed: concurrent.futures takes longer to import than all of this package.
+cdef object _future = None
+
+
+cdef int ensure_host_thread() except -1:
+    if not _started.is_set():
+        with _starting:
+            if not _started.is_set():
+                # Last the one that there must not be twice, should a thread be refused and this be called again.
+                _start_thread(_serve, f"anabranch-host-{next(_numbers)}")
+                _start_thread(_watch, "anabranch-host-watch")
+                _started.set()
+    return 0
+
+
+def _start_thread(work, name):
+    # A daemon, so that a function behind a gate never opened does not hold up the exit.
+    threading.Thread(target=work, name=name, daemon=True).start()
+
+
+def _watch():
+    cdef bint wanted
+    while True:
+        with nogil:
+            wanted = host_inbox().wait_until_short()
+        if not wanted or finalizing():
+            return
+        try:
+            _start_thread(_serve, f"anabranch-host-{next(_numbers)}")
+        except (RuntimeError, MemoryError):
+            # There are too many now. Nobody else would start one once there are fewer.
+            time.sleep(0.01)
+
+
+def _serve():
+    cdef PythonErrand* errand
+    while True:
+        with nogil:
+            errand = take_errand()
+        if errand == NULL or finalizing():
+            return
+        _do(errand)
+        if host_inbox().spare() >= most_waiting:
+            return
+
+
+cdef int _do(PythonErrand* errand) except -1:
+    cdef ErrandKind kind = errand.kind
+    if kind == ErrandKind.notice or kind == ErrandKind.discard or kind == ErrandKind.give_back:
+        return _do_brief(errand)
+    cdef object target = <object>errand.object
+    cdef object error = _error_of(errand.error) if errand.error.get() != NULL else None
+    if kind == ErrandKind.replay:
+        (<ReplayedFunction>target).run(as_replayed(errand), error)
+        return 0
+    Py_DECREF(target)
+    return (<Call>target).run(as_call(errand), error)
+
+
+cdef int _do_brief(PythonErrand* errand) except -1:
+    cdef PythonErrand* later
+    cdef list arrived = []
+    cdef list owners = []
+    cdef list dropped = []
+    cdef Owner owner
+    while errand != NULL:
+        later = next_errand(errand)
+        if errand.kind == ErrandKind.notice:
+            arrived.append(<object>errand.object)
+        else:
+            (owners if errand.kind == ErrandKind.give_back else dropped).append(<object>errand.object)
+        Py_DECREF(<object>errand.object)
+        delete_errand(errand)
+        errand = later
+    # Only then are the others let go, in the end of this call: that may run any code.
+    if arrived:
+        awaitable.resume(arrived)
+    for owner in owners:
+        _give_back(owner)
+    return 0
+
+
+cdef class Owner:
+    cdef int give_back(self) except -1:
+        raise NotImplementedError
+
+
+# Without it Cython prints what is raised before it tells the hook, which for a SystemExit ends the process.
+@cython.unraisable_tracebacks(False)
+cdef void _give_back(Owner owner) noexcept:
+    owner.give_back()
+
+
+cdef void _give_back_last(PyObject* owner) noexcept:
+    _give_back(<Owner>owner)
+    Py_DECREF(<object>owner)
+
+
+cdef void discard_owner(void* owner) noexcept nogil:
+    discard_with(owner, _give_back_last)
+
+
+cdef object _error_of(const Ref[Failure]& failure):
+    try:
+        throw_failure(failure)
+    except BaseException as error:
+        return error
+
+
+@cython.final
+cdef class Call:
+    cdef Ref[CStream] stream
+    cdef object future
+    cdef object fn
+    cdef tuple args
+    cdef dict kwargs
+    cdef Past before        # what it comes after
+    cdef ComingMoment when  # the operation that it is; none where order is not kept track of
+
+    def call(self):
+        """Call the function, in a context of its own, as a task that knows what comes before it."""
+        cdef Task task
+        cdef PastOf past
+        cdef Moment moment
+        with nogil:
+            moment = self.when.get()
+        if moment.lane.get() == NULL:
+            return self.fn(*self.args, **self.kwargs)
+        task = begin_call(self.before, moment)
+        try:
+            return self.fn(*self.args, **self.kwargs)
+        finally:
+            follow_call(deref(task.core.get()), self.before, moment)
+            past = PastOf.__new__(PastOf)
+            past.past = task.core.get().lane.past()
+            self.future._past = past
+            # What is enqueued from now on comes after the function's end.
+            self.stream.get().lane().follow(past.past)
+
+    cdef int run(self, HostCall* call, object error) except -1:
+        # `call` is this method's until it is released.
+        cdef Pending* pending = call
+        try:
+            if error is not None:
+                outcome = _future.failed(error)
+            else:
+                set_host_function_stream(self.stream.get())
+                try:
+                    outcome = _future.evaluate(self.future, self.call)
+                finally:
+                    set_host_function_stream(NULL)
+            # Let go before anybody is told, so that what the function's arguments held is free by then.
+            self.fn = self.args = self.kwargs = None
+            # Nobody sees the future done and the stream not, or the other way round.
+            with self.future._condition:
+                with nogil:
+                    pending.complete()
+                self.future.settle(outcome)
+            self.future.announce()
+        finally:
+            # Also if that raised, so that the stream goes on; once it was completed, this does nothing.
+            pending.complete()
+            call.release()
+        return 0
+
+
+cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs, Touches touches):
+    global _future
+    cdef TaskState state = current_state()
+    cdef Submission submission
+    cdef Point point
+    cdef Moment moment
+    cdef Site site
+    if _future is None:
+        from anabranch._stream import future as _future
+    ensure_host_thread()
+    if stream.get().capture() != NULL:
+        return submit_captured(state, stream.get(), fn, args, kwargs, touches)
+    cdef Call call = Call.__new__(Call)
+    call.stream = stream
+    call.future = _future.StreamFuture()
+    call.fn = fn
+    call.args = args
+    call.kwargs = kwargs
+    if touches is not None:
+        begin(&submission, state, stream.get(), touches.all.data(), touches.all.size())
+    else:
+        begin_untouched(&submission, state, stream.get())
+    if state.mode != <int>HazardMode.off:
+        call.before = submission.past()
+    cdef HostCall* pending = make_call(call)
+    Py_INCREF(call)
+    try:
+        point = stream.get().backend().suspend(deref(stream.get()), as_pending(pending))
+    finally:
+        pending.release()
+    if state.mode != <int>HazardMode.off:
+        moment = submission.advance()
+    call.when.set(moment)
+    if tracing():
+        show(stream.get(), point, OperationKind.host, getattr(fn, "__qualname__", None), 0)
+    if touches is not None and state.mode == <int>HazardMode.check:
+        site = current_site()
+    submission.commit_call(point, site, moment)
+    return call.future
+
+
+@cython.final
+cdef class Notification:
+    def reached(self):
+        """Return whether the point is reached; raises if the work failed."""
+        cdef CStream* stream = self.record.stream.get()
+        if not stream.backend().query(deref(stream), self.record.point, self.record.marker.get()):
+            return False
+        observe_record(self.record)
+        return True
+
+    def resume(self, suspended):
+        """Have a host thread hand `suspended` to `awaitable.resume` once the point is reached or has failed; False if
+        it is.
+        """
+        if finalizing():
+            # Nobody would be told any more. As any wait of then, it raises only after a moment.
+            time.sleep(0.02)
+            if self.reached():
+                return False
+            raise stopped("this work will not complete")
+        ensure_host_thread()
+        cdef CStream* stream = self.record.stream.get()
+        cdef Notice* notice = make_notice(suspended)
+        Py_INCREF(suspended)
+        if stream.backend().notify(deref(stream), self.record.point, deref(notice), self.record.marker.get()):
+            return True
+        Py_DECREF(suspended)
+        delete_errand(notice)
+        return False
+
+
+def check_fork():
+    """Raise a ForkError in a forked child whose parent had used a device."""
+    core.check_fork()
+
+
+cdef Notification notification(const Record& record):
+    cdef Notification made = Notification.__new__(Notification)
+    made.record = record
+    return made

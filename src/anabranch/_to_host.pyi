@@ -1,8 +1,0 @@
-from collections.abc import Awaitable
-from typing import Any
-
-from numpy.typing import NDArray
-
-from anabranch._array import Array
-
-def to_host(array: Array) -> Awaitable[NDArray[Any]]: ...

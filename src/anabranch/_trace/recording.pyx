@@ -1,0 +1,149 @@
+"""What a trace records, as Python objects."""
+
+from bisect import bisect_right
+from time import monotonic
+
+cimport cython
+from cython.operator cimport dereference as deref
+from libc.stdint cimport int64_t, uint64_t, uintptr_t
+from libcpp.vector cimport vector
+
+from anabranch._core.core cimport (
+    CStream, Point, Ref, Trace, TracedOperation, c_correlate, nanoseconds, now_nanoseconds, synchronize_point)
+from anabranch._device.device cimport device_of
+from anabranch._stream.current cimport stream_of_record
+from anabranch._task.site cimport place_of
+
+from anabranch._core.errors import Error
+from anabranch._trace.operation import Operation
+
+cdef extern from *:
+    """
+    static anabranch::Ref<anabranch::Trace> make_trace() { return anabranch::make_ref<anabranch::Trace>(); }
+    """
+    Ref[Trace] make_trace()
+
+cdef tuple _kinds = ("kernel", "copy", "fill", "alloc", "free", "host", "graph", "record", "wait")
+cdef tuple _with_bytes = ("copy", "fill", "alloc", "free")
+
+
+cdef object _correlated = None
+
+
+@cython.unraisable_tracebacks(False)
+cdef void _tell(uint64_t number) noexcept with gil:
+    told = _correlated
+    if told is not None:
+        told(number)
+
+
+cdef void _tell_without_lock(uint64_t number) noexcept nogil:
+    _tell(number)
+
+
+def correlate(function):
+    """Have ``function(number)`` called before a traced operation is enqueued, and ``function(0)`` after; None: not."""
+    global _correlated
+    _correlated = function
+    if function is None:
+        c_correlate.store(NULL)
+    else:
+        c_correlate.store(_tell_without_lock)
+
+
+@cython.final
+cdef class Recording:
+    """All that threads put into streams between `start` and `stop`."""
+
+    cdef Ref[Trace] core
+
+    def __cinit__(self):
+        self.core = make_trace()
+
+    def start(self):
+        """Begin, or go on."""
+        self.core.get().start()
+
+    def stop(self):
+        """End, until it is started again."""
+        self.core.get().stop()
+
+    def __len__(self):
+        return self.core.get().operations().size()
+
+    def operations(self, double patience=float("inf"), measure=None):
+        """Return what was recorded, once all of it is over, in the order in which it was enqueued.
+
+        After so many seconds what is not over by then is said to end there. `measure` gives, by their numbers, begin
+        and end in nanoseconds of operations that somebody else has measured.
+        """
+        cdef vector[TracedOperation] traced = self.core.get().operations()
+        cdef int64_t began = self.core.get().began()
+        cdef size_t i
+        _wait_for(traced, patience)
+        cdef double now = (now_nanoseconds() - began) * 1e-6 if patience != float("inf") else -1
+        measured = {} if measure is None else measure()
+        streams = {}        # by the address of the record: the stream, points and operations, when the last ended
+        found = []
+        for i in range(traced.size()):
+            found.append(_operation(traced[i], began, streams, now, measured))
+        return found
+
+
+cdef int _wait_for(const vector[TracedOperation]& traced, double patience) except -1:
+    cdef CStream* stream
+    cdef size_t i
+    cdef double deadline = monotonic() + patience
+    # The newest of each stream.
+    seen = set()
+    for i in range(traced.size(), 0, -1):
+        stream = traced[i - 1].stream.get()
+        if stream == NULL or traced[i - 1].point == 0 or <uintptr_t>stream in seen:
+            continue
+        seen.add(<uintptr_t>stream)
+        try:
+            if patience == float("inf"):
+                synchronize_point(stream, traced[i - 1].closed)
+            else:
+                _wait_a_little(stream, traced[i - 1].closed, max(0, deadline - monotonic()))
+        except Error:
+            continue  # work that failed is over, too, and not this caller's to hear of
+    return 0
+
+
+cdef int _wait_a_little(CStream* stream, Point point, double seconds) except -1:
+    with nogil:
+        stream.backend().synchronize(deref(stream), point, nanoseconds(<int64_t>(seconds * 1e9)), NULL)
+    return 0
+
+
+cdef object _operation(const TracedOperation& traced, int64_t began, dict streams, double now, dict measured):
+    cdef CStream* source = traced.source.get()
+    kind = _kinds[<int>traced.kind]
+    file, line = place_of(traced.site)
+    traced.span.get().settle()
+    stream, points, operations, last = None, None, None, 0.0
+    if traced.stream.get() != NULL:
+        entry = streams.get(<uintptr_t>traced.stream.get())
+        if entry is None:
+            entry = streams[<uintptr_t>traced.stream.get()] = [stream_of_record(traced.stream), [], [], 0.0]
+        stream, points, operations, last = entry
+    if traced.span.get().number in measured:
+        begin, end = ((nanoseconds - began) * 1e-6 for nanoseconds in measured[traced.span.get().number])
+    else:
+        begin = (traced.span.get().begin - began) * 1e-6 if traced.span.get().begin != 0 else max(last, now)
+        end = max(begin, (traced.span.get().end - began) * 1e-6 if traced.span.get().end != 0 else now)
+    waited_for = None
+    if source != NULL and <uintptr_t>source in streams:
+        _, others, candidates, _ = streams[<uintptr_t>source]
+        place = bisect_right(others, traced.source_point)
+        waited_for = candidates[place - 1] if place else None
+    operation = Operation(
+        kind=kind, name=traced.name.decode() or kind, stream=stream, device=device_of(traced.backend),
+        begin=begin, end=end, file=file, line=line, added=traced.added,
+        nbytes=traced.bytes if kind in _with_bytes else None, source=waited_for)
+    if stream is not None and traced.point != 0:
+        points.append(traced.point)
+        operations.append(operation)
+        entry[3] = end
+    return operation

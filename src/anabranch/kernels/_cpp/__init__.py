@@ -1,0 +1,1 @@
+"""Kernels written in CUDA C++, and kernels in compiled code."""

@@ -1,0 +1,1 @@
+"""Python kernels as native code for the CPU, through Numba."""

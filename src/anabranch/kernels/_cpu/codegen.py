@@ -1,0 +1,193 @@
+"""From a Python function to an object file, through Numba.
+
+Imported when a kernel has to be compiled: importing Numba takes most of a second.
+"""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import Any, Final
+
+import numpy  # noqa: F401  Numba's types need it loaded
+from llvmlite import binding as llvm
+from numba.core import codegen, compiler, types
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import cpu_target
+
+from anabranch.kernels._cpu import atomic  # noqa: F401  gives Numba the meaning of the atomics
+from anabranch.kernels._cpu.division import ufunc_division
+from anabranch.kernels._cpu.entry import add_entry, index_type
+from anabranch.kernels._cpu.half import half
+from anabranch.kernels._cpu.helper import Helpers
+from anabranch.kernels._cpu.target import FAULT_FUNCTION, Build, Pipeline, bounds_told
+from anabranch.kernels._cpu.wraparound import expect_no_wraparound
+from anabranch.kernels._failure import Spot
+from anabranch.kernels._parameter import Parameter
+from anabranch.kernels._reference import helpers
+from anabranch.kernels._signature import Code, Signature, is_readonly
+
+# Division follows NumPy; an index that is out of bounds is the user's to avoid, as on a GPU.
+# No wrapper for callers from Python, and everything inlined into the entry's loop.
+_OPTIONS: Final = {
+    "nopython": True,
+    "error_model": "numpy",
+    "boundscheck": False,
+    "fastmath": False,
+    "forceinline": True,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
+
+
+class ReturnsValueError(Exception):
+    """The function returns something; `kind` says what."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.kind = kind
+
+
+class _ObjectLibrary(codegen.CPUCodeLibrary):  # type: ignore[misc]  # Numba has no types
+    """A code library that ends as an object file instead of in Numba's own JIT engine.
+
+    That engine never frees code, and ends the process where a symbol is missing.
+    """
+
+    entry = ""
+
+    def _optimize_final_module(self) -> None:
+        if self.entry:
+            for function in self._final_module.functions:
+                if not function.is_declaration and function.name != self.entry:
+                    function.linkage = llvm.Linkage.internal
+        super()._optimize_final_module()
+
+    def _finalize_specific(self) -> None:
+        pass
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        """Add what Numba emitted, told that indices are mostly not negative."""
+        expect_no_wraparound(ir_module)
+        super().add_ir_module(ir_module)
+
+    def compiled(self, description: Any) -> Any:
+        """Return the code of a function in the library."""
+        return self._final_module.get_function(description.mangled_name)
+
+    def add_entry_module(self, module: Any) -> None:
+        """Add a module without the passes that Numba runs on each function alone.
+
+        They rewrite the entry's loop before the kernel is in it, and drop what says that the index
+        does not overflow. Then nothing folds the test for a negative index, and nothing vectorises.
+        """
+        parsed = llvm.parse_assembly(str(module))
+        parsed.verify()
+        self._final_module.link_in(parsed)
+
+    def emit_object(self, entry: str) -> bytes:
+        """Optimize the whole library and return it as an object file with one public function."""
+        self.entry = entry
+        self.finalize()
+        return bytes(self._codegen._tm.emit_object(self._final_module))
+
+
+class _ObjectCodegen(codegen.JITCPUCodegen):  # type: ignore[misc]  # Numba has no types
+    """Numba's code generator for this very CPU, with the library above."""
+
+    _library_class = _ObjectLibrary
+
+    def _add_module(self, module: Any) -> None:
+        pass
+
+
+def scalar_type(dtype: str) -> Any:
+    """Return the Numba type in which a kernel sees a scalar of this dtype."""
+    if dtype == "bool":
+        return types.boolean
+    # The kernel computes in float32 (see `half`), so it takes the scalar as one.
+    return getattr(types, "float32" if dtype == "float16" else dtype)
+
+
+def _source_type(parameter: Parameter, code: Code) -> Any:
+    if code[0] == "scalar":
+        return scalar_type(code[1])
+    element = half if code[1] == "float16" else scalar_type(code[1])
+    layout = "C" if code[3] else "A"
+    return types.Array(element, code[2], layout, readonly=is_readonly(parameter, code))
+
+
+def _flags(**more: bool) -> Any:
+    flags: Any = compiler.Flags()
+    cpu_target.options.parse_as_flags(flags, {**_OPTIONS, **more})
+    flags.no_compile = True  # the entry is still to be added to the library
+    return flags
+
+
+def _compile(
+    function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature, flags: Any
+) -> tuple[Build, Any, list[Any]]:
+    launch_ndim, codes = signature
+    sources = [_source_type(*pair) for pair in zip(parameters, codes, strict=True)]
+    targets = [
+        scalar_type(parameter.scalar) if parameter.scalar else source
+        for parameter, source in zip(parameters, sources, strict=True)
+    ]
+    names = [parameter.name for parameter in parameters]
+    build = Build((function, *helpers(function)), names, _ObjectCodegen("anabranch"))
+
+    def compile_part(part: FunctionType, kinds: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        own = _flags(boundscheck=flags.boundscheck, **options) if options else flags
+        return compiler.compile_extra(build.typing, build.target, part, kinds, None, own, {}, pipeline_class=Pipeline)
+
+    build.typing.helper_type = Helpers(compile_part, build.target).type_of
+    with ufunc_division(), bounds_told():
+        result = compile_part(function, (index_type(launch_ndim), *targets), {})
+    return build, result, sources
+
+
+@global_compiler_lock  # type: ignore[untyped-decorator]
+def build(
+    function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature, symbol: str, checked: bool
+) -> tuple[bytes, list[Spot], bool]:
+    """Compile `function` for `signature` into an object file that defines `symbol`.
+
+    With `checked`, the code compares every index with the size of its axis.
+
+    Returns
+    -------
+    code : bytes
+        The object file.
+    spots : list of Spot
+        Where the code may fail, by the numbers that it tells.
+    has_addresses : bool
+        Whether it holds addresses of this process: those of large arrays that are globals.
+
+    Raises
+    ------
+    ReturnsValueError
+        The function returns something.
+    numba.core.errors.NumbaError, and what Numba lets through from NumPy and LLVM
+        The function cannot be compiled.
+    """
+    build, result, sources = _compile(function, parameters, signature, _flags(boundscheck=checked))
+    if result.signature.return_type != types.none:
+        raise ReturnsValueError(str(result.signature.return_type))
+    with build.target.push_code_library(result.library):  # where casts put the code they need
+        add_entry(build.target, result.library, result.fndesc, symbol, signature[0], sources)
+    code = result.library.emit_object(symbol)
+    spots = build.spots if FAULT_FUNCTION.encode() in code else []
+    return code, spots, result.library.has_dynamic_globals
+
+
+@global_compiler_lock  # type: ignore[untyped-decorator]
+def find_allocation(function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature) -> Exception:
+    """Return the error with which Numba refuses `function`, which was built, where memory is not to be had.
+
+    Without its memory manager Numba names the line that allocates. It is not built so from the start,
+    because Numba would keep the helpers compiled on the way for the user's own functions.
+    """
+    try:
+        _compile(function, parameters, signature, _flags(_nrt=False))
+    except Exception as error:
+        return error
+    return ValueError()

@@ -1,0 +1,164 @@
+"""A kernel for the CPU: from the disk cache, or compiled by Numba."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import re
+import sys
+import threading
+from collections.abc import Sequence
+from functools import cache
+from types import FunctionType
+from typing import TYPE_CHECKING, Final
+
+from anabranch.kernels import _cache
+from anabranch.kernels._cache_key import cache_key, sources
+from anabranch.kernels._compile_error import NO_MEMORY, compile_error, definition, find_place, from_compiler
+from anabranch.kernels._elf import check_object, undefined_symbols, without_unwind_tables
+from anabranch.kernels._failure import Spot, pack, places_of, unpack
+from anabranch.kernels._parameter import Parameter
+from anabranch.kernels._reference import constants
+from anabranch.kernels._restriction import check_restrictions
+from anabranch.kernels._signature import Signature, describe
+
+if TYPE_CHECKING:
+    from anabranch._core.errors import CompileError
+    from anabranch.kernels._cpu.loader import Compiled
+
+# How many kernels this process has compiled; a kernel that the disk cache had is not one.
+compilations = 0
+
+_counting: Final = threading.Lock()
+# Functions that no kernel may need, by their names in an object file.
+_ALLOCATION: Final = re.compile(r"NRT_\w*(?:[Aa]lloc|new|varsize)|numba_(?:list|dict)_")
+_PYTHON: Final = re.compile(r"_?Py|numba_(?:gil|unpickle|do_raise)")
+
+
+def compile_kernel(
+    function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature, checked: bool
+) -> Compiled:
+    """Return native code of `function` for a checked `signature`; with `checked`, its indices are, too.
+
+    Raises
+    ------
+    anabranch.CompileError
+        Numba refuses the function, or it does what no kernel may.
+    ModuleNotFoundError
+        Numba is not installed.
+    """
+    if importlib.util.find_spec("numba") is None:
+        raise ModuleNotFoundError(
+            'kernels written in Python need Numba; install it with: pip install "anabranch[kernels]"', name="numba"
+        )
+    from anabranch.kernels._cpu import loader
+
+    symbol = "anabranch_" + re.sub(r"[^A-Za-z0-9_]", "_", function.__qualname__)
+    key = _key(function, parameters, signature, symbol, checked)
+    stored = _cache.read("cpu", key) if key else None
+    if stored is not None:
+        try:
+            spots, code = unpack(stored)
+            check_object(code, symbol)
+            return _load(code, spots, function, signature, symbol)
+        except (ValueError, loader.MissingSymbolError):
+            pass  # no entry of ours, or an optional library that it used is gone
+    code, spots, has_addresses = _compile(function, parameters, signature, symbol, checked)
+    try:
+        compiled = _load(code, spots, function, signature, symbol)
+    except loader.MissingSymbolError as error:
+        raise _missing_symbols(function, parameters, signature, error.names) from None
+    if has_addresses:
+        return compiled._replace(keepalive=(compiled.keepalive, constants(function)))
+    if key and key == _key(function, parameters, signature, symbol, checked):  # unchanged while it was compiled
+        _cache.write("cpu", key, pack(spots, code))
+    return compiled
+
+
+def _load(code: bytes, spots: Sequence[Spot], function: FunctionType, signature: Signature, symbol: str) -> Compiled:
+    from anabranch.kernels._cpu import loader
+
+    return loader.load(code, symbol)._replace(places=places_of(spots, function, signature))
+
+
+def _compile(
+    function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature, symbol: str, checked: bool
+) -> tuple[bytes, list[Spot], bool]:
+    global compilations
+    check_restrictions(function)
+    from anabranch.kernels._cpu import codegen
+
+    with _counting:
+        compilations += 1
+    try:
+        code, spots, has_addresses = codegen.build(function, parameters, signature, symbol, checked)
+    except codegen.ReturnsValueError as error:
+        reason = f"a kernel returns nothing; this one returns {error.kind}"
+        arguments = describe(parameters, signature)
+        raise compile_error(function, reason, definition(function), arguments) from None
+    except Exception as error:
+        # The traceback of a refusal tells nothing that the message does not; that of a bug does.
+        cause = None if type(error).__module__.startswith("numba.") else error
+        raise from_compiler(function, parameters, signature, error) from cause
+    unwanted = [name for name in undefined_symbols(code) if _ALLOCATION.match(name) or _PYTHON.match(name)]
+    if unwanted:
+        raise _missing_symbols(function, parameters, signature, unwanted)
+    return without_unwind_tables(code), spots, has_addresses
+
+
+def _missing_symbols(
+    function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature, names: list[str]
+) -> CompileError:
+    from anabranch.kernels._cpu.codegen import find_allocation
+
+    place = definition(function)
+    if any(map(_ALLOCATION.match, names)):
+        reason = NO_MEMORY
+        place = find_place(function, find_allocation(function, parameters, signature))
+    elif any(map(_PYTHON.match, names)):
+        reason = "a kernel cannot print or use Python objects: no interpreter runs where it does"
+    elif any(".numba.unresolved$" in name for name in names):
+        reason = "a kernel cannot call a function that calls itself"
+    else:
+        reason = f"this CPU or system has no function {', '.join(names)}"
+    return compile_error(function, reason, place, describe(parameters, signature))
+
+
+def _key(
+    function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature, symbol: str, checked: bool
+) -> str | None:
+    return cache_key("cpu", function, parameters, signature, (_platform(), symbol, checked))
+
+
+@cache
+def _platform() -> tuple[object, ...]:
+    """Everything but the kernel that decides what the compiler puts out."""
+    from llvmlite import binding as llvm
+
+    try:
+        features = llvm.get_host_cpu_features().flatten()
+    except RuntimeError:  # an architecture LLVM cannot ask
+        features = ""
+    packages = tuple(importlib.metadata.version(name) for name in ("numba", "llvmlite", "numpy"))
+    return (
+        sys.version,
+        llvm.get_process_triple(),
+        llvm.get_host_cpu_name(),
+        features,
+        _has_svml(),
+        packages,
+        sources(),
+    )
+
+
+def _has_svml() -> bool:
+    """Whether Numba would let LLVM use Intel's library of vector functions."""
+    from llvmlite import binding as llvm
+
+    if not llvm.targets.has_svml():
+        return False
+    try:
+        llvm.load_library_permanently("libsvml.so")
+    except RuntimeError:
+        return False
+    return True

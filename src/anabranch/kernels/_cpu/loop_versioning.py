@@ -1,0 +1,154 @@
+"""A second version of a kernel's loop, for arguments that leave less to be asked in it.
+
+It runs where no array that is written overlaps another, where arrays that need not be contiguous are so along the last
+axis, and where what the kernel compares its last index with is the length of that axis. All of that is asked once,
+before the loop.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Any, Final, NamedTuple
+
+from llvmlite import ir
+from numba.core import types
+
+from anabranch.kernels._cpu.interior import Interior, find_interior
+from anabranch.kernels._cpu.slots import places_of
+
+_I64: Final = ir.IntType(64)
+# Of the entry and of the second version, which takes the addresses of the arrays, too.
+PARAMETERS: Final = (_I64, _I64, _I64.as_pointer(), _I64.as_pointer())
+# What LLVM need not do to a loop that is run a few times.
+_NO_UNROLLING: Final = ["llvm.loop.unroll.disable"]
+_NO_VECTORS: Final = ["llvm.loop.vectorize.enable", ir.Constant(ir.IntType(1), 0)]
+FEW: Final = (_NO_UNROLLING, _NO_VECTORS)
+# Of more pairs of arrays it is not asked whether they overlap.
+_MOST_PAIRS: Final = 32
+
+
+class Better(NamedTuple):
+    """What the second version relies on.
+
+    Attributes
+    ----------
+    interior : Interior
+        Where the conditions of the kernel are known.
+    arrays : dict of int to Array
+        Numba types of the arrays, by the slot of their address.
+    launch_ndim : int
+        Dimensions of the launch.
+    """
+
+    interior: Interior
+    arrays: dict[int, Any]
+    launch_ndim: int
+
+    @classmethod
+    def of(cls, function: Any, kernel: Any, launch_ndim: int, sources: Sequence[Any]) -> Better | None:
+        """Return what a second version of a compiled kernel can rely on; None, if it would be no better."""
+        places = places_of(sources)
+        arrays = {place: kind for place, kind in zip(places, sources, strict=True) if isinstance(kind, types.Array)}
+        index, *names = (f"arg.{name}" for name in kernel.args)
+        interior = find_interior(
+            function,
+            index if launch_ndim == 1 else f"{index}.{launch_ndim - 1}",
+            dict(_integers(names, places, sources, kernel.argtypes[1:])),
+        )
+        better = cls(interior, arrays, launch_ndim)
+        pairs = better._pairs()
+        if interior.atomic or len(pairs) > _MOST_PAIRS:
+            return None
+        gains = interior.halo or interior.lengths or better._loose()
+        return better if gains else None
+
+    def declare(self, module: Any, symbol: str) -> Any:
+        """Add the second version, with no body, to the module."""
+        pointers = [_I64.as_pointer()] * len(self.arrays)
+        function = ir.Function(module, ir.FunctionType(_I64, [*PARAMETERS, *pointers]), f"{symbol}.better")
+        function.attributes.add("noinline")  # as a part of the entry, its arrays might overlap again
+        for argument in function.args[len(PARAMETERS) :]:
+            argument.add_attribute("noalias")
+        return function
+
+    def hints_for_others(self) -> Sequence[list[Any]]:
+        """Return what keeps the first version small where little is gained by its being fast."""
+        if self._loose():
+            return ()
+        # Without lengths it runs for arrays that overlap, and those are not vectorised anyway. In three dimensions LLVM
+        # takes twice as long for the addresses, and few launches have another shape than their arrays.
+        return (_NO_UNROLLING,) if self.interior.lengths and self.launch_ndim < 3 else FEW
+
+    def data(self, builder: Any, slots: Any) -> list[Any]:
+        """Return the addresses of the arrays, as the second version takes them."""
+        return [builder.inttoptr(_load(builder, slots, place), _I64.as_pointer()) for place in self.arrays]
+
+    def known(self, context: Any, builder: Any, function: Any) -> dict[int, Any]:
+        """Return values of slots that the second version need not read."""
+        length = _load(builder, function.args[2], self.launch_ndim - 1)
+        pointers = function.args[len(PARAMETERS) :]
+        return {
+            **dict.fromkeys(self.interior.lengths, length),
+            **{place + 2 * kind.ndim: _I64(_itemsize(context, kind)) for place, kind in self._loose().items()},
+            **dict(zip(self.arrays, pointers, strict=True)),
+        }
+
+    def holds(self, context: Any, builder: Any, dims: Any, slots: Any) -> Any:
+        """Return whether the arguments are as the second version needs them."""
+        length = _load(builder, dims, self.launch_ndim - 1)
+        found = [builder.icmp_signed("==", _load(builder, slots, slot), length) for slot in self.interior.lengths]
+        for place, kind in self._loose().items():
+            stride = _load(builder, slots, place + 2 * kind.ndim)
+            found.append(builder.icmp_signed("==", stride, _I64(_itemsize(context, kind))))
+        ends = {place: self._ends(context, builder, slots, place) for place in self.arrays}
+        for one, other in self._pairs():
+            (low, high), (other_low, other_high) = ends[one], ends[other]
+            before = builder.icmp_unsigned("<=", high, other_low)
+            found.append(builder.or_(before, builder.icmp_unsigned("<=", other_high, low)))
+        return functools.reduce(builder.and_, found, ir.Constant(ir.IntType(1), 1))
+
+    def _loose(self) -> dict[int, Any]:
+        # Of one dimension, what has the step of a contiguous array is one.
+        return {place: kind for place, kind in self.arrays.items() if kind.layout != "C" and kind.ndim > 1}
+
+    def _pairs(self) -> list[tuple[int, int]]:
+        pairs = combinations(self.arrays, 2)
+        return [pair for pair in pairs if any(self.arrays[place].mutable for place in pair)]
+
+    def _ends(self, context: Any, builder: Any, slots: Any, place: int) -> tuple[Any, Any]:
+        """Return the address of an array's first byte, and that after its last."""
+        kind = self.arrays[place]
+        low = high = _load(builder, slots, place)
+        size = _I64(_itemsize(context, kind))
+        for axis in range(kind.ndim):
+            length = _load(builder, slots, place + 1 + axis)
+            if kind.layout == "C":
+                size = builder.mul(size, length)
+                continue
+            reach = builder.mul(builder.sub(length, _I64(1)), _load(builder, slots, place + 1 + kind.ndim + axis))
+            backwards = builder.icmp_signed("<", reach, _I64(0))
+            low = builder.add(low, builder.select(backwards, reach, _I64(0)))
+            high = builder.add(high, builder.select(backwards, _I64(0), reach))
+        return low, builder.add(high, size)
+
+
+def _load(builder: Any, words: Any, position: int) -> Any:
+    return builder.load(builder.gep(words, [_I64(position)]))
+
+
+def _itemsize(context: Any, kind: Any) -> int:
+    size: int = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+    return size
+
+
+def _integers(
+    names: Sequence[str], places: Sequence[int], sources: Sequence[Any], targets: Sequence[Any]
+) -> Iterator[tuple[str, int]]:
+    """Yield the names and slots of the parts of arguments that are 64-bit integers: lengths of arrays, and scalars."""
+    for name, place, source, target in zip(names, places, sources, targets, strict=True):
+        if isinstance(source, types.Array):
+            yield from ((f"{name}.5.{axis}", place + 1 + axis) for axis in range(source.ndim))
+        elif source == target == types.int64:
+            yield name, place

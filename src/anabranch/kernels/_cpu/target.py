@@ -1,0 +1,237 @@
+"""What a kernel is compiled for on a CPU: Numba's target, with division as NumPy's and errors that are told.
+
+No exception leaves a kernel. Where Numba's code would raise one, in the kernel, in a helper or in a function of
+Numba's that either calls, the place is told by `anabranch_fault` (see ``anabranch/fault.hpp``) and an error status
+returned from call to call, up to the loop over the indices, which ends there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FunctionType
+from typing import Any, Final
+
+from llvmlite import ir
+from numba.core import callconv, cgutils, compiler, compiler_machinery, cpu, lowering, typed_passes, types, typing
+from numba.core import ir as numba_ir
+from numba.core.registry import cpu_target
+
+from anabranch.kernels._cpu.division import Definitions
+from anabranch.kernels._failure import Spot, array_text, indexed_array
+
+_I64: Final = ir.IntType(64)
+_ZERO: Final = _I64(0)
+_NO_AXIS: Final = _I64(-1)
+_BYTES: Final = ir.IntType(8).as_pointer()
+# What tells of a failure, see ``anabranch/fault.hpp``; code that names it may fail.
+FAULT_FUNCTION: Final = "anabranch_fault"
+
+
+class Build:
+    """One compilation: the user's functions that take part, and where these may fail.
+
+    Attributes
+    ----------
+    typing, target
+        Numba's contexts for everything that is compiled in it.
+    spots : list of Spot
+        Filled as code is generated.
+    """
+
+    def __init__(self, parts: Sequence[FunctionType], parameters: Sequence[str], codegen: Any) -> None:
+        self.spots: list[Spot] = []
+        self._numbers: dict[Spot, int] = {}
+        self._parts = {part: number for number, part in enumerate(parts)}
+        self._parameters = {name: number for number, name in enumerate(parameters)}
+        self._lowering: dict[str, tuple[Any, int]] = {}
+        cpu_target.typing_context.refresh()
+        cpu_target.target_context.refresh()
+        self.typing = _Typing.over(cpu_target.typing_context)
+        target: Any = cpu_target.target_context
+        self.target = target.subtarget(_internal_codegen=codegen, typing_context=self.typing)
+        self.target.__class__ = _Target
+        self.target.build = self
+        self.target._defns = Definitions(target._defns)
+
+    def number(self, spot: Spot) -> int:
+        """Return the number under which a spot is told."""
+        if spot not in self._numbers:
+            self._numbers[spot] = len(self.spots)
+            self.spots.append(spot)
+        return self._numbers[spot]
+
+    def enter(self, lower: Any) -> None:
+        """Note that the code of a function is about to be generated."""
+        part = self._parts.get(lower.func_ir.func_id.func)
+        if part is not None:
+            self._lowering[lower.function.name] = lower, part
+
+    def here(self, builder: Any, what: str = "") -> Spot | None:
+        """Return where the code is generated now; None in a function that is none of the user's."""
+        lower, part = self._lowering.get(builder.function.name, (None, 0))
+        if lower is None:
+            return None
+        line = lower.loc.line - lower.func_ir.func_id.func.__code__.co_firstlineno
+        if what:
+            return Spot(part, line, what, "", -1)
+        name, root = indexed_array(lower.current, lower.func_ir, numba_ir)
+        # Of a view the shape is not known.
+        parameter = self._parameters.get(root, -1) if part == 0 and name == root else -1
+        return Spot(part, line, what, array_text(name, root) if name else "", parameter)
+
+
+class _Typing(typing.Context):  # type: ignore[misc]  # Numba has no types
+    """Numba's typing context, with which it shares what is known, and the helpers of a build."""
+
+    helper_type: Any = staticmethod(lambda _: None)
+
+    @classmethod
+    def over(cls, base: Any) -> _Typing:
+        context = cls.__new__(cls)
+        for name, value in vars(base).items():
+            setattr(context, name, value)
+        return context
+
+    def resolve_value_type(self, val: Any) -> Any:
+        return self.helper_type(val) or super().resolve_value_type(val)
+
+    def resolve_getattr(self, typ: Any, attr: str) -> Any:
+        if isinstance(typ, types.Module):
+            kind = self.helper_type(getattr(typ.pymod, attr, None))
+            if kind is not None:
+                return kind
+        return super().resolve_getattr(typ, attr)
+
+
+class _Target(cpu.CPUContext):  # type: ignore[misc]  # Numba has no types
+    build: Build
+
+    @property
+    def call_conv(self) -> _CallConv:
+        return _CallConv(self)
+
+
+class _CallConv(callconv.CPUCallConv):  # type: ignore[misc]  # Numba has no types
+    """Numba's calling convention, in which errors are told when they are returned."""
+
+    def return_user_exc(
+        self, builder: Any, exc: Any, exc_args: Any = None, loc: Any = None, func_name: Any = None
+    ) -> None:
+        what = f"{exc.__name__}: {', '.join(map(str, exc_args))}" if exc_args else exc.__name__
+        build = self.context.build
+        spot = build.here(builder, what) or Spot(-1, 0, what, "", -1)
+        number = build.number(spot)
+        self._tell(builder, number if spot.part >= 0 else -1, number)
+        slot = self._get_excinfo_argument(builder.function)
+        builder.store(cgutils.get_null_value(slot.type.pointee), slot)
+        self._leave(builder, callconv.RETCODE_USEREXC)
+
+    def return_out_of_bounds(self, builder: Any, axis: Any, index: Any, size: Any) -> None:
+        """Return the error that an index, negative ones counted from the end, is not below the size of an axis."""
+        build = self.context.build
+        spot = build.here(builder) or Spot(-1, 0, "", "", -1)
+        number = build.number(spot)
+        self._tell(builder, number, number, axis, index, size)
+        slot = self._get_excinfo_argument(builder.function)
+        builder.store(cgutils.get_null_value(slot.type.pointee), slot)
+        self._leave(builder, callconv.RETCODE_USEREXC)
+
+    def _leave(self, builder: Any, code: Any) -> None:
+        self.check_try_status(builder)
+        handler = getattr(builder, "_in_try_block", None)
+        if handler:
+            builder.branch(handler["target"])
+        else:
+            self._return_errcode_raw(builder, code)
+
+    def return_status_propagate(self, builder: Any, status: Any) -> None:
+        spot = self.context.build.here(builder)
+        if spot is not None:
+            where = self.context.build.number(spot)
+            # An error of code that Numba has compiled on its own is known by its information alone.
+            none = cgutils.is_null(builder, status.excinfoptr)
+            with builder.if_else(builder.or_(builder.not_(status.is_user_exc), none)) as (told, pickled):
+                with told:
+                    self._tell(builder, where, -1)
+                with pickled:
+                    info = builder.load(status.excinfoptr)
+                    length = builder.sext(builder.extract_value(info, callconv.PICKLE_BUFSZ_IDX), _I64)
+                    text = builder.extract_value(info, callconv.PICKLE_BUF_IDX)
+                    self._tell(builder, where, -1, raised=text, length=length)
+        super().return_status_propagate(builder, status)
+
+    def _tell(
+        self,
+        builder: Any,
+        where: int,
+        what: int,
+        axis: Any = _NO_AXIS,
+        index: Any = _ZERO,
+        size: Any = _ZERO,
+        raised: Any = None,
+        length: Any = _ZERO,
+    ) -> None:
+        kind = ir.FunctionType(ir.VoidType(), [_I64] * 5 + [_BYTES, _I64])
+        function = cgutils.get_or_insert_function(builder.module, kind, FAULT_FUNCTION)
+        for attribute in ("cold", "nounwind"):
+            function.attributes.add(attribute)
+        numbers = [value if value.type == _I64 else builder.sext(value, _I64) for value in (axis, index, size)]
+        null = cgutils.get_null_value(_BYTES)
+        builder.call(function, [_I64(where), _I64(what), *numbers, raised or null, length])
+
+
+@contextmanager
+def bounds_told() -> Iterator[None]:
+    """Have comparisons of indices that are compiled meanwhile tell what they find. For holders of Numba's lock."""
+    before = cgutils.do_boundscheck
+    cgutils.do_boundscheck = _check_index
+    try:
+        yield
+    finally:
+        cgutils.do_boundscheck = before
+
+
+def _check_index(context: Any, builder: Any, ind: Any, dimlen: Any, axis: Any = None) -> None:
+    # One comparison without signs: an index that is negative still is very large.
+    with builder.if_then(builder.icmp_unsigned(">=", ind, dimlen), likely=False):
+        number = axis if isinstance(axis, ir.Value) else ind.type(axis or 0)
+        context.call_conv.return_out_of_bounds(builder, number, ind, dimlen)
+
+
+class _Lower(lowering.Lower):  # type: ignore[misc]  # Numba has no types
+    current: Any = None
+
+    def setup_function(self, fndesc: Any) -> None:
+        super().setup_function(fndesc)
+        self.context.build.enter(self)
+
+    def lower_inst(self, inst: Any) -> None:
+        self.current = inst
+        super().lower_inst(inst)
+
+
+@compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
+class _Lowering(typed_passes.NativeLowering):  # type: ignore[misc]  # Numba has no types
+    _name = "anabranch_lowering"
+
+    @property
+    def lowering_class(self) -> type[_Lower]:
+        return _Lower
+
+
+class Pipeline(compiler.CompilerBase):  # type: ignore[misc]  # Numba has no types
+    """Numba's passes, of which the one that generates code notes where it is."""
+
+    def define_pipelines(self) -> list[Any]:
+        builder = compiler.DefaultPassBuilder
+        passes = compiler_machinery.PassManager("anabranch")
+        for part in (
+            builder.define_untyped_pipeline(self.state),
+            builder.define_typed_pipeline(self.state),
+            builder.define_nopython_lowering_pipeline(self.state),
+        ):
+            for step, description in part.passes:
+                passes.add_pass(_Lowering if step is typed_passes.NativeLowering else step, description)
+        passes.finalize()
+        return [passes]

@@ -1,0 +1,1 @@
+"""Python kernels as GPU code, through numba-cuda-mlir."""

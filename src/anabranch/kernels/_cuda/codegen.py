@@ -1,0 +1,181 @@
+"""From a Python function to PTX, through numba-cuda-mlir.
+
+Imported when a kernel has to be compiled for CUDA: importing the compiler takes most of a second.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FunctionType
+from typing import Any, Final, NamedTuple
+
+import numpy
+from numba_cuda_mlir import cuda, extending, tools, types
+from numba_cuda_mlir.descriptor import mlir_target
+from numba_cuda_mlir.numba_cuda.core.compiler_lock import global_compiler_lock
+
+from anabranch._launch.target import Target
+from anabranch.kernels._cuda import atomic, slices  # noqa: F401  give the compiler the meaning of atomics and slices
+from anabranch.kernels._cuda.division import numpy_division
+from anabranch.kernels._cuda.element import element_access
+from anabranch.kernels._cuda.entry import first_argument, layout_of, make_entry, source_of
+from anabranch.kernels._cuda.failure import Failures, telling
+from anabranch.kernels._cuda.ptx import (
+    LAUNCH_WORDS,
+    RECORD_SLOT,
+    add_record,
+    entries,
+    fold_parameters,
+    narrow_parameters,
+    without_functions,
+)
+from anabranch.kernels._cuda.result import ignore, may_return, nothing_returned
+from anabranch.kernels._cuda.rows import moves_across_rows
+from anabranch.kernels._dtype import KINDS
+from anabranch.kernels._failure import Spot
+from anabranch.kernels._parameter import Parameter
+from anabranch.kernels._reference import helpers, python_function, references
+from anabranch.kernels._signature import Code, Signature, is_readonly
+
+_SCOPE: Final = {
+    **{name: numpy.bool_ if name == "bool" else getattr(numpy, name) for name in KINDS},
+    "cuda": cuda,
+    "ignore": ignore,
+}
+# What stands for each helper that was registered, by the helper's identity.
+_registered: Final[dict[int, Any]] = {}
+
+
+class Ptx(NamedTuple):
+    """A kernel as PTX.
+
+    The text, the slot of each parameter after those of the index space, where it may fail, and whether it moves across
+    rows.
+    """
+
+    text: str
+    slots: tuple[int, ...]
+    spots: list[Spot]
+    across: bool
+
+
+def scalar_type(dtype: str) -> Any:
+    """Return the compiler's type for elements of a dtype."""
+    return types.boolean if dtype == "bool" else getattr(types, dtype)
+
+
+def _parameter_types(parameter: Parameter, code: Code) -> list[Any]:
+    if code[0] == "array":
+        layout = "C" if code[3] else "A"
+        return [types.Array(scalar_type(code[1]), code[2], layout, readonly=is_readonly(parameter, code))]
+    if code[1].startswith("complex"):
+        return [types.float64, types.float64]
+    if code[1].startswith("float"):
+        return [types.float64]
+    return [types.uint64 if code[1] == "uint64" else types.int64]
+
+
+@contextmanager
+def _target(capability: tuple[int, int]) -> Iterator[None]:
+    """Compile for that compute capability, whichever device the machine has, if any.
+
+    The compiler asks the current device, once, for what to link for; it need not be the target.
+    """
+    found = tools._cached_cc
+    tools._cached_cc = capability
+    try:
+        yield
+    finally:
+        tools._cached_cc = found
+
+
+def _register_helpers(function: FunctionType) -> None:
+    """Let kernels call plain Python functions, and those that Numba has decorated for the CPU.
+
+    What was compiled of them before is forgotten: it has the globals of that time, and the checks and the places of
+    another kernel.
+    """
+    for template in _registered.values():
+        template._impl_cache.clear()
+        template._compiled_overloads.clear()
+    for part in (function, *helpers(function)):
+        for _, value in references(part):
+            helper = python_function(value)
+            if helper is not None and id(value) not in _registered and not _is_known(value):
+                _register(value, helper)
+
+
+def _register(value: Any, helper: FunctionType) -> None:
+    @extending.overload(value, strict=False, typing_registry=extending.typing_registry)  # type: ignore[untyped-decorator]
+    def implement(*args: Any, **kwargs: Any) -> FunctionType:
+        return helper
+
+    _, kind = extending.typing_registry.globals[-1]
+    _registered[id(value)] = kind.templates[-1]  # the registry keeps the value alive
+
+
+def _is_known(value: Any) -> bool:
+    """Whether the compiler has a meaning of its own for a function, such as one decorated for it."""
+    return type(value).__module__.startswith("numba_cuda_mlir.")
+
+
+@global_compiler_lock  # type: ignore[untyped-decorator]
+def build(
+    function: FunctionType,
+    parameters: tuple[Parameter, ...],
+    signature: Signature,
+    symbol: str,
+    target: Target,
+) -> Ptx:
+    """Compile `function` for `signature` into PTX that defines the kernel `symbol`.
+
+    Raises
+    ------
+    ReturnsValueError
+        The function returns something.
+    numba_cuda_mlir's NumbaError, and what it lets through
+        The function cannot be compiled.
+    """
+    mlir_target.typing_context.refresh()  # it may be older than the meanings that were registered here
+    _register_helpers(function)
+    launch_ndim, codes = signature
+    kinds = [types.int64] * first_argument(signature, target)
+    for parameter, code in zip(parameters, codes, strict=True):
+        kinds += _parameter_types(parameter, code)
+
+    names = [parameter.name for parameter in parameters]
+    failures = Failures((function, *helpers(function)), names, target.checked)
+
+    def compile_as(call: str) -> str:
+        device = cuda.jit(device=True)(function)
+        entry = make_entry(source_of(parameters, signature, target, call), device, _SCOPE)
+        kind = types.void(*kinds)
+        text: str = cuda.compile(entry, kind, device=False, abi="numba", output="ptx", cc=target.capability)[0]
+        return text
+
+    with _target(target.capability), numpy_division(), telling(failures), element_access(target):
+        if may_return(function):
+            with nothing_returned():
+                compile_as("ignore(function({}))")
+        text = compile_as("function({})")
+    across = any(moves_across_rows(code, launch_ndim) for code in failures.code)
+    return _finish(text, symbol, signature, target, failures.spots)._replace(across=across)
+
+
+def _finish(text: str, symbol: str, signature: Signature, target: Target, spots: list[Spot]) -> Ptx:
+    text = text.rstrip("\0")
+    (mangled,) = entries(text)
+    text = re.sub(rf"(?<![\w$.]){re.escape(mangled)}(?=(?:_param_\d+)?(?![\w$.]))", symbol, text)
+    layout = layout_of(signature, target)
+    first = first_argument(signature, target)
+    text = without_functions(text)
+    if not target.wide:
+        text = narrow_parameters(text, symbol, layout.sizes, "u32")
+        text = narrow_parameters(text, symbol, layout.strides, "s32")
+    text, kept = fold_parameters(text, symbol, layout.known, first)
+    slots = tuple(layout.slots[position - first] for position in kept[first:])
+    if f"{LAUNCH_WORDS[0]};" not in text:
+        return Ptx(text, slots, [], False)
+    return Ptx(add_record(text, symbol, signature[0]), (*slots, RECORD_SLOT), spots, False)

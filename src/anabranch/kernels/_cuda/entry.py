@@ -1,0 +1,177 @@
+"""The GPU kernel around a kernel function: which indices each thread takes, and how its arguments arrive.
+
+The wrapper is Python source that is compiled with the function. Its parameters are the sizes of the
+index space; of a *coarse* kernel, how many indices a thread runs; then, per argument, what
+`numba_cuda_mlir` makes of an array (a memref: two pointers, an offset, sizes, strides in elements) or
+one or two 8-byte scalars. The grid covers the index space (``CudaKernel::prepare`` chooses it):
+
+* The last axis is the grid's x, the one before its y, the first of three its z; of four, z counts the
+  indices of the first two. So no thread divides, but for the last case, and neighbours in a row are
+  neighbours in a warp.
+* A coarse kernel's thread runs several indices, a block apart: along y, or along x if there is no y.
+  A GPU starts about one warp per cycle and multiprocessor, which limits kernels that do little per index.
+* A *wide* kernel is for index spaces that do not fit such a grid, or arrays of 2^31 elements or more
+  along or between their axes: its grid is one-dimensional, and a thread divides its number by the sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import FunctionType
+from typing import Any, NamedTuple
+
+from anabranch._launch.target import Target
+from anabranch.kernels._parameter import Parameter
+from anabranch.kernels._signature import Code, Signature
+
+
+class Layout(NamedTuple):
+    """How the words that a launch packs become parameters of the wrapper.
+
+    Attributes
+    ----------
+    slots : list of int
+        For every parameter after the index space's: the 8-byte slot where its value lies.
+    known : dict of int to int
+        Values, by position among all parameters, that are the same in every launch.
+    sizes, strides : list of int
+        Positions among all parameters of those that count elements.
+    """
+
+    slots: list[int]
+    known: dict[int, int]
+    sizes: list[int]
+    strides: list[int]
+
+
+def source_of(parameters: Sequence[Parameter], signature: Signature, target: Target, call: str = "function({})") -> str:
+    """Return the wrapper as Python source; it names dtypes as ``float32`` and so on, and calls as `call` says."""
+    launch_ndim, codes = signature
+    names = [f"n{axis}" for axis in range(launch_ndim)]
+    if target.coarse:
+        names.append("count")
+    lines, arguments = [], []
+    for position, (parameter, code) in enumerate(zip(parameters, codes, strict=True)):
+        name = f"a{position}"
+        arguments.append(name)
+        if code[0] == "array":
+            names.append(name)
+            continue
+        names += [f"{name}_real", f"{name}_imag"] if code[1].startswith("complex") else [f"{name}_word"]
+        lines.append(f"    {name} = {_scalar(name, parameter, code)}")
+    index = _wide_index(launch_ndim) if target.wide else _index(launch_ndim, target.coarse)
+    body = call.format(", ".join([index.value, *arguments]))
+    lines += [*index.lines, f"    if {index.inside}:"]
+    lines += _repeated(launch_ndim, body) if target.coarse else [f"        {body}"]
+    return "\n".join([f"def entry({', '.join(names)}):", *lines, ""])
+
+
+def _repeated(launch_ndim: int, body: str) -> list[str]:
+    """Return lines that run `body` for each index of a coarse kernel's thread, of which the first is known."""
+    axis, size = ("x", "n0") if launch_ndim == 1 else ("y", f"n{launch_ndim - 2}")
+    # Casts keep 32 bits: the compiler's own product of two 32-bit numbers has 64.
+    return [
+        f"        last = uint32({axis} + uint32(cuda.blockDim.{axis} * count))",
+        f"        if last > uint32({size}):",
+        f"            last = uint32({size})",
+        f"        while {axis} < last:",
+        f"            {body}",
+        f"            {axis} = uint32({axis} + uint32(cuda.blockDim.{axis}))",
+    ]
+
+
+def _scalar(name: str, parameter: Parameter, code: Code) -> str:
+    # As on the CPU: the word becomes what was passed, and that is cast to what is declared.
+    if code[1].startswith("complex"):
+        narrow = f"complex({name}_real, {name}_imag)"
+        return f"{parameter.scalar or code[1]}({narrow})"
+    given = f"{name}_word != 0" if code[1] == "bool" else f"{_register(code[1])}({name}_word)"
+    if parameter.scalar is None or parameter.scalar == code[1]:
+        return given
+    if parameter.scalar == "bool":
+        return f"({given}) != 0"
+    return f"{_register(parameter.scalar)}({given})"
+
+
+def _register(dtype: str) -> str:
+    return "float32" if dtype == "float16" else dtype
+
+
+class _Index(NamedTuple):
+    """Lines that find a thread's index, the condition that it has one, and the index itself."""
+
+    lines: list[str]
+    inside: str
+    value: str
+
+
+def _index(launch_ndim: int, coarse: bool) -> _Index:
+    # Unsigned: the compiler then sees that no index is negative, and that 32 bits hold it.
+    repeated = ("x" if launch_ndim == 1 else "y") if coarse else ""
+    lines = [
+        f"    {axis} = uint32(cuda.blockIdx.{axis} * cuda.blockDim.{axis}"
+        f"{' * count' if axis == repeated else ''} + cuda.threadIdx.{axis})"
+        for axis in "xyz"[: min(launch_ndim, 3)]
+    ]
+    if launch_ndim == 4:
+        lines += ["    w = uint32(z // uint32(n1))", "    z = uint32(z % uint32(n1))"]
+    axes = "xyzw"[:launch_ndim]
+    # Of four axes z is a remainder, which is in bounds.
+    sizes = {axis: launch_ndim - 1 - place for place, axis in enumerate(axes) if launch_ndim < 4 or axis != "z"}
+    sizes.pop(repeated, None)  # the loop compares it
+    tests = [f"{axis} < uint32(n{size})" for axis, size in sizes.items()] or ["True"]
+    index = ", ".join(f"int64({axis})" for axis in reversed(axes))
+    return _Index(lines, " and ".join(tests), index if launch_ndim == 1 else f"({index})")
+
+
+def _wide_index(launch_ndim: int) -> _Index:
+    total = " * ".join(f"n{axis}" for axis in range(launch_ndim))
+    lines = ["    position = int64(cuda.blockIdx.x) * int64(cuda.blockDim.x) + int64(cuda.threadIdx.x)"]
+    if launch_ndim == 1:
+        return _Index(lines, "position < n0", "position")
+    # Unsigned division needs no care for signs.
+    lines.append("    rest = uint64(position)")
+    for axis in reversed(range(1, launch_ndim)):
+        lines += [f"    i{axis} = int64(rest % uint64(n{axis}))", f"    rest = rest // uint64(n{axis})"]
+    index = "(int64(rest), " + ", ".join(f"i{axis}" for axis in range(1, launch_ndim)) + ")"
+    return _Index(lines, f"position < {total}", index)
+
+
+def make_entry(source: str, function: Any, scope: dict[str, Any]) -> FunctionType:
+    """Return the wrapper as a function that calls `function`, the kernel as the compiler knows it."""
+    names = {**scope, "function": function}
+    exec(compile(source, "<anabranch>", "exec"), names)
+    entry: FunctionType = names["entry"]
+    return entry
+
+
+def first_argument(signature: Signature, target: Target) -> int:
+    """Return how many parameters come before those of the arguments."""
+    return signature[0] + target.coarse
+
+
+def layout_of(signature: Signature, target: Target) -> Layout:
+    """Return how the parameters of the wrapper are filled from what a launch packs."""
+    codes = signature[1]
+    first = first_argument(signature, target)
+    slots: list[int] = []
+    known: dict[int, int] = {}
+    sizes = list(range(first))
+    strides: list[int] = []
+    slot = 0
+    for code in codes:
+        if code[0] == "scalar":
+            words = 2 if code[1].startswith("complex") else 1
+            slots += range(slot, slot + words)
+            slot += words
+            continue
+        ndim, contiguous = code[2], code[3]
+        known[first + len(slots) + 2] = 0  # the offset: a pointer is to the first element
+        slots += [slot, slot, slot, *range(slot + 1, slot + 1 + 2 * ndim)]
+        end = first + len(slots)
+        sizes += range(end - 2 * ndim, end - ndim)
+        strides += range(end - ndim, end)
+        if contiguous and ndim:
+            known[first + len(slots) - 1] = 1
+        slot += 1 + 2 * ndim
+    return Layout(slots, known, sizes, strides)
