@@ -19,6 +19,7 @@ FREE_THREADED_VENV ?= .venv-ft
 FREE_THREADED_PYTHON ?=
 PYTHONS ?=
 EXTRAS ?= kernels,cli cu12 cu13
+JOBS ?= $(shell nproc)
 
 bin := $(abspath $(VENV))/bin
 ft_bin := $(abspath $(FREE_THREADED_VENV))/bin
@@ -62,12 +63,23 @@ core: $(bin)/.base
 	$(bin)/cmake --build build/core
 
 test-core: core
-	$(bin)/ctest --test-dir build/core --output-on-failure --no-tests=error --timeout 300
+	$(bin)/ctest --test-dir build/core -j $(JOBS) --output-on-failure --no-tests=error --timeout 300
 
 test-python: $(bin)/.package $(bin)/.test $(bin)/.cuda $(bin)/.uvloop $(bin)/.lint simulated-driver
-	ANABRANCH_CPU_DEVICES=3 $(bin)/python -m pytest -q tests/contract tests/hazards
-	$(on_simulated) $(bin)/python -m pytest -q tests/contract tests/cuda/test_peer.py -m 'not numba' -k cuda
-	$(bin)/python -m pytest --ignore=tests/contract --ignore=tests/hazards
+	$(on_three) $(pytest) $(spread) -q tests/contract tests/hazards -m 'not ($(alone))'
+	$(on_simulated) $(pytest) $(spread) $(of_two_gpus) -m 'not numba and not ($(alone))'
+	$(on_three) $(pytest) -q tests/contract tests/hazards -m '$(alone)'
+	$(on_simulated) $(pytest) $(of_two_gpus) -m 'not numba and ($(alone))'
+	$(pytest) $(others) -m '$(alone)'
+	$(pytest) $(spread) $(others) -m 'not ($(alone))'
+
+pytest = $(bin)/python -m pytest
+of_two_gpus = -q tests/contract tests/cuda/test_peer.py -k cuda
+others = --ignore=tests/contract --ignore=tests/hazards
+# In a process for each core, but for what looks at times or at free memory.
+spread = -n $(JOBS) --dist worksteal
+alone = alone or memory or slow
+on_three = ANABRANCH_CPU_DEVICES=3
 
 # What runs with this in front sees one CPU device and two simulated GPUs.
 on_simulated = LD_LIBRARY_PATH='$(CURDIR)/build/core/core/tests/simulated' FAKE_DEVICES=2 \
@@ -81,7 +93,7 @@ sanitized = \
 	$(bin)/cmake -S . -B build/$(1) -G Ninja --log-level=WARNING \
 	  -DCMAKE_BUILD_TYPE=RelWithDebInfo -DANABRANCH_SANITIZE=$(1) && \
 	$(bin)/cmake --build build/$(1) && \
-	$(bin)/ctest --test-dir build/$(1) --output-on-failure --no-tests=error --timeout 300
+	$(bin)/ctest --test-dir build/$(1) -j $(JOBS) --output-on-failure --no-tests=error --timeout 300
 
 test-tsan: $(bin)/.base
 	TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1" && export TSAN_OPTIONS && $(call sanitized,thread)

@@ -20,21 +20,32 @@ REGISTRY = CORE / "src" / "registry.cpp"  # the one shared file that names the b
 
 # Files that one backend has and the others have no use for.
 EXTRA_FILES: dict[str, set[str]] = {
-    # The workers, and what they run: what other devices have in hardware.
     "cpu": {
         f"{stem}.{suffix}"
-        for stem in ("graph", "pace", "plan", "pool", "range", "task", "task_memory")
+        for stem in (
+            *("pool", "pace", "task", "task_memory"),  # threads that run the work: a GPU has them in hardware
+            "range",  # what a kernel's indices are split into, for those threads
+            *("graph", "plan"),  # graphs that run as a whole; null runs them node by node
+        )
         for suffix in ("cpp", "hpp")
     },
     "cuda": {
         f"{stem}.{suffix}"
         for stem in (
-            *("built_graph", "checked", "condition", "driver", "event", "graph", "graph_builder"),
-            *("kernel", "operation", "service", "transfer"),
+            *("driver", "primitive"),  # libcuda, and what of it goes into a stream or a graph alike
+            *("graph", "graph_builder", "built_graph", "condition"),  # graphs of the driver's
+            "event",  # CUevents; the others have none
+            *("kernel", "checked", "transfer"),  # device code: loading it, its faults, copies and fills by kernels
+            *("operation", "poller"),  # what streams hold back, and the thread that hands it on
         )
         for suffix in ("cpp", "hpp")
     }
-    | {"allocator.cpp", "fault.cpp", "hold.cpp", "kept_blocks.hpp", "primitive.hpp"},
+    | {
+        "deferred_queue.cpp",  # of `stream.hpp`: holding work back
+        "kept_blocks.hpp",  # freed memory of one stream
+        "fault.cpp",  # a context that does not survive
+        "allocator.cpp",  # the C functions that other libraries allocate through
+    },
     "null": set(),
 }
 
@@ -69,7 +80,9 @@ def name(file: Path) -> str:
 
 CPP = sources(CORE, ".hpp", ".cpp")
 SHARED_CPP = [
-    file for file in CPP if file.is_relative_to(CORE / "include") or (file.parent == CORE / "src" and file != REGISTRY)
+    file
+    for file in CPP
+    if not file.is_relative_to(CORE / "tests") and file.parent.name not in BACKENDS and file != REGISTRY
 ]
 PYTHON = [file for folder in FOLDERS for file in sources(ROOT / folder, ".py", ".pyi", ".pyx", ".pxd")]
 MODULES = sources(PACKAGE, ".pyx")
@@ -116,6 +129,19 @@ def test_backends_have_the_same_files() -> None:
     everywhere = set().union(*files.values())
     missing = {folder: everywhere - present for folder, present in files.items() if everywhere - present}
     assert missing == {}
+
+
+def test_a_verb_is_in_the_same_file_of_each_backend() -> None:
+    places: dict[str, set[str]] = {}
+    interface = (CORE / "include" / "anabranch" / "backend.hpp").read_text()
+    declared = re.findall(r"^  [^/\n]*?\b(\w+)\(", interface, re.MULTILINE)
+    for folder in BACKENDS:
+        for file in sources(CORE / "src" / folder, ".cpp"):
+            for verb in re.findall(r"^\S[^(\n]*\b(?:Cpu|Cuda|Null)Backend::(\w+)\(", file.read_text(), re.MULTILINE):
+                if verb in declared:
+                    places.setdefault(verb, set()).add(file.name)
+    assert len(places) > 20
+    assert {verb: files for verb, files in places.items() if len(files) > 1} == {}
 
 
 @pytest.mark.parametrize("file", [file for file in CPP if file.is_relative_to(CORE / "src")], ids=name)
@@ -224,6 +250,11 @@ def test_package_uses_no_private_module_of_another(file: Path) -> None:
 @pytest.mark.parametrize("file", [file for file in PYTHON if "tests/contract" in name(file)], ids=name)
 def test_contract_tests_use_the_public_names(file: Path) -> None:
     assert [module for module in imported(file) if module.startswith("anabranch._")] == []
+
+
+def test_contract_tests_are_in_the_folder_of_their_package() -> None:
+    flat = {"test_new.py", "test_other_process.py"}  # of every package
+    assert {file.name for file in (ROOT / "tests" / "contract").glob("test_*.py")} == flat
 
 
 def test_the_bugs_to_be_planted_fit_the_files() -> None:

@@ -125,9 +125,9 @@ export -f sanitizer
 memcheck() {
   local marks='not slow and not memory and not many_streams and not races and not unseen_order'
   local status=0
-  files="$(ls tests/contract/test_*.py | grep -v test_graph) $more_files" \
+  files="$(ls -d tests/contract/*/ tests/contract/test_*.py | grep -v /graphs/) $more_files" \
     sanitizer "$marks" --tool memcheck --track-stream-ordered-races all || status=1
-  files=$(ls tests/contract/test_graph*.py) sanitizer "$marks" --tool memcheck || status=1
+  files=tests/contract/graphs sanitizer "$marks" --tool memcheck || status=1
   return $status
 }
 

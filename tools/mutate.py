@@ -10,6 +10,7 @@ The bugs are in mutations.txt. The exit status is 0 if each was noticed, or is d
 
 import argparse
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,8 +23,8 @@ import cython_cmake
 ROOT = Path(__file__).resolve().parent.parent
 COPY = ROOT / "build" / "mutate"
 CORE_TESTS = [
-    *("clock_test", "history_test", "hazard_test", "submission_test", "copy_path_test"),
-    *("shared_stream_test", "layout_test", "graph_test"),
+    *("hazard_clock_test", "hazard_history_test", "hazard_hazard_test", "hazard_shared_stream_test"),
+    *("hazard_submission_test", "memory_copy_path_test", "memory_layout_test", "graph_graph_test"),
     *("cpu_graph_test", "cpu_replay_test", "cpu_random_graph_test", "cuda_legacy_test_simulated"),
 ]
 # Tests that ANABRANCH_EXAMPLES makes run as many programs, the same each time.
@@ -34,8 +35,8 @@ RANDOM_TESTS = [
     "tests/hazards/test_random_check.py::test_auto_comes_after_what_was_off",
     "tests/hazards/test_random_graph.py",
 ]
-OTHER_TESTS = ["tests/hazards/test_waits.py", "tests/hazards/test_random_check.py", "tests/contract"]
-OTHER_FILES = ["-k", "test_hazard or test_errors_async or test_graph"]  # of the contract
+CONTRACT_TESTS = ["tests/contract/hazards", "tests/contract/graphs", "tests/contract/stream/test_errors_async.py"]
+OTHER_TESTS = [["tests/hazards/test_waits.py"], ["tests/hazards/test_random_check.py"], CONTRACT_TESTS]
 TESTS_FAILED = 1  # what pytest returns then; other positive numbers mean that it could not run them
 
 
@@ -54,17 +55,36 @@ class Mutation:
         return f"{Path(self.file).name}: {self.breaks}"
 
     def planted(self, text: str) -> str:
-        found = text.count("\n".join(self.old))
-        if found != 1:
-            raise SystemExit(f"{self}: its text is in {self.file} {found} times")
-        return text.replace("\n".join(self.old), "\n".join(self.new))
+        """Return a file's text with the bug in it; how the file breaks and indents its lines does not matter."""
+        found = list(re.finditer(same_tokens("\n".join(self.old)), text))
+        if len(found) != 1:
+            raise SystemExit(f"{self}: its text is in {self.file} {len(found)} times")
+        start, end = found[0].span()
+        # All lines but the first are indented as in the file, which may have moved them since.
+        moved = 0
+        if len(self.old) > 1 and "\n" in found[0][0]:
+            moved = depth(found[0][0].split("\n")[1]) - depth(self.old[1])
+        first, *others = self.new or [""]
+        lines = [first.lstrip(), *(" " * (depth(line) + moved) + line.lstrip() for line in others)]
+        return text[:start] + "\n".join(lines) + text[end:]
+
+
+def depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def same_tokens(text: str) -> str:
+    """Return a pattern that finds a text's tokens, whatever space is between them."""
+    pattern = r"\s*".join(re.escape(token) for token in re.findall(r"\w+|[^\w\s]", text))
+    pattern = re.sub(r"(?<=\w)\\s\*(?=\w)", r"\\s+", pattern)  # two words stay two
+    return (r"\b" if text.lstrip()[0].isalnum() else "") + pattern
 
 
 def read_mutations() -> list[Mutation]:
     mutations: list[Mutation] = []
     file, by = "", list[str]()
     for number, line in enumerate(Path(__file__).with_name("mutations.txt").read_text().splitlines(), 1):
-        indent, text = len(line) - len(line.lstrip()), line.strip()
+        indent, text = depth(line), line.strip()
         if not text or text.startswith("#"):
             continue
         if indent == 0:
@@ -121,9 +141,13 @@ class Copy:
             capture_output=True,
             text=True,
         )
-        for name in filter(None, tracked.stdout.split("\0")):
-            if (ROOT / name).is_file():
-                self.write(name, (ROOT / name).read_bytes())
+        names = {name for name in tracked.stdout.split("\0") if name and (ROOT / name).is_file()}
+        for name in names:
+            self.write(name, (ROOT / name).read_bytes())
+        for folder in ("core", "src", "tests"):
+            for path in (COPY / folder).rglob("*.[chp]*"):
+                if path.is_file() and str(path.relative_to(COPY)) not in names:
+                    path.unlink()
         modules = Path(cython_cmake.__file__).with_name("cmake")
         python = ["-DSKBUILD=2", f"-DPython_EXECUTABLE={sys.executable}", f"-DCMAKE_MODULE_PATH={modules}"]
         for folder, options in (("core", []), ("package", python)):
@@ -184,10 +208,10 @@ class Copy:
         for name in CORE_TESTS:
             if self.fails(name, ["ctest", "--test-dir", "build/core", "--no-tests=error", "-R", f"^{name}$"], None):
                 return name
-        for name in OTHER_TESTS:
-            deselected = [part for test in RANDOM_TESTS for part in ("--deselect", test)]
-            if self.pytest_fails(name, name, *(OTHER_FILES if name == "tests/contract" else deselected)):
-                return name
+        deselected = [part for test in RANDOM_TESTS for part in ("--deselect", test)]
+        for files in OTHER_TESTS:
+            if self.pytest_fails(files[0], *files, *deselected):
+                return files[0]
         return ""
 
 

@@ -10,6 +10,8 @@ import pytest
 
 import anabranch as ab
 
+from .accesses import ready
+
 
 @pytest.fixture(autouse=True)
 def on_device(device, current_unchanged):
@@ -17,6 +19,22 @@ def on_device(device, current_unchanged):
     with device:
         yield
         assert ab.current_device() is device
+
+
+# What most tests begin with. A test that drops one of them makes its own.
+
+
+def a_stream(name):
+    return pytest.fixture(lambda device: ab.Stream(device), name=name)
+
+
+def an_array(name):
+    return pytest.fixture(lambda device: ready(device), name=name)
+
+
+stream, other, a, b, c, d, s = map(a_stream, ("stream", "other", "a", "b", "c", "d", "s"))
+owner, user = map(a_stream, ("owner", "user"))
+array, target, x, y, z = map(an_array, ("array", "target", "x", "y", "z"))
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Compiled CPU kernels, called as the core calls them: by address, with arguments packed by hand.
 
-What kernels compute through a launch is in `contract/test_kernel.py` and its neighbours.
+What kernels compute through a launch is in `contract/kernels`.
 """
 
 import ctypes

@@ -152,17 +152,13 @@ def test_some_of_several_loops_may_be_closed_when_the_work_is_done(device, new_l
     stream.synchronize()
 
 
-def test_work_of_one_thread_wakes_a_task_of_another(device, in_thread):
+async def test_work_of_one_thread_wakes_a_task_of_another(device, in_thread):
     streams = [ab.Stream(device) for _ in range(50)]
     gates = [ab.testing.Gate(stream) for stream in streams]
-
-    async def main():
-        for stream, gate in zip(streams, gates, strict=True):
-            opening = in_thread(gate.open)
-            await asyncio.wait_for(wait(stream), TIMEOUT)
-            opening.result(TIMEOUT)
-
-    asyncio.run(main())
+    for stream, gate in zip(streams, gates, strict=True):
+        opening = in_thread(gate.open)
+        await asyncio.wait_for(wait(stream), TIMEOUT)
+        opening.result(TIMEOUT)
 
 
 @pytest.mark.usefixtures("failures_forgotten")

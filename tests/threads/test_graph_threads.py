@@ -9,7 +9,7 @@ import anabranch as ab
 
 from ..contract.accesses import ready
 from ..contract.arrays import TIMEOUT
-from ..contract.graphs import assert_all, edges, kinds
+from ..contract.graphs.replays import assert_all, edges, kinds
 
 THREADS = 4
 

@@ -143,7 +143,7 @@ class Backend {
 
   // -- graphs --
   // Instantiates the graph, whose nodes are all on devices of this kind, and uploads it. Null if this device cannot run
-  // it as a whole; use `make_unrolled` then.
+  // it as a whole; use `make_graph_fallback` then.
   virtual Ref<Executable> instantiate(const Ref<Graph>& graph, const Ref<Works>& works) {
     (void)graph, (void)works;
     return nullptr;

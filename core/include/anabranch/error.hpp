@@ -46,6 +46,7 @@ class Failure final : public RefCounted {
 
   explicit Failure(std::string message, void* payload = nullptr, Release release_payload = nullptr)
       : message_(std::move(message)), payload_(payload), release_payload_(release_payload) {}
+  // Any thread, a worker or the poller too: `release_payload` must not assume that the interpreter lock is held.
   ~Failure() override {
     if (release_payload_) release_payload_(payload_);
   }

@@ -205,7 +205,7 @@ class Executable : public RefCounted {
 };
 
 // Makes an executable that enqueues node by node into streams of its own, for graphs that no device runs as a whole.
-Ref<Executable> make_unrolled(const Ref<Graph>& graph);
+Ref<Executable> make_graph_fallback(const Ref<Graph>& graph);
 
 // A graph ready for launching. Its replays never overlap: each comes after the previous one. Any thread may call any
 // member.

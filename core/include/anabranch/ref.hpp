@@ -37,6 +37,9 @@ class RefCounted {
   }
 
  protected:
+  // Both run in `release`, on the thread that drops the last reference: a Python thread with or without the interpreter
+  // lock, a worker, the poller. `try_retain` fails by then. The caller may hold only locks that the class's own comment
+  // allows, none if it has no comment; so code under a lock moves references out and drops them after unlocking.
   virtual ~RefCounted() = default;
   virtual void dispose() noexcept { delete this; }
 
@@ -63,6 +66,7 @@ class Ref {
     std::swap(object_, other.object_);
     return *this;
   }
+  // See `dispose` for threads and locks.
   ~Ref() {
     if (object_) object_->release();
   }

@@ -49,6 +49,7 @@ struct TracedOperation {
 // What all threads put into streams while it is on. Safe from any thread.
 class Trace final : public RefCounted {
  public:
+  // Any thread, under no lock: takes that of the list of traces, after which nobody publishes to this one.
   ~Trace() override { stop(); }
   // Either does nothing the second time.
   void start();

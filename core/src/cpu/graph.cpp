@@ -83,4 +83,8 @@ Point CpuExecutable::launch(Stream& stream, const Ref<Works>& works) {
 // The task, and the executable with it, may be gone as soon as its stream goes on.
 void CpuExecutable::over() noexcept { task_->over(close()); }
 
+Ref<Executable> CpuBackend::instantiate(const Ref<Graph>& graph, const Ref<Works>& works) {
+  return CpuExecutable::make(graph, works);
+}
+
 }  // namespace anabranch::cpu

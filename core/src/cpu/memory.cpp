@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "anabranch/backend.hpp"
+#include "backend.hpp"
 
 namespace anabranch::cpu {
 namespace {
@@ -155,6 +155,18 @@ std::size_t MemoryPool::available() {
   std::lock_guard lock(mutex_);
   settle(over);
   return limit_ - used_;
+}
+
+Allocation CpuBackend::allocate(Stream* stream, std::size_t bytes, MemoryKind kind) {
+  return memory_of(kind).allocate(stream, bytes);
+}
+
+void CpuBackend::free(std::byte* pointer, std::size_t bytes, MemoryKind kind, std::vector<Use>& uses) noexcept {
+  memory_of(kind).free(pointer, bytes, std::move(uses));
+}
+
+std::size_t CpuBackend::free_memory() {
+  return std::min(memory_.available(), capabilities_.total_memory - pinned_.used());
 }
 
 }  // namespace anabranch::cpu

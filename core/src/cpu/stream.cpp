@@ -287,8 +287,10 @@ void CpuStream::finish(Ref<Failure> failure) noexcept {
   WaiterList::wake(woken, failure_);
 }
 
+// Any thread, a worker too, under no lock: takes the legacy order's mutex, then the lanes', then the device's, one at a
+// time.
 void CpuStream::dispose() noexcept {
-  forget_recorder();  // with no lock held: it may be the last to have other streams
+  forget_recorder();  // may hold the last references to other streams, which are recycled here too
   {
     std::lock_guard lock(order_.mutex);
     if (fresh_slot_ >= 0) {

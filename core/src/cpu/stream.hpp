@@ -6,11 +6,11 @@
 #include <mutex>
 #include <vector>
 
-#include "../waiter_list.hpp"
 #include "anabranch/event.hpp"
 #include "anabranch/kernel.hpp"
 #include "anabranch/trace.hpp"
 #include "pool.hpp"
+#include "stream/waiter_list.hpp"
 #include "task_memory.hpp"
 
 namespace anabranch::cpu {

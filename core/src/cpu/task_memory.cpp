@@ -89,6 +89,8 @@ struct Stocks {
   std::array<Stock, sizes> of;
   bool closed = false;  // the thread is ending
 
+  // On the thread that ends; other thread-local destructors may still give blocks back after it. Takes each depot's
+  // spin lock, a leaf.
   ~Stocks() {
     closed = true;
     for (std::size_t size = 0; size < sizes; ++size) {

@@ -1,7 +1,9 @@
 #include "backend.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <cstring>
+#include <chrono>
 #include <thread>
 
 #include "anabranch/runtime.hpp"
@@ -9,17 +11,11 @@
 namespace anabranch::cuda {
 namespace {
 
-// How long a host thread asks again and again before it sleeps between the questions.
-constexpr auto spin_time = std::chrono::microseconds(200);
-constexpr auto shortest_sleep = std::chrono::microseconds(10);
-constexpr auto longest_sleep = std::chrono::microseconds(100);
-
 // Those that are in use.
 std::mutex opened_mutex;
 std::vector<CudaBackend*> opened_devices;
 
 CudaStream& as_own(Stream& stream) noexcept { return static_cast<CudaStream&>(stream); }
-CudaMarker* as_marker(Marker* marker) noexcept { return static_cast<CudaMarker*>(marker); }
 
 }  // namespace
 
@@ -259,132 +255,29 @@ std::vector<Ref<Stream>> CudaBackend::held_streams() {
   return living;
 }
 
-// -- order --
-
-std::vector<Record> CudaBackend::frontier(Stream& stream) {
-  std::vector<Record> records{{Ref<Stream>::share(&stream), as_own(stream).newest(), nullptr}};
-  if (stream.role() != StreamRole::legacy) return records;
-  for (Ref<Stream>& other : held_streams()) {
-    if (other->non_blocking() || other.get() == &stream) continue;
-    const Point point = as_own(*other).newest();
-    records.push_back({std::move(other), point, nullptr});
-  }
-  return records;
-}
-
-Point CudaBackend::newest(Stream& stream) { return as_own(stream).newest(); }
-
-Point CudaBackend::record(Stream& stream) { return as_own(stream).record(); }
-
-Point CudaBackend::record(Stream& stream, const EventOptions& options, Ref<Marker>& marker) {
-  return as_own(stream).record(options, marker);
-}
-
-Ref<Marker> CudaBackend::make_marker(const EventOptions& options) {
-  const ContextScope scope(open());
-  return events_.take(event_flags(options));
-}
-
-Point CudaBackend::wait(Stream& stream, Stream& target, Point point, Marker* marker) {
-  return as_own(stream).wait(target, point, marker);
-}
-
-bool CudaBackend::query(Stream& stream, Point point, Marker* marker) {
-  return as_own(stream).query(point, as_marker(marker));
-}
-
-namespace {
-
-// Asks again and again, the less often the longer it takes, at most for `timeout`; the last answer.
-template <class Ask>
-bool ask_until(std::chrono::nanoseconds timeout, bool spins, Ask&& ask) {
-  using Clock = std::chrono::steady_clock;
-  const auto began = Clock::now();
-  // A time-out that means for ever must not overflow the clock.
-  const auto limit = std::min<std::chrono::nanoseconds>(timeout, std::chrono::years(1));
-  while (true) {
-    const auto waited = Clock::now() - began;
-    if (waited >= limit) return false;
-    if (!spins || waited > spin_time) {
-      auto sleep = std::clamp<Clock::duration>(waited / 32, shortest_sleep, longest_sleep);
-      std::this_thread::sleep_for(std::min<Clock::duration>(sleep, limit - waited));
-    }
-    if (ask()) return true;
-  }
-}
-
-}  // namespace
-
-bool CudaBackend::synchronize(Stream& stream, Point point, std::chrono::nanoseconds timeout, Marker* marker) {
-  if (query(stream, point, marker)) return true;
-  const bool spins = !marker || !(as_marker(marker)->flags & CU_EVENT_BLOCKING_SYNC);
-  return ask_until(timeout, spins, [&] {
-    const Asking asking(*this);
-    return query(stream, point, marker);
-  });
-}
-
-bool CudaBackend::settle(Stream& target, Point point, std::chrono::nanoseconds timeout) {
-  CudaStream* stream = as_cuda(target);
-  if (!stream) return target.backend().synchronize(target, point, timeout);
-  const auto known = [&] { return stream->submitted() >= point || stream->failure_at(point); };
-  return known() || ask_until(timeout, true, known);
-}
-
-bool CudaBackend::notify(Stream& stream, Point point, Waiter& waiter, Marker* marker) {
-  return as_own(stream).notify(point, as_marker(marker), waiter);
-}
-
-// -- memory --
-
-Allocation CudaBackend::allocate(Stream* stream, std::size_t bytes, MemoryKind kind) {
-  open();
-  if (Ref<Failure> failed = failure()) throw AsyncError(std::move(failed));
-  if (kind == MemoryKind::device) return memory_.allocate(stream ? &as_own(*stream) : nullptr, bytes);
-  void* pointer = pinned_source().allocate(bytes);
-  if (!pointer) throw Error(ErrorKind::memory, "cannot pin " + std::to_string(bytes) + " bytes of host memory");
-  return {static_cast<std::byte*>(pointer), 0};
-}
-
-void CudaBackend::free(std::byte* pointer, std::size_t bytes, MemoryKind kind, std::vector<Use>& uses) noexcept {
-  if (kind == MemoryKind::device) return memory_.free({reinterpret_cast<CUdeviceptr>(pointer), bytes}, uses);
-  after(std::move(uses), [](void* context) noexcept { pinned_source().release(context); }, pointer);
-}
-
-std::size_t CudaBackend::free_memory() {
-  const ContextScope scope(open());
-  std::size_t free = 0;
-  std::size_t total = 0;
-  check(driver->cuMemGetInfo(&free, &total), "asking for free memory");
-  return free + memory_.unused();
-}
-
-// -- work --
-
-Point CudaBackend::copy(Stream& stream, const Elements& dst, const Elements& src, std::int64_t count) {
-  reach(dst);
-  reach(src);
-  return as_own(stream).enqueue(
-      [&](CUstream native) { transfer_.copy(native, dst, src, count); },
-      [&] { return [this, dst, src, count](CUstream native) { transfer_.copy(native, dst, src, count); }; });
-}
-
-Point CudaBackend::fill(Stream& stream, const Elements& dst, const void* value, std::int64_t count) {
-  return as_own(stream).enqueue([&](CUstream native) { transfer_.fill(native, dst, value, count); },
-                                [&] {
-                                  std::array<std::byte, 16> item{};
-                                  std::memcpy(item.data(), value, static_cast<std::size_t>(dst.layout.itemsize));
-                                  return [this, dst, item, count](CUstream native) {
-                                    transfer_.fill(native, dst, item.data(), count);
-                                  };
-                                });
-}
-
-Point CudaBackend::suspend(Stream& stream, Ref<Pending> pending) { return as_own(stream).suspend(std::move(pending)); }
+// -- code --
 
 Ref<Library> CudaBackend::load_library(std::span<const std::byte> image) {
   open();
   return make_ref<CudaLibrary>(*this, image.data());
+}
+
+// -- end --
+
+void CudaBackend::stop() noexcept {
+  poller_.stop(std::chrono::seconds(5));
+  stopped_ = true;
+  // A question takes microseconds, unless the driver hangs.
+  const auto most = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  while (asking_ != 0 && std::chrono::steady_clock::now() < most) std::this_thread::yield();
+}
+
+// The driver ends with the process, and then must not be asked any more: a thread that waits until then waits for good.
+CudaBackend::Asking::Asking(CudaBackend& device) noexcept : device_(device) {
+  ++device_.asking_;
+  if (!device_.stopped_) return;
+  --device_.asking_;
+  while (true) pause();
 }
 
 }  // namespace anabranch::cuda

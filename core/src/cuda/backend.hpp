@@ -11,7 +11,7 @@
 #include "condition.hpp"
 #include "kernel.hpp"
 #include "memory.hpp"
-#include "service.hpp"
+#include "poller.hpp"
 #include "stream.hpp"
 #include "transfer.hpp"
 
@@ -25,6 +25,7 @@ class ContextActivation final : public Activation {
     driver->cuCtxGetCurrent(&before_);
     driver->cuCtxSetCurrent(context);
   }
+  // On the thread of the constructor; see `ContextScope`.
   ~ContextActivation() override { driver->cuCtxSetCurrent(before_); }
 
  private:
@@ -85,7 +86,7 @@ class CudaBackend final : public Backend {
   int attribute(CUdevice_attribute which) const;
   // How many threads all multiprocessors together run at a time, at most.
   std::int64_t resident_threads() const noexcept { return resident_threads_; }
-  Service& service() noexcept { return service_; }
+  Poller& poller() noexcept { return poller_; }
   EventPool& events() noexcept { return events_; }
   Transfer& transfer() noexcept { return transfer_; }
   Conditions& conditions() noexcept { return conditions_; }
@@ -136,7 +137,7 @@ class CudaBackend final : public Backend {
   CUcontext context_ = nullptr;
   std::once_flag opened_;
   std::atomic<bool> is_open_{false};
-  Service service_;
+  Poller poller_;
   EventPool events_{*this};
   MemoryPool memory_{*this};
   Transfer transfer_{*this};
@@ -156,6 +157,7 @@ class CudaBackend final : public Backend {
     explicit Asking(CudaBackend& device) noexcept;
     Asking(const Asking&) = delete;
     Asking& operator=(const Asking&) = delete;
+    // On the thread of the constructor, under no lock.
     ~Asking() { --device_.asking_; }
 
    private:

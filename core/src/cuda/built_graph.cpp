@@ -69,6 +69,8 @@ BuiltGraph::BuiltGraph(CudaBackend& device, const Graph& graph, const Works& wor
   }
 }
 
+// Any thread, also the poller, under no lock of ours: the driver takes its own. The driver lets launched graphs finish,
+// so it does not block. In a forked child the driver must not be called.
 BuiltGraph::~BuiltGraph() {
   if (forked()) return;
   const ContextScope scope(device_.context());

@@ -51,6 +51,8 @@ class CheckedLaunch final : public Pending {
         told_(HostRecords::instance().take()) {
     *told_ = {};
   }
+  // On the thread that drops the operation, most often the poller; takes the records' mutex, a leaf, and calls no
+  // driver.
   ~CheckedLaunch() override { HostRecords::instance().give(told_); }
 
   // With the device's context current.

@@ -141,6 +141,7 @@ class ContextScope {
   }
   ContextScope(const ContextScope&) = delete;
   ContextScope& operator=(const ContextScope&) = delete;
+  // On the thread of the constructor, under any lock: what is current is the thread's own.
   ~ContextScope() {
     if (changed_) driver->cuCtxSetCurrent(before_);
   }

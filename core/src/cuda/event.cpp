@@ -50,22 +50,9 @@ void EventPool::give(CudaMarker& marker) noexcept {
   }
 }
 
+// Any thread, also under a stream's mutex, whose probes hold markers. The pool's spin lock is a leaf; an event of
+// unusual flags is destroyed, for which the driver does not wait.
 void CudaMarker::dispose() noexcept { pool_.give(*this); }
-
-// The driver finds out whether they are complete, so it need not be asked that before.
-std::optional<double> CudaBackend::elapsed(const Record& begin, const Record& end) {
-  if (&end.stream->backend() != this) {
-    throw Error(ErrorKind::event, "the end event is not of " + alias() + ", and two devices have no clock in common");
-  }
-  if (Ref<Failure> failed = failure()) throw AsyncError(std::move(failed));
-  const auto& first = static_cast<const CudaMarker&>(*begin.marker);
-  const auto& last = static_cast<const CudaMarker&>(*end.marker);
-  if (!first.recorded() || !last.recorded()) return std::nullopt;
-  float milliseconds = 0;
-  const ContextScope scope(context_);
-  if (!done(cuda::elapsed(milliseconds, first.event, last.event), "asking for a time")) return std::nullopt;
-  return milliseconds;
-}
 
 unsigned event_flags(const EventOptions& options) noexcept {
   unsigned flags = options.timing ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING;

@@ -5,7 +5,6 @@
 
 #include "anabranch/memory.hpp"
 #include "backend.hpp"
-#include "checked.hpp"
 
 namespace anabranch::cuda {
 namespace {
@@ -37,6 +36,8 @@ CudaLibrary::CudaLibrary(CudaBackend& device, const void* image) : device_(devic
               device.alias() + " cannot run this code: " + error_name(status) + (*log ? "\n" : "") + log);
 }
 
+// Any thread, under neither the device's mutex nor a stream's: it takes the device's to list the streams. Does not
+// block: the module is unloaded by the thread that finds the last of their work complete.
 CudaLibrary::~CudaLibrary() {
   if (!module_) return;
   std::vector<Use> uses;
@@ -241,40 +242,6 @@ CudaKernel& kernel_of(CudaBackend& device, Kernel& kernel) {
   if (&own.device() == &device) return own;
   throw Error(ErrorKind::device,
               "kernel '" + kernel.name + "' was loaded for " + own.device().alias() + ", not for " + device.alias());
-}
-
-namespace {
-
-template <class Grid>
-Point launch_on(CudaStream& stream, CudaBackend& device, Kernel& kernel, const Grid& grid,
-                std::span<const std::uint64_t> arguments) {
-  CudaKernel& own = kernel_of(device, kernel);
-  return stream.enqueue(
-      [&](CUstream native) {
-        own.launch(native, grid, arguments);
-        stream.note_kernel(own);
-      },
-      [&] {
-        std::vector<std::uint64_t> copied(arguments.begin(), arguments.end());
-        return [&stream, kept = Ref<CudaKernel>::share(&own), grid, copied = std::move(copied)](CUstream native) {
-          kept->launch(native, grid, copied);
-          stream.note_kernel(*kept);
-        };
-      });
-}
-
-}  // namespace
-
-Point CudaBackend::launch(Stream& stream, Kernel& kernel, const LaunchShape& shape,
-                          std::span<const std::uint64_t> arguments) {
-  if (kernel.may_fail()) [[unlikely]]
-    return launch_checked(static_cast<CudaStream&>(stream), kernel_of(*this, kernel), shape, arguments);
-  return launch_on(static_cast<CudaStream&>(stream), *this, kernel, shape, arguments);
-}
-
-Point CudaBackend::launch_grid(Stream& stream, Kernel& kernel, const LaunchGrid& grid,
-                               std::span<const std::uint64_t> arguments) {
-  return launch_on(static_cast<CudaStream&>(stream), *this, kernel, grid, arguments);
 }
 
 }  // namespace anabranch::cuda

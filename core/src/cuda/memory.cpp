@@ -237,4 +237,26 @@ int device_of(const void* pointer) {
   return type == CU_MEMORYTYPE_DEVICE || managed != 0 ? ordinal : -1;
 }
 
+Allocation CudaBackend::allocate(Stream* stream, std::size_t bytes, MemoryKind kind) {
+  open();
+  if (Ref<Failure> failed = failure()) throw AsyncError(std::move(failed));
+  if (kind == MemoryKind::device) return memory_.allocate(static_cast<CudaStream*>(stream), bytes);
+  void* pointer = pinned_source().allocate(bytes);
+  if (!pointer) throw Error(ErrorKind::memory, "cannot pin " + std::to_string(bytes) + " bytes of host memory");
+  return {static_cast<std::byte*>(pointer), 0};
+}
+
+void CudaBackend::free(std::byte* pointer, std::size_t bytes, MemoryKind kind, std::vector<Use>& uses) noexcept {
+  if (kind == MemoryKind::device) return memory_.free({reinterpret_cast<CUdeviceptr>(pointer), bytes}, uses);
+  after(std::move(uses), [](void* context) noexcept { pinned_source().release(context); }, pointer);
+}
+
+std::size_t CudaBackend::free_memory() {
+  const ContextScope scope(open());
+  std::size_t free = 0;
+  std::size_t total = 0;
+  check(driver->cuMemGetInfo(&free, &total), "asking for free memory");
+  return free + memory_.unused();
+}
+
 }  // namespace anabranch::cuda

@@ -9,7 +9,7 @@ namespace {
 void ring(std::atomic<bool>& flag, CudaStream& stream) noexcept {
   const Ref<CudaStream> kept = Ref<CudaStream>::share(&stream);
   flag.store(true, std::memory_order_release);
-  kept->device().service().ready(*kept);
+  kept->device().poller().ready(*kept);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace anabranch::cuda {
 
 class CudaStream;
 
-// Something that a stream holds back. `step` is called on the service thread when all before it is the driver's, and
+// Something that a stream holds back. `step` is called on the poller thread when all before it is the driver's, and
 // again whenever the stream is made ready; it may throw.
 class Operation {
  public:

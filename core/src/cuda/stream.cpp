@@ -263,6 +263,7 @@ Ref<CudaMarker> CudaStream::cover(Point point) {
   return keep_probe({newest, record_end()});
 }
 
+// On the thread that ends, after Python is done with it: no lock is held, the interpreter's neither, so it may block.
 OwnStreams::~OwnStreams() {
   // The main thread's streams end with the process, which waits for no kernel.
   if (syscall(SYS_gettid) == getpid() || forked()) return;
@@ -331,7 +332,7 @@ bool CudaStream::notify(Point point, CudaMarker* marker, Waiter& waiter) {
   } catch (const Error&) {
     return false;  // failed, as `query` will say
   }
-  device().service().watch(Ref<CudaStream>::share(this), point, std::move(kept), waiter);
+  device().poller().watch(Ref<CudaStream>::share(this), point, std::move(kept), waiter);
   return true;
 }
 
@@ -355,8 +356,10 @@ Ref<Kernel> CudaStream::take_kernel() noexcept {
   return Ref<Kernel>::take(last_kernel_.exchange(nullptr, std::memory_order_acq_rel));
 }
 
+// Any thread, the poller too, under no lock: takes the legacy order's mutex, then the lanes', then the device's, one at
+// a time. Frees kept blocks through the driver, which does not block.
 void CudaStream::dispose() noexcept {
-  forget_recorder();  // with no lock held: it may be the last to have other streams
+  forget_recorder();  // may hold the last references to other streams, which are recycled here too
   device().recycle(*this);
 }
 

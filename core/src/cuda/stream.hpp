@@ -33,7 +33,7 @@ struct LegacyOrder {
 
 // A stream of the driver's. Work goes to the driver at once, unless it comes after something that is not the driver's:
 // a gate, a host function, a stream of another kind of device, or a stream that itself holds work back. Then the stream
-// *holds* what follows, and the device's service thread hands it on in time. So a gate takes no queue of the
+// *holds* what follows, and the device's poller thread hands it on in time. So a gate takes no queue of the
 // hardware's, and work behind a failure is never started.
 class CudaStream final : public Stream {
  public:
@@ -66,9 +66,9 @@ class CudaStream final : public Stream {
   // Throws AsyncError if the stream failed at or before the point, DriverError.
   bool query(Point point, CudaMarker* marker);
   bool notify(Point point, CudaMarker* marker, Waiter& waiter);
-  // The same for all that the first of the held operations comes after. On the service thread only.
+  // The same for all that the first of the held operations comes after. On the poller thread only.
   bool notify_held(Waiter& waiter);
-  // Gives the driver what `mark` does for that operation, and what `light_point` does. On the service thread only.
+  // Gives the driver what `mark` does for that operation, and what `light_point` does. On the poller thread only.
   void mark_held(Point point);
   void mark_light_held(Point point) {
     if (this != order_.legacy) mark_held(point);
@@ -110,7 +110,7 @@ class CudaStream final : public Stream {
   void note_kernel(Kernel& kernel) noexcept;
   Ref<Kernel> take_kernel() noexcept;
 
-  // Goes on with what is held, as far as it can. On the service thread only.
+  // Goes on with what is held, as far as it can. On the poller thread only.
   void advance() noexcept;
 
  private:

@@ -3,6 +3,8 @@
 #include <memory>
 #include <string>
 
+#include "backend.hpp"
+
 namespace anabranch::null {
 namespace {
 
@@ -42,5 +44,17 @@ std::size_t AddressSpace::available() {
   std::lock_guard lock(mutex_);
   return limit_ - used_;
 }
+
+Allocation NullBackend::allocate(Stream* stream, std::size_t bytes, MemoryKind) {
+  note({"allocate", stream ? stream->name() : std::string()});
+  return {memory_.allocate(bytes), 0};
+}
+
+void NullBackend::free(std::byte*, std::size_t bytes, MemoryKind, std::vector<Use>& uses) noexcept {
+  note({"free"});
+  memory_.free(bytes, std::move(uses));
+}
+
+std::size_t NullBackend::free_memory() { return memory_.available(); }
 
 }  // namespace anabranch::null

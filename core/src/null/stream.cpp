@@ -46,6 +46,7 @@ NullStream::NullStream(Backend& backend, const StreamOptions& options) : Stream(
   world().streams.push_back(this);
 }
 
+// Any thread, under no lock: takes the lanes', then the world's. `living` cannot retain the stream by then.
 NullStream::~NullStream() {
   backend_.legacy_lanes().leave(*this);
   std::lock_guard lock(world().mutex);

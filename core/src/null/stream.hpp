@@ -5,10 +5,10 @@
 #include <functional>
 #include <vector>
 
-#include "../waiter_list.hpp"
 #include "anabranch/event.hpp"
 #include "anabranch/host.hpp"
 #include "anabranch/stream.hpp"
+#include "stream/waiter_list.hpp"
 
 namespace anabranch::null {
 

@@ -59,7 +59,8 @@ cdef class _Block(Owner):
 
     @cython.unraisable_tracebacks(False)
     def __dealloc__(self):
-        # Of what no array got: it was not aligned.
+        # Only for memory that no array got, since it was not aligned. Any Python thread; holds the interpreter lock (on
+        # free-threaded builds, an attached thread state) and no lock of the core's: `deallocate` may be Python code.
         self.give_back()
 
     cdef int give_back(self) except -1:
@@ -196,6 +197,8 @@ cdef class PoolBlock:
         self.pointer = anabranch_allocate(nbytes, index, self.stream)
 
     def __dealloc__(self):
+        # Any Python thread; holds the interpreter lock and no lock of the core's. It keeps the interpreter lock: the
+        # driver frees in the stream's order and does not wait.
         if self.pointer != NULL:
             anabranch_free(self.pointer, self.bytes, self.index, self.stream)
 

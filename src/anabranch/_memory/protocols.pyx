@@ -49,6 +49,7 @@ cdef class _Export:
         cdef Submission submission
         cdef Touch touch
         cdef Site site
+        # Any Python thread. Holds the interpreter lock and none of the core's; takes the storage's and the lane's.
         if stream != NULL and not forked():
             touch = self.array.touch(MemoryAccess.read_write)
             submission = Submission(deref(stream), HazardMode.automatic, TouchSpan(&touch, 1))
@@ -206,6 +207,7 @@ cdef class _Import:
     cdef DLManagedTensorVersioned* versioned
 
     def __dealloc__(self):
+        # Any Python thread. Holds the interpreter lock and none of the core's: the deleter is another library's.
         if self.plain != NULL and self.plain.deleter != NULL:
             self.plain.deleter(self.plain)
         if self.versioned != NULL and self.versioned.deleter != NULL:

@@ -137,7 +137,7 @@ cdef class Stream:
         if self.external and self.record.get() != NULL and not forked():
             self.record.get().backend().release_external(deref(self.record.get()))
 
-    def __dealloc__(self):
+    def __dealloc__(self):  # any Python thread, with the interpreter lock and none of the core's; does not block
         self._release()
 
     cdef int refuse(self) except -1:

@@ -33,6 +33,7 @@ from anabranch.kernels._cuda.ptx import (
 )
 from anabranch.kernels._cuda.result import ignore, may_return, nothing_returned
 from anabranch.kernels._cuda.rows import moves_across_rows
+from anabranch.kernels._cuda.straight import is_straight
 from anabranch.kernels._dtype import KINDS
 from anabranch.kernels._failure import Spot
 from anabranch.kernels._parameter import Parameter
@@ -148,14 +149,17 @@ def build(
     names = [parameter.name for parameter in parameters]
     failures = Failures((function, *helpers(function)), names, target.checked)
 
+    straight = target.coarse and is_straight(function)
+
     def compile_as(call: str) -> str:
         device = cuda.jit(device=True)(function)
-        entry = make_entry(source_of(parameters, signature, target, call), device, _SCOPE)
+        source = source_of(parameters, signature, target, call, straight)
+        entry = make_entry(source, device, _SCOPE)
         kind = types.void(*kinds)
         text: str = cuda.compile(entry, kind, device=False, abi="numba", output="ptx", cc=target.capability)[0]
         return text
 
-    with _target(target.capability), numpy_division(), telling(failures), element_access(target):
+    with _target(target.capability), numpy_division(), telling(failures), element_access(target, straight):
         if may_return(function):
             with nothing_returned():
                 compile_as("ignore(function({}))")

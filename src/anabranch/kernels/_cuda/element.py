@@ -21,18 +21,27 @@ from anabranch.kernels._cuda.failure import check_indices
 _load: Final = lowering_utilities.array_element_value_load
 _store: Final = lowering_utilities.array_element_value_store
 _subview: Final = lowering_numpy._rank_reducing_subview
+# The type and the register of loads that need no order with stores, by the type in memory.
+_UNORDERED: Final = {"i32": ("u32", "r"), "i64": ("u64", "l"), "f32": ("f32", "f"), "f64": ("f64", "d")}
 
 
 @contextmanager
-def element_access(target: Target) -> Iterator[None]:
-    """Have elements found so in what is compiled meanwhile. For holders of the compiler's lock."""
+def element_access(target: Target, unordered: bool) -> Iterator[None]:
+    """Have elements found so in what is compiled meanwhile. For holders of the compiler's lock.
+
+    With `unordered`, no load needs to be kept in order with a store, see `kernels._cuda.straight`.
+    """
 
     def load(kind: Any, array: Any, indices: Sequence[Any], *, dynamic_shared_memory: bool = False) -> Any:
         _check(array, indices)
         if target.wide or dynamic_shared_memory or not _is_whole(array, indices):
             return _load(kind, array, indices, dynamic_shared_memory=dynamic_shared_memory)
         storage = lowering_utilities.get_storage_type(kind.dtype)
-        stored = lowering_utilities.llvm_ptr_load(storage, _pointer(kind, array, indices, storage))
+        pointer = _pointer(kind, array, indices, storage)
+        if unordered and str(storage) in _UNORDERED:
+            stored = _unordered_load(storage, pointer)
+        else:
+            stored = lowering_utilities.llvm_ptr_load(storage, pointer)
         return lowering_utilities.storage_to_value(kind.dtype, stored)
 
     def store(
@@ -64,6 +73,17 @@ def element_access(target: Target) -> Iterator[None]:
     finally:
         for owner, name, original in before:
             setattr(owner, name, original)
+
+
+def _unordered_load(storage: Any, pointer: Any) -> Any:
+    """Load as what nothing writes while the kernel runs, which the assembler may move before stores.
+
+    The compiler's dialect for GPUs up to Hopper ignores that a load is invariant, hence by assembly.
+    """
+    suffix, register = _UNORDERED[str(storage)]
+    return llvm.inline_asm(
+        storage, [pointer], f"ld.global.nc.{suffix} $0, [$1];", f"={register},l", has_side_effects=False
+    )
 
 
 def _is_whole(array: Any, indices: Sequence[Any]) -> bool:

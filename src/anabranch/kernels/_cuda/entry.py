@@ -16,13 +16,16 @@ one or two 8-byte scalars. The grid covers the index space (``CudaKernel::prepar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from anabranch._launch.target import Target
 from anabranch.kernels._parameter import Parameter
 from anabranch.kernels._signature import Code, Signature
+
+# How many indices a thread of a coarse kernel runs at most; the launcher knows the same number.
+MOST_PER_THREAD: Final = 4
 
 
 class Layout(NamedTuple):
@@ -44,8 +47,17 @@ class Layout(NamedTuple):
     strides: list[int]
 
 
-def source_of(parameters: Sequence[Parameter], signature: Signature, target: Target, call: str = "function({})") -> str:
-    """Return the wrapper as Python source; it names dtypes as ``float32`` and so on, and calls as `call` says."""
+def source_of(
+    parameters: Sequence[Parameter],
+    signature: Signature,
+    target: Target,
+    call: str = "function({})",
+    unrolled: bool = False,
+) -> str:
+    """Return the wrapper as Python source; it names dtypes as ``float32`` and so on, and calls as `call` says.
+
+    With `unrolled`, a coarse kernel has the calls of a full thread one after the other as well.
+    """
     launch_ndim, codes = signature
     names = [f"n{axis}" for axis in range(launch_ndim)]
     if target.coarse:
@@ -60,24 +72,37 @@ def source_of(parameters: Sequence[Parameter], signature: Signature, target: Tar
         names += [f"{name}_real", f"{name}_imag"] if code[1].startswith("complex") else [f"{name}_word"]
         lines.append(f"    {name} = {_scalar(name, parameter, code)}")
     index = _wide_index(launch_ndim) if target.wide else _index(launch_ndim, target.coarse)
-    body = call.format(", ".join([index.value, *arguments]))
     lines += [*index.lines, f"    if {index.inside}:"]
-    lines += _repeated(launch_ndim, body) if target.coarse else [f"        {body}"]
+
+    def run(value: str) -> str:
+        return call.format(", ".join([value, *arguments]))
+
+    lines += _repeated(launch_ndim, index.value, run, unrolled) if target.coarse else [f"        {run(index.value)}"]
     return "\n".join([f"def entry({', '.join(names)}):", *lines, ""])
 
 
-def _repeated(launch_ndim: int, body: str) -> list[str]:
-    """Return lines that run `body` for each index of a coarse kernel's thread, of which the first is known."""
+def _repeated(launch_ndim: int, value: str, run: Callable[[str], str], unrolled: bool) -> list[str]:
+    """Return lines that run each index of a coarse kernel's thread, of which `value` is the first."""
     axis, size = ("x", "n0") if launch_ndim == 1 else ("y", f"n{launch_ndim - 2}")
     # Casts keep 32 bits: the compiler's own product of two 32-bit numbers has 64.
-    return [
-        f"        last = uint32({axis} + uint32(cuda.blockDim.{axis} * count))",
-        f"        if last > uint32({size}):",
-        f"            last = uint32({size})",
-        f"        while {axis} < last:",
-        f"            {body}",
-        f"            {axis} = uint32({axis} + uint32(cuda.blockDim.{axis}))",
+    step = f"cuda.blockDim.{axis}"
+    lines = [f"        last = uint32({axis} + uint32({step} * count))"]
+    indent = "        "
+    if unrolled:
+        lines.append(f"        if count == {MOST_PER_THREAD} and last <= uint32({size}):")
+        for number in range(MOST_PER_THREAD):
+            each = value.replace(f"int64({axis})", f"int64(uint32({axis} + uint32({step} * {number})))")
+            lines.append(f"            {run(each)}")
+        lines.append("        else:")
+        indent += "    "
+    loop = [
+        f"if last > uint32({size}):",
+        f"    last = uint32({size})",
+        f"while {axis} < last:",
+        f"    {run(value)}",
+        f"    {axis} = uint32({axis} + uint32({step}))",
     ]
+    return lines + [indent + line for line in loop]
 
 
 def _scalar(name: str, parameter: Parameter, code: Code) -> str:

@@ -1,0 +1,155 @@
+#include "anabranch/graph.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include "anabranch/backend.hpp"
+#include "anabranch/hazard.hpp"
+
+namespace anabranch {
+
+std::uint64_t next_version() noexcept {
+  static std::atomic<std::uint64_t> newest{0};
+  return newest.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+Work::What& Change::what(std::uint32_t node) {
+  if (!begun_) {
+    if (works_->unique()) {
+      works_->version = next_version();
+    } else {
+      auto copy = make_ref<Works>();
+      copy->of = works_->of;
+      works_ = std::move(copy);
+    }
+    begun_ = true;
+  }
+  Ref<Work>& work = works_->of[node];
+  if (work->unique()) {
+    work->version = works_->version;
+  } else {
+    work = make_ref<Work>(Work::What(work->what));
+  }
+  return work->what;
+}
+
+namespace {
+
+// Whether the nodes are of the same kinds, on the same devices and in the same order, so that only what they run may
+// differ.
+bool alike(const Graph& one, const Works& works, const Graph& other, const Works& others) {
+  if (one.nodes.size() != other.nodes.size()) return false;
+  for (std::size_t i = 0; i < one.nodes.size(); ++i) {
+    const GraphNode& node = one.nodes[i];
+    const GraphNode& same = other.nodes[i];
+    if (node.kind != same.kind || node.device != same.device || node.after != same.after) return false;
+    const auto* nested = std::get_if<NestedWork>(&works.of[i]->what);
+    const auto* another = std::get_if<NestedWork>(&others.of[i]->what);
+    if (nested && (!another || nested->body != another->body || nested->otherwise != another->otherwise)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+GraphAccesses GraphAccesses::with_node(std::uint32_t node, const GraphAccesses& fresh) const {
+  GraphAccesses result;
+  std::unordered_set<const Storage*> missing;
+  const auto add = [&](const NodeTouch& touch) {
+    result.touches.push_back(touch);
+    missing.insert(touch.storage);
+  };
+  for (const NodeTouch& touch : touches) {
+    if (touch.node != node) add(touch);
+  }
+  for (const NodeTouch& touch : fresh.touches) add({node, touch.storage, touch.bytes, touch.access});
+  for (const auto* some : {&kept, &fresh.kept}) {
+    for (const Ref<Storage>& storage : *some) {
+      if (missing.erase(storage.get()) != 0) result.kept.push_back(storage);
+    }
+  }
+  return result;
+}
+
+GraphInstance::GraphInstance(Ref<Graph> graph, Ref<Works> works)
+    : graph_(std::move(graph)), works_(std::move(works)), executable_(instantiate(graph_, works_)) {}
+
+Ref<Executable> GraphInstance::instantiate(const Ref<Graph>& graph, const Ref<Works>& works) {
+  instantiations_.fetch_add(1, std::memory_order_relaxed);
+  if (Ref<Executable> made = graph->home->instantiate(graph, works)) return made;
+  return make_graph_fallback(graph);
+}
+
+Ref<Graph> GraphInstance::graph() const {
+  const std::lock_guard lock(lock_);
+  return graph_;
+}
+
+Ref<Works> GraphInstance::works() const {
+  const std::lock_guard lock(lock_);
+  return works_;
+}
+
+void GraphInstance::follow(Stream& stream) {
+  Record last;
+  while (true) {
+    {
+      const std::lock_guard lock(lock_);
+      if (!last_.stream || last_.stream.get() == &stream || last_.past.count == 0) return;
+      if (last_.stream == last.stream && last_.point == last.point) return;
+      last = last_;
+    }
+    // In a trace that runs Python code, so without the lock, and others may launch it meanwhile.
+    Ordering::wait(stream, last);
+  }
+}
+
+Point GraphInstance::enqueue(Stream& stream, Ref<RefCounted> context) {
+  const bool elsewhere = last_.stream && last_.stream.get() != &stream;
+  if (elsewhere && !last_.stream->backend().known_over(*last_.stream, last_.point)) {
+    if (tracing()) [[unlikely]] {
+      trace_inner_wait(stream, *last_.stream, last_.point);
+    } else {
+      stream.backend().wait(stream, *last_.stream, last_.point, nullptr);
+    }
+  }
+  Ref<Works> told;
+  if (context) {
+    told = make_ref<Works>();
+    told->of = works_->of;
+    told->version = works_->version;
+    told->context = std::move(context);
+  }
+  const Point point = executable_->launch(stream, told ? told : works_);
+  if (last_.stream.get() != &stream) last_.stream = Ref<Stream>::share(&stream);
+  last_.point = point;
+  last_.past.count = 0;
+  replays_.store(replays_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  return point;
+}
+
+void GraphInstance::note(Stream& stream) {
+  const std::lock_guard lock(lock_);
+  if (last_.stream.get() != &stream) return;
+  last_.past = stream.lane().settled();
+  last_.point = std::max(last_.point, stream.issued());  // as in Ordering::note
+}
+
+void GraphInstance::set(std::uint32_t node, const Work::What& what) {
+  const std::lock_guard lock(lock_);
+  Change(works_).what(node) = what;
+}
+
+bool GraphInstance::update(const Ref<Graph>& graph, const Ref<Works>& works) {
+  auto copy = make_ref<Works>();
+  copy->of = works->of;
+  const std::lock_guard lock(lock_);
+  const bool same = alike(*graph_, *works_, *graph, *works);
+  if (!same) executable_ = instantiate(graph, copy);
+  graph_ = graph;
+  works_ = std::move(copy);
+  return !same;
+}
+
+}  // namespace anabranch

@@ -1,0 +1,189 @@
+#include "anabranch/lane.hpp"
+
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace anabranch {
+namespace {
+
+// Those that nobody goes by any more, each with where it ended, and how many there are in all.
+struct Numbers {
+  std::mutex mutex;
+  std::vector<std::pair<std::uint32_t, Point>> free;
+  std::uint32_t count = 0;
+};
+
+// What this thread has found lanes to know, to be made use of again, and for what it does in between: a finalizer may
+// enqueue other things while an operation is on its way.
+struct Looks {
+  struct Look {
+    Lane::Version learned = 0;
+    Clock clock = {};
+  };
+  static constexpr std::size_t most = 8;
+  Look all[most];
+  std::size_t newest = 0;
+};
+
+thread_local Looks* looks = nullptr;
+
+Looks& make_looks() {
+  thread_local Looks made;
+  looks = &made;
+  return made;
+}
+
+const Clock* find_look(Lane::Version learned) noexcept {
+  if (!looks) return nullptr;
+  for (std::size_t age = 0; age < Looks::most; ++age) {
+    const Looks::Look& look = looks->all[(looks->newest - age) % Looks::most];
+    if (look.learned == learned) return &look.clock;
+  }
+  return nullptr;
+}
+
+// Never destroyed: the last lanes may go after every destructor has run.
+Numbers& numbers() {
+  static auto* const numbers = new Numbers;
+  return *numbers;
+}
+
+}  // namespace
+
+Ref<LaneNumber> LaneNumber::take() {
+  Numbers& all = numbers();
+  std::lock_guard lock(all.mutex);
+  std::pair<std::uint32_t, Point> taken{all.count, 0};
+  if (all.free.empty()) {
+    ++all.count;
+  } else {
+    taken = all.free.back();
+    all.free.pop_back();
+  }
+  return Ref<LaneNumber>::take(new LaneNumber(taken.first, taken.second));
+}
+
+// Any thread, also under a storage's spin lock, whose entries keep moments. The mutex is a leaf: nothing is taken or
+// called under it.
+LaneNumber::~LaneNumber() {
+  Numbers& all = numbers();
+  std::lock_guard lock(all.mutex);
+  all.free.emplace_back(value, last);
+}
+
+// With its stream or task, on whichever thread drops that. No lock: nobody advances the lane any more.
+Lane::~Lane() { number_->last = count_; }
+
+Lane::Version Lane::next_version() noexcept {
+  // Room for four thousand million changes of each.
+  static std::atomic<Version> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed) << 32;
+}
+
+Moment Lane::advance() {
+  std::lock_guard guard(lock_);
+  change();
+  return {number_, ++count_, known_.clock};
+}
+
+Moment Lane::advance(Version learned) {
+  Moment moment;
+  advance(moment, learned);
+  return moment;
+}
+
+void Lane::advance(Moment& moment, Version learned) {
+  std::lock_guard guard(lock_);
+  change();
+  moment.count = ++count_;
+  if (!(moment.lane == number_)) moment.lane = number_;
+  const Clock& known = known_at(learned);
+  if (!moment.clock.same(known)) moment.clock = known;
+  if (known_.expecting) [[unlikely]]
+    settle(known);
+}
+
+Lane::Version Lane::look() {
+  const Version learned = learned_.load(std::memory_order_acquire);
+  Looks& mine = looks ? *looks : make_looks();
+  if (mine.all[mine.newest].learned == learned) return learned;
+  mine.newest = (mine.newest + 1) % Looks::most;
+  Looks::Look& newest = mine.all[mine.newest];
+  Clock before = std::move(newest.clock);  // let go outside the lock
+  std::lock_guard guard(lock_);
+  newest.clock = known_.clock;
+  return newest.learned = learned_.load(std::memory_order_relaxed);
+}
+
+// With the lock. What is known now in place of what this thread has looked at too much to tell.
+const Clock& Lane::known_at(Version learned) const noexcept {
+  if (learned == learned_.load(std::memory_order_relaxed)) [[likely]]
+    return known_.clock;
+  const Clock* known = find_look(learned);
+  return known ? *known : known_.clock;
+}
+
+// With the lock: what was expected has come.
+void Lane::settle(const Clock& known) {
+  if (known.same(known_.clock)) {
+    known_.expecting = false;
+    known_.settled = Clock();
+  } else {
+    known_.settled.learn(known);
+  }
+}
+
+void Lane::settle(Version learned) {
+  std::lock_guard guard(lock_);
+  if (!known_.expecting) return;
+  settle(known_at(learned));
+  change();
+}
+
+Past Lane::past() const {
+  std::lock_guard guard(lock_);
+  return {known_.clock, number_->value, count_};
+}
+
+Past Lane::settled() const {
+  std::lock_guard guard(lock_);
+  return {known_.expecting ? known_.settled : known_.clock, number_->value, count_};
+}
+
+// With the lock. Whether that is news.
+bool Lane::learn(Clock& clock, const Clock& other, std::uint32_t lane, Point count) const {
+  bool news = clock.learn(other);
+  if (lane != number_->value) news |= clock.learn(lane, count);
+  return news;
+}
+
+void Lane::follow(const Clock& clock, std::uint32_t lane, Point count) {
+  std::lock_guard guard(lock_);
+  if (learn(known_.clock, clock, lane, count)) change_clock();
+  if (known_.expecting && learn(known_.settled, clock, lane, count)) change();
+}
+
+void Lane::expect(const Past& past) {
+  std::lock_guard guard(lock_);
+  Clock before = known_.clock;
+  if (!learn(known_.clock, past.clock, past.lane, past.count)) return;
+  change_clock();
+  if (!std::exchange(known_.expecting, true)) known_.settled = std::move(before);
+}
+
+void Lane::restart() {
+  // With no moment of it remembered, the number would be given away and could come right back.
+  Ref<LaneNumber> other = number_->unique() ? nullptr : LaneNumber::take();
+  std::lock_guard guard(lock_);
+  if (other) {
+    number_->last = count_;
+    std::swap(other, number_);
+    count_ = number_->first;
+  }
+  known_ = Knowledge();
+  version_.store(next_version(), std::memory_order_release);
+  learned_.store(version_.load(std::memory_order_relaxed), std::memory_order_release);
+}
+
+}  // namespace anabranch
