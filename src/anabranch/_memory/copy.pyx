@@ -28,12 +28,7 @@ from anabranch._core.errors import DeviceError
 
 cdef extern from "anabranch/copy_path.hpp" namespace "anabranch" nogil:
     enum class CopyPath:
-        none
-        direct
-        temporary
-        host
-        beside
-        packed
+        none, direct, temporary, host, beside, packed
     cppclass CopySide:
         CBackend* device
         MemoryKind kind

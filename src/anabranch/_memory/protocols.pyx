@@ -290,19 +290,16 @@ cdef Array _adopt(
         DeviceBase device, Stream reader, Layout layout, object dtype, char* data, bint read_only, object owner,
         char* whole=NULL, size_t bytes=0):
     cdef Array array = adopt_array(device, layout, dtype, data, read_only, owner, whole, bytes)
-    cdef CStream* stream
-    cdef TaskState state
-    cdef Submission submission
-    cdef Touch touch
-    if reader is not None:
-        # What the producer does to the memory comes before this point, and so before whoever waits for it.
-        stream = reader.get()
-        touch = array.touch(MemoryAccess.write)
-        state = current_state()
-        submission = Submission(deref(stream), <HazardMode>state.mode, TouchSpan(&touch, 1))
-        submission.begin_in_order()
-        commit(&submission, state, stream.backend().record(deref(stream)))
-        lend(deref(stream), deref(touch.storage), array.bytes())
+    if reader is None:
+        return array
+    # What the producer does to the memory comes before this point, and so before whoever waits for it.
+    cdef CStream* stream = reader.get()
+    cdef Touch touch = array.touch(MemoryAccess.write)
+    cdef TaskState state = current_state()
+    cdef Submission submission = Submission(deref(stream), <HazardMode>state.mode, TouchSpan(&touch, 1))
+    submission.begin_in_order()
+    commit(&submission, state, stream.backend().record(deref(stream)))
+    lend(deref(stream), deref(touch.storage), array.bytes())
     return array
 
 
