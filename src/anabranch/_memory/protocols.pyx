@@ -48,13 +48,12 @@ cdef class _Export:
         cdef CStream* stream = self.consumer.get()
         cdef Submission submission
         cdef Touch touch
-        cdef Site site
         # Any Python thread. Holds the interpreter lock and none of the core's; takes the storage's and the lane's.
         if stream != NULL and not forked():
             touch = self.array.touch(MemoryAccess.read_write)
             submission = Submission(deref(stream), HazardMode.automatic, TouchSpan(&touch, 1))
             submission.begin_in_order()
-            submission.commit(stream.backend().newest(deref(stream)), site)
+            submission.commit(stream.backend().newest(deref(stream)), Site())
 
 
 cdef int _order_after_uses(Array array, CStream* stream) except -1:
