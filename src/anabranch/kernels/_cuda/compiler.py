@@ -45,9 +45,10 @@ class CompiledPTX(NamedTuple):
         A cubin.
     symbol : str
         Name of the kernel in it.
-    First 8-byte slot of each parameter after the sizes of the index space, which come first. For an array a launch
-    packs its address, its sizes and its strides in elements; for a scalar it packs the same as on the CPU. Slot 2^32 -
-    1 is the address of the launch's failure record.
+    slots : tuple of int
+        First 8-byte slot of each parameter after the sizes of the index space, which come first. For an array a launch
+        packs its address, its sizes and its strides in elements; for a scalar it packs the same as on the CPU. Slot
+        2^32 - 1 is the address of the launch's failure record.
     across : bool
         Whether it moves across the rows of an array, see `rows`.
     places : tuple of Place
