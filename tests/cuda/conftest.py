@@ -110,7 +110,7 @@ def current_gpu(pair):
 @pytest.fixture(scope="session")
 def spin_image(kernels):
     """Machine code with the kernel `spin`, to be launched by others."""
-    from anabranch._launch.grid import architecture
+    from anabranch._launch.loaded import architecture
     from anabranch.kernels._cpp import nvrtc
 
     return nvrtc.compile_source(KERNELS, [], [], architecture(ab.devices("cuda")[0])).image

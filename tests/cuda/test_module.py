@@ -254,7 +254,7 @@ def test_a_kernel_of_cuda_cpp_runs(cuda, module):
 
 
 def test_ptx_cubin_and_ltoir_run(cuda):
-    from anabranch._launch.grid import architecture
+    from anabranch._launch.loaded import architecture
     from anabranch.kernels._cpp import nvrtc
 
     source = SOURCE.partition("template <typename T, int N")[0]

@@ -11,12 +11,13 @@ NullStream& as_null(Stream& stream) noexcept { return static_cast<NullStream&>(s
 
 }  // namespace
 
-NullBackend::NullBackend(int index, std::size_t memory) : memory_(memory) {
+NullBackend::NullBackend(int index, std::size_t memory, bool host_memory) : memory_(memory) {
   capabilities_.kind = "null";
   capabilities_.index = index;
   capabilities_.name = "null " + std::to_string(index);
   capabilities_.total_memory = memory;
   capabilities_.highest_priority = -5;
+  capabilities_.host_memory = host_memory;
   legacy_ = open({.non_blocking = false, .role = StreamRole::legacy, .name = "legacy"});
 }
 

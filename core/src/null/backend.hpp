@@ -24,7 +24,8 @@ struct Call {
 // with no other. Lives until the process ends.
 class NullBackend final : public Backend {
  public:
-  NullBackend(int index, std::size_t memory);
+  // `host_memory`: one whose memory the host may touch, as far as its capabilities say.
+  NullBackend(int index, std::size_t memory, bool host_memory = false);
 
   // The calls since the last time this was asked.
   std::vector<Call> take_calls();

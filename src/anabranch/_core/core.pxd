@@ -44,7 +44,6 @@ cdef extern from "anabranch/layout.hpp" namespace "anabranch" nogil:
         cbool contiguous() const
         void extent(int64_t& low, int64_t& high) const
     Layout row_major(int ndim, const int64_t* shape, int64_t itemsize) except +translate
-    cbool overlap(const byte_t* a, const Layout& a_layout, const byte_t* b, const Layout& b_layout)
     cdef cppclass Elements:
         byte_t* pointer
         Layout layout

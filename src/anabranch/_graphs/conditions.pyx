@@ -2,7 +2,6 @@
 
 cimport cython
 from cython.operator cimport dereference as deref
-from libc.stdint cimport uint64_t
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
@@ -11,7 +10,7 @@ from anabranch._core.core cimport CCapture, CStream, Point, Ref, Touch
 from anabranch._core.graph cimport (
     GraphAccesses, NodeKind, NodeTouch, add_nested, begin_body, end_capture, merged, take_accesses, tell_origin)
 from anabranch._graphs.nodes cimport functions_of
-from anabranch._hazards.ordering cimport note, order
+from anabranch._hazards.ordering cimport Submission, begin, commit
 from anabranch._memory.array cimport Array, as_array
 from anabranch._memory.slice cimport whole_of
 from anabranch._stream.current cimport current_stream_of
@@ -82,6 +81,7 @@ cdef int _add(CStream* queue, NodeKind kind, Array flag, object then, object oth
     cdef Body other = Body.__new__(Body)
     cdef GraphAccesses nothing
     cdef string empty
+    cdef Submission submission
     cdef Point point
     # The functions may close the array.
     flag = whole_of(flag)
@@ -90,14 +90,14 @@ cdef int _add(CStream* queue, NodeKind kind, Array flag, object then, object oth
         other.record(state, queue, otherwise, &accesses)
     touches = merged(accesses)
     touches.push_back(flag.touch(MemoryAccess.read))
-    cdef uint64_t learned = order(state, queue, touches.data(), touches.size())
+    begin(&submission, state, queue, touches.data(), touches.size())
     point = add_nested(
         deref(queue), kind, empty, flag.data, body.graph, body.works, other.graph, other.works)
     bodies.then = body
     bodies.otherwise = other if otherwise is not None else None
     bodies.flag = flag if queue.capture().exclusive() else None
     tell_origin(deref(queue), point, bodies)
-    note(state, queue, point, touches.data(), touches.size(), learned)
+    commit(&submission, state, point)
     # From here on the outer capture keeps what is used, so that it learns when memory of its own is freed.
     if not queue.capture().exclusive():
         body.accesses = other.accesses = nothing

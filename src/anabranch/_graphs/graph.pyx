@@ -4,18 +4,17 @@ import threading
 
 cimport cython
 from cython.operator cimport dereference as deref
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint32_t
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from anabranch._core.core cimport (
-    CCapture, CStream, HazardMode, OperationKind, Point, Ref, as_context, check_fork, forked, tracing)
+    CCapture, CStream, HazardMode, OperationKind, Point, Ref, as_context, check_fork, forked)
 from anabranch._core.graph cimport (
     CGraph, GraphAccesses, GraphInstance, NodeKind, Works, add_nested, begin_capture, end_capture, instantiate,
     set_work, take_accesses, tell_origin, unordered)
-from anabranch._core.tracing cimport show
 from anabranch._graphs.nodes cimport Node, Recorded, dimensions_of, recorded_as
-from anabranch._hazards.ordering cimport note, order
+from anabranch._hazards.ordering cimport Submission, begin, commit, commit_traced
 from anabranch._stream.current cimport as_stream, current_stream_of
 from anabranch._stream.host_node cimport ReplayContext, context_of_replay, note_replay
 from anabranch._stream.stream cimport Stream
@@ -83,7 +82,7 @@ cdef class Graph:
         cdef Recorded now
         cdef GraphInstance* core
         cdef ReplayContext context = None
-        cdef uint64_t learned
+        cdef Submission submission
         cdef Point point
         # So that a replay runs with the arguments that it was put in order for.
         with cython.critical_section(self):
@@ -94,14 +93,12 @@ cdef class Graph:
             # Its replays are in order whatever they access, of which "check" has to know.
             if state.mode == <int>HazardMode.check:
                 core.follow(deref(queue))
-            learned = order(state, queue, now.touches.data(), now.touches.size())
+            begin(&submission, state, queue, now.touches.data(), now.touches.size())
             if now.functions:
                 context = context_of_replay(queue, state.mode)
             point = core.launch(deref(queue), as_context(context))
             note_replay(context, state.mode)
-            if tracing():
-                show(queue, point, OperationKind.graph, None, 0)
-            note(state, queue, point, now.touches.data(), now.touches.size(), learned)
+            commit_traced(&submission, state, queue, point, OperationKind.graph, 0)
             if state.mode != <int>HazardMode.off:
                 core.note(deref(queue))
         return 0
@@ -309,9 +306,10 @@ cdef object add_graph(TaskState state, CStream* queue, Graph graph):
     cdef Ref[CGraph] nothing
     cdef Ref[Works] none
     cdef string empty
-    cdef uint64_t learned = order(state, queue, now.touches.data(), now.touches.size())
+    cdef Submission submission
+    begin(&submission, state, queue, now.touches.data(), now.touches.size())
     cdef Point point = add_nested(
         deref(queue), NodeKind.graph, empty, NULL, now.graph, works, nothing, none)
     # The graph may be changed, or closed, before this capture ends.
     tell_origin(deref(queue), point, now.functions)
-    note(state, queue, point, now.touches.data(), now.touches.size(), learned)
+    commit(&submission, state, point)

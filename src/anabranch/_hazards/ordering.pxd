@@ -1,40 +1,56 @@
 from libc.stdint cimport uint64_t
+from libcpp.memory cimport unique_ptr
 from libcpp.vector cimport vector
 
 from anabranch._core.core cimport (
-    Access, CStream, HazardMode, HostAccess, HostTask, Moment, Past, Point, Record, Ref, Site, Storage, Touch, Use,
-    open_operation, tracing, translate)
+    Access, CCapture, CStream, HazardMode, HostAccess, HostTask, Moment, OperationKind, Past, Point, Race, Record, Ref,
+    Site, Storage, Touch, Use, tracing, translate)
+from anabranch._core.tracing cimport show
 from anabranch._task.context cimport TaskState, current_task
 from anabranch._task.site cimport current_site
 
 
-cdef extern from "anabranch/_hazards/ordering.hpp" namespace "anabranch::python" nogil:
-    bint is_ordered(CStream&, const HostTask&, const Touch*, size_t) except +
-    bint passes(CStream&, const HostTask&, const Touch*, size_t) except +
-    uint64_t look_before(CStream&) except +
-    void note_touches(CStream&, Point, const Touch*, size_t, int mode, Site, uint64_t learned) except +
+cdef extern from "anabranch/host_order.hpp" namespace "anabranch" nogil:
     vector[Use] uses_of(const Touch&) except +
     vector[Use] uses_before(const HostTask&, const Touch&) except +
-    void note_touches_at(CStream&, Point, const Touch*, size_t, int mode, Site, const Moment&) except +
-    void follow_call(HostTask&, const Past& before, const Moment&) except +
-    # What is put in without touches: before, and after with what that returned.
-    uint64_t hand_on(CStream&, const HostTask&) except +
+    void follow_use(HostTask&, const Use&) except +
+    void follow_use(CStream&, const Use&) except +
     Past past_of(CStream&) except +
-    void note_captured(CStream&, Point, const Touch*, size_t, int mode, Site, uint64_t learned) except +translate
     Past past_within(CStream&) except +
-    void note_operation(CStream&, uint64_t learned) except +
-    cdef cppclass ComingMoment:
-        void set(Moment)
-        const Moment& get()
     cdef cppclass Sight:
         Sight()
         uint64_t version
         Past past
-    # What is in a stream by now, if that is news to the task.
     Sight look(CStream&, const HostTask&) except +
+    uint64_t hand_on(CStream&, const HostTask&) except +
+    void note_operation(CStream&, uint64_t learned) except +
     void wait_for_stream(CStream&, CStream& target, const HostTask&) except +translate
-    void follow_use(HostTask&, const Use&) except +
-    void follow_use(CStream&, const Use&) except +
+    cdef cppclass ComingMoment:
+        void set(Moment)
+        const Moment& get()
+    void follow_call(HostTask&, const Past& before, const Moment&) except +
+
+cdef extern from "anabranch/submission.hpp" namespace "anabranch" nogil:
+    cdef cppclass KeptMemory:
+        KeptMemory()
+        KeptMemory(const Touch*, size_t) except +
+    cdef cppclass TouchSpan "std::span<const anabranch::Touch>":
+        TouchSpan()
+        TouchSpan(const Touch*, size_t)
+    cdef cppclass Refusal:
+        vector[Race] races
+        vector[Touch] touches
+        Ref[CStream] stream
+    cdef cppclass Submission:
+        Submission()
+        Submission(CStream&, HazardMode, TouchSpan)
+        unique_ptr[Refusal] begin(const HostTask&, CCapture*) except +translate
+        void begin_in_order() except +
+        bint proceed(const HostTask&, const Refusal&) except +translate
+        void commit(Point, Site) except +translate
+        Past past() except +
+        Moment advance() except +
+        void commit_call(Point, Site, const Moment&) except +
 
 
 # What a kernel's parameter is declared: 0 in-out, 1 in, 2 out.
@@ -42,54 +58,40 @@ cdef inline Access access_of(int code) noexcept:
     return Access.read if code == 1 else Access.write if code == 2 else Access.read_write
 
 
-# What an operation touches is in order before the operation is enqueued, which is then traced. Returns what the lane of
-# the stream has learned by then, for `note`; never 0. Raises RaceError.
-cdef inline uint64_t order(TaskState state, CStream* stream, const Touch* touches, size_t count) except 0:
-    if stream.capture() != NULL:
-        order_captured(state, stream, touches, count)
-        return look_before(stream[0])
-    if state.capture.get() != NULL:
-        refuse_outside(state)
-    if state.mode == <int>HazardMode.automatic:
-        if not is_ordered(stream[0], state.task.core.get()[0], touches, count):
-            add_missing(state, stream, touches, count)
-    elif state.mode == <int>HazardMode.check:
-        if not passes(stream[0], state.task.core.get()[0], touches, count):
-            check(state, stream, touches, count)
+# The operation that a task is about to enqueue is in order. Until it is committed, no Python code may run that could
+# close the arrays. Raises RaceError, CaptureError, and what the device's waits do; then it must not be enqueued.
+cdef inline int begin(
+        Submission* submission, TaskState state, CStream* stream, const Touch* touches, size_t count) except -1:
+    submission[0] = Submission(stream[0], <HazardMode>state.mode, TouchSpan(touches, count))
+    cdef Refusal* refusal = submission.begin(state.task.core.get()[0], state.capture.get()).release()
+    return 0 if refusal == NULL else report(refusal, submission, state)
+
+# The same for what touches no memory: it comes after what the task knows, in every mode.
+cdef inline int begin_untouched(Submission* submission, TaskState state, CStream* stream) except -1:
+    submission[0] = Submission(stream[0], HazardMode.automatic, TouchSpan())
+    submission.begin(state.task.core.get()[0], state.capture.get())
+    return 0
+
+# Raises RaceError, unless the races are collected; then the operation goes ahead. Takes over the refusal.
+cdef int report(Refusal* refusal, Submission* submission, TaskState state) except -1
+
+
+# The operation was enqueued.
+cdef inline int commit(Submission* submission, TaskState state, Point point) except -1:
+    cdef Site site
+    if state.mode == <int>HazardMode.check:
+        site = current_site()
+    submission.commit(point, site)
+    return 0
+
+# The same, of one that has no name in traces; `size`: the bytes that it touches, if it has them.
+cdef inline int commit_traced(
+        Submission* submission, TaskState state, CStream* stream, Point point, OperationKind kind,
+        size_t size) except -1:
     if tracing():
-        open_operation(stream[0])
-    return look_before(stream[0])
+        show(stream, point, kind, None, size)
+    return commit(submission, state, point)
 
-# Raises CaptureError in a capture that nothing else may go beside.
-cdef int refuse_outside(TaskState state) except -1
-# The same for what is put into a stream that is captured.
-cdef int order_captured(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1
-cdef int check(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1
-cdef int add_missing(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1
-
-
-# And remembered after that.
-cdef inline int note(
-        TaskState state, CStream* stream, Point point, const Touch* touches, size_t count,
-        uint64_t learned) except -1:
-    cdef Site site
-    if state.mode == <int>HazardMode.check:
-        site = current_site()
-    if stream.capture() != NULL:
-        note_captured(stream[0], point, touches, count, state.mode, site, learned)
-    else:
-        note_touches(stream[0], point, touches, count, state.mode, site, learned)
-    return 0
-
-# Of an operation that already has its moment; none where it is not kept track of.
-cdef inline int note_at(
-        TaskState state, CStream* stream, Point point, const Touch* touches, size_t count,
-        const Moment& when) except -1:
-    cdef Site site
-    if state.mode == <int>HazardMode.check:
-        site = current_site()
-    note_touches_at(stream[0], point, touches, count, state.mode, site, when)
-    return 0
 
 # Raises CaptureError if it is what captured work of the task writes.
 cdef int refuse_captured(TaskState state, Storage* storage) except -1

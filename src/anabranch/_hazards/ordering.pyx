@@ -2,10 +2,11 @@
 
 cimport cython
 from cython.operator cimport dereference as deref
+from libcpp.memory cimport unique_ptr
 from libcpp.vector cimport vector
 
 from anabranch._core.core cimport (
-    Access, CCapture, CStream, HazardMode, HostAccess, HostTask, MemoryKind, Race, Ref, Site, Storage, Touch, Use,
+    Access, CCapture, CStream, HazardMode, HostAccess, HostTask, MemoryKind, Ref, Site, Storage, Touch, Use,
     checks_begun, synchronize_uses,
 )
 from anabranch._core.core cimport added_waits as c_added_waits
@@ -16,21 +17,19 @@ from anabranch._task.site cimport current_site
 from anabranch._core.errors import ClosedError, text_of
 from anabranch._task.defaults import modes
 
-cdef extern from "anabranch/_hazards/ordering.hpp" namespace "anabranch::python" nogil:
-    void note_loans(const Touch*, size_t, const CStream*) except +translate
-    vector[Race] missing_order(CStream&, const HostTask&, const Touch*, size_t) except +
-    vector[Race] coming_races(CStream&, const HostTask&, const Touch*, size_t) except +
-    void begin(CStream&, const HostTask&) except +
-    const vector[Touch]& shadows_of(CCapture&, const Touch*, size_t) except +translate
-    void add_order(CStream&, const HostTask&, const vector[Race]&) except +
+cdef extern from "anabranch/host_order.hpp" namespace "anabranch" nogil:
     vector[Use] host_conflicts(const HostTask&, const Touch&) except +
     vector[Use] return_conflicts(const HostTask&, const Touch&) except +
     void note_host(HostTask&, const Touch&, Site) except +
+
+cdef extern from *:
+    """
+    static anabranch::Ref<anabranch::HostAccess> begin_access(
+        const anabranch::Ref<anabranch::HostTask>& task, const anabranch::Touch& touch, anabranch::Site site) {
+      return anabranch::make_ref<anabranch::HostAccess>(task, touch, site);
+    }
+    """
     Ref[HostAccess] begin_access(const Ref[HostTask]&, const Touch&, Site) except +
-    cppclass KeptMemory:
-        KeptMemory()
-        KeptMemory(const Touch*, size_t) except +
-        bint given_up()
 
 
 @cython.final
@@ -52,56 +51,26 @@ cdef Found _found(const Use& first, const Ref[CStream]& stream, const Touch& tou
     return found
 
 
-cdef int add_missing(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1:
-    note_loans(touches, count, stream)
-    add_order(
-        deref(stream), deref(state.task.core.get()),
-        missing_order(deref(stream), deref(state.task.core.get()), touches, count))
-    return 0
-
-
-cdef int order_captured(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1:
-    cdef const Touch* shadows = shadows_of(deref(stream.capture()), touches, count).data()
-    cdef HostTask* task = state.task.core.get()
-    if state.mode == <int>HazardMode.automatic:
-        if not is_ordered(deref(stream), deref(task), shadows, count):
-            add_missing(state, stream, shadows, count)
-    elif state.mode == <int>HazardMode.check and not passes(deref(stream), deref(task), shadows, count):
-        try:
-            check(state, stream, shadows, count)
-        except BaseException as error:
-            if stream.capture() != NULL:
-                stream.capture().abandon(text_of(error).encode(errors="backslashreplace"))
-            raise
-    return 0
-
-
-cdef int check(TaskState state, CStream* stream, const Touch* touches, size_t count) except -1:
-    # What is refused must not be told to the stream: another thread's next operation in it does not come after that.
-    cdef HostTask* task = state.task.core.get()
-    cdef vector[Race] missing = coming_races(deref(stream), deref(task), touches, count)
-    if missing.empty():
-        begin(deref(stream), deref(task))
-        return 0
-    cdef vector[Race] added
-    cdef Ref[CStream] kept = Ref[CStream].share(stream)
-    cdef KeptMemory memory = KeptMemory(touches, count)
-    cdef Site site = current_site()
+cdef int report(Refusal* refusal, Submission* submission, TaskState state) except -1:
+    cdef unique_ptr[Refusal] _owner
+    _owner.reset(refusal)
+    cdef Ref[CStream] stream = refusal.stream
+    cdef Site site
     cdef size_t i
     found = []
-    for i in range(missing.size()):
-        # Of what happened unchecked, and of how memory came to its stream, nobody is told.
-        if missing[i].first.untold or missing[i].first.when.lane.get() == NULL:
-            added.push_back(missing[i])
-        elif not task.precedes(missing[i].first):
-            found.append(_found(missing[i].first, kept, touches[missing[i].second], site))
-    if found:
+    try:
+        site = current_site()
+        for i in range(refusal.races.size()):
+            found.append(
+                _found(refusal.races[i].first, stream, refusal.touches[refusal.races[i].second], site))
         _report(state, found)
-    # To tell of it is Python code, during which others may run.
-    if memory.given_up():
-        raise ClosedError("an array was closed while a race of it was reported")
-    begin(deref(stream), deref(task))
-    add_order(deref(stream), deref(task), added)
+        # To tell of it is Python code, during which others may run.
+        if not submission.proceed(deref(state.task.core.get()), deref(refusal)):
+            raise ClosedError("an array was closed while a race of it was reported")
+    except BaseException as error:
+        if stream.get().capture() != NULL:
+            stream.get().capture().abandon(text_of(error).encode(errors="backslashreplace"))
+        raise
     return 0
 
 
@@ -126,14 +95,6 @@ cdef int refuse_alias(Storage* storage) except -1:
     cdef CCapture* capture = current_state().capture.get()
     if storage.original().get() != NULL and capture != NULL:
         capture.refuse(b"an address of an argument is that of the first call alone")
-    return 0
-
-
-cdef int refuse_outside(TaskState state) except -1:
-    cdef CCapture* capture = state.capture.get()
-    if capture.active() and capture.exclusive():
-        capture.refuse(
-            b"work for a stream that takes no part would run in the first call alone; let it wait for the current one")
     return 0
 
 

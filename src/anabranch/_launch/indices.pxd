@@ -1,4 +1,4 @@
-from libc.stdint cimport uint8_t, uint64_t
+from libc.stdint cimport uint8_t
 from libcpp.vector cimport vector
 
 from anabranch._core.core cimport CKernel, Ref
@@ -18,9 +18,5 @@ cdef class KernelBase:
     cdef object __weakref__
 
 
-# Puts a number into one or two slots, as arguments of Python kernels are. What tells the kinds of numbers apart.
-cdef int pack_number(object kernel, Py_ssize_t position, object value, uint64_t* slots) except -1
-# How many slots numbers of that kind take.
-cdef int words_of(int kind) noexcept
 # Enqueues a checked launch.
 cdef int launch_indices(KernelBase kernel, object dim, const CallArgs* given) except -1

@@ -2,7 +2,7 @@ from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from anabranch._core.core cimport CKernel, Ref, translate
-from anabranch._launch.grid cimport KernelPlace
+from anabranch._launch.loaded cimport KernelPlace
 
 cdef extern from "anabranch/kernel.hpp" namespace "anabranch" nogil:
     const size_t launch_site_slots

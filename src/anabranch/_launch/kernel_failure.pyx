@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t
 from libcpp.vector cimport vector
 
-from anabranch._launch.grid cimport KernelPlace
+from anabranch._launch.loaded cimport KernelPlace
 
 cdef extern from "anabranch/fault.hpp" nogil:
     void anabranch_fault(int64_t, int64_t, int64_t, int64_t, int64_t, const char*, int64_t) noexcept

@@ -2,7 +2,7 @@
 
 cimport cython
 from cython.operator cimport dereference as deref
-from libc.stdint cimport int64_t, uint64_t, uintptr_t
+from libc.stdint cimport int64_t, uintptr_t
 from libcpp.vector cimport vector
 
 from anabranch._memory import host_view, protocols
@@ -14,8 +14,8 @@ from anabranch._core.core cimport (
     host_function_stream, pass_threads, row_major,
 )
 from anabranch._hazards.ordering cimport (
-    follow_use, note, note_host_access, open_access, order, order_host, order_return, refuse_alias, refuse_captured,
-    uses_before)
+    Submission, begin, commit, follow_use, note_host_access, open_access, order_host, order_return, refuse_alias,
+    refuse_captured, uses_before)
 from anabranch._memory.slice cimport view_of, whole_of
 from anabranch._memory.staging cimport download
 from anabranch._task.context cimport TaskState, current_state
@@ -270,8 +270,9 @@ cdef class Array:
         cdef CStream* queue = (<Stream>stream).get()
         cdef TaskState state = current_state()
         cdef Touch touch = self.touch(_accesses[access])
-        cdef uint64_t learned = order(state, queue, &touch, 1)
-        note(state, queue, (<Stream>stream).now(queue), &touch, 1, learned)
+        cdef Submission submission
+        begin(&submission, state, queue, &touch, 1)
+        commit(&submission, state, (<Stream>stream).now(queue))
 
     def _interface(self, write):
         self.check()

@@ -3,17 +3,17 @@
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.object cimport PyObject
 from cython.operator cimport dereference as deref
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t
 
 from anabranch._core.builtin cimport make_function
 from anabranch._core.core cimport Access as MemoryAccess
 from anabranch._core.core cimport (
-    CStream, Layout, MemoryKind, OperationKind, Point, Touch, byte_t, open_operation, overlap, row_major,
+    CBackend, CStream, Layout, MemoryKind, OperationKind, Point, Touch, byte_t, open_operation, row_major,
     synchronize_point, tracing)
 from anabranch._core.graph cimport tell_origin
 from anabranch._core.tracing cimport show
 from anabranch._device.device cimport DeviceBase
-from anabranch._hazards.ordering cimport note, observe_stream, order
+from anabranch._hazards.ordering cimport Submission, begin, commit, commit_traced, observe_stream
 from anabranch._memory.alloc cimport new_array
 from anabranch._memory.array cimport Array, as_array
 from anabranch._memory.dtype cimport ElementType, Item, element_type, encode
@@ -26,6 +26,18 @@ from anabranch._task.context cimport TaskState, current_state
 
 from anabranch._core.errors import DeviceError
 
+cdef extern from "anabranch/copy_path.hpp" namespace "anabranch" nogil:
+    enum class CopyPath:
+        none, direct, temporary, host, beside, packed
+    cppclass CopySide:
+        CBackend* device
+        MemoryKind kind
+        byte_t* data
+        const Layout* layout
+        bint contiguous
+        int64_t offset
+    CopyPath copy_path(const CopySide& dst, const CopySide& src, const CBackend&)
+
 cdef int64_t most_elements = 2**62
 
 
@@ -33,17 +45,15 @@ cdef Point enqueue_fill(Array dst, const void* value, Stream stream) except? 0:
     cdef CStream* target = stream.get()
     cdef int64_t count = dst.layout.size()
     cdef TaskState state
-    cdef uint64_t learned
+    cdef Submission submission
     cdef Touch touch
     cdef Point point = 0
     if count != 0:
         state = current_state()
         touch = dst.touch(MemoryAccess.write)
-        learned = order(state, target, &touch, 1)
+        begin(&submission, state, target, &touch, 1)
         point = target.backend().fill(deref(target), dst.elements(0), value, count)
-        if tracing():
-            show(target, point, OperationKind.fill, None, count * dst.layout.itemsize)
-        note(state, target, point, &touch, 1, learned)
+        commit_traced(&submission, state, target, point, OperationKind.fill, count * dst.layout.itemsize)
     return point
 
 
@@ -63,17 +73,14 @@ cdef int _enqueue(
         TaskState state, Array dst, int64_t dst_offset, Array src, int64_t src_offset, int64_t count,
         Stream stream) except -1:
     cdef CStream* target = stream.get()
-    cdef uint64_t learned
+    cdef Submission submission
     cdef Touch[2] touches
     cdef Point point
     touches[0] = _touch(src, MemoryAccess.read, src_offset, count)
     touches[1] = _touch(dst, MemoryAccess.write, dst_offset, count)
-    learned = order(state, target, touches, 2)
+    begin(&submission, state, target, touches, 2)
     point = target.backend().copy(deref(target), dst.elements(dst_offset), src.elements(src_offset), count)
-    if tracing():
-        show(target, point, OperationKind.copy, None, count * dst.layout.itemsize)
-    note(state, target, point, touches, 2, learned)
-    return 0
+    return commit_traced(&submission, state, target, point, OperationKind.copy, count * dst.layout.itemsize)
 
 
 cdef inline Touch _touch(Array array, MemoryAccess access, int64_t offset, int64_t count) noexcept:
@@ -83,13 +90,6 @@ cdef inline Touch _touch(Array array, MemoryAccess access, int64_t offset, int64
         touch.low += offset * array.layout.itemsize
         touch.high = touch.low + count * array.layout.itemsize
     return touch
-
-
-cdef inline bint _overlap(Array a, Array b) noexcept:
-    if a.contiguous and b.contiguous:
-        return (a.data < b.data + b.layout.size() * b.layout.itemsize
-                and b.data < a.data + a.layout.size() * a.layout.itemsize)
-    return overlap(<byte_t*>a.data, a.layout, <byte_t*>b.data, b.layout)
 
 
 cdef inline bint _same_shape(Array a, Array b) noexcept:
@@ -262,29 +262,36 @@ cdef bint _is_host(Array array) noexcept:
 
 cdef int transfer(
         TaskState state, Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1:
-    cdef Array through
-    if _overlap(dst, src):
-        if dst.data == src.data and to == start and _same_shape(dst, src) and dst.strides == src.strides:
-            return 0
-        # An allocator's code may close them.
-        dst, src = whole_of(dst), whole_of(src)
-        _order_all(state, dst, to, src, start, count, target)
-        through = _contiguous(target.device, src, count, target)
-        _enqueue(state, through, 0, src, start, count, target)
-        return _enqueue(state, dst, to, through, 0, count, target)
-    cdef bint from_host = _is_host(src)
-    cdef bint to_host = _is_host(dst)
-    if from_host and to_host:
+    cdef CopyPath path = copy_path(_side(dst, to), _side(src, start), deref(target.device.backend))
+    if path == CopyPath.direct:
         return _enqueue(state, dst, to, src, start, count, target)
-    if from_host or to_host:
-        if (src if from_host else dst).storage.get().kind() != MemoryKind.pinned:
-            return _transfer_now(state, whole_of(dst), to, whole_of(src), start, count, target)
-        if target.device.backend.capabilities().host_memory:
-            return _enqueue_beside(state, whole_of(dst), to, whole_of(src), start, count, target)
-        return _enqueue(state, dst, to, src, start, count, target)
-    if dst._device is src._device or (dst.contiguous and src.contiguous):
-        return _enqueue(state, dst, to, src, start, count, target)
-    return _enqueue_across(state, whole_of(dst), to, whole_of(src), start, count, target)
+    if path == CopyPath.none:
+        return 0
+    # An allocator's code, or what runs while the host waits, may close them.
+    return _transfer_by(path, state, whole_of(dst), to, whole_of(src), start, count, target)
+
+
+cdef int _transfer_by(
+        CopyPath path, TaskState state, Array dst, int64_t to, Array src, int64_t start, int64_t count,
+        Stream target) except -1:
+    if path == CopyPath.temporary:
+        return _enqueue_through(state, dst, to, src, start, count, target)
+    if path == CopyPath.host:
+        return _transfer_now(state, dst, to, src, start, count, target)
+    if path == CopyPath.beside:
+        return _enqueue_beside(state, dst, to, src, start, count, target)
+    return _enqueue_packed(state, dst, to, src, start, count, target)
+
+
+cdef inline CopySide _side(Array array, int64_t offset) noexcept:
+    cdef CopySide side
+    side.device = array._device.backend
+    side.kind = array.storage.get().kind()
+    side.data = <byte_t*>array.data
+    side.layout = &array.layout
+    side.contiguous = array.contiguous
+    side.offset = offset
+    return side
 
 
 cdef int _order_all(
@@ -294,8 +301,8 @@ cdef int _order_all(
     cdef Touch[2] touches
     touches[0] = _touch(src, MemoryAccess.read, start, count)
     touches[1] = _touch(dst, MemoryAccess.write, to, count)
-    order(state, target.get(), touches, 2)
-    return 0
+    cdef Submission submission
+    return begin(&submission, state, target.get(), touches, 2)
 
 
 cdef Array _contiguous(DeviceBase device, Array like, int64_t count, Stream stream):
@@ -310,6 +317,14 @@ cdef Stream _aside(DeviceBase device, Stream after):
     return stream
 
 
+cdef int _enqueue_through(
+        TaskState state, Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1:
+    _order_all(state, dst, to, src, start, count, target)
+    cdef Array through = _contiguous(target.device, src, count, target)
+    _enqueue(state, through, 0, src, start, count, target)
+    return _enqueue(state, dst, to, through, 0, count, target)
+
+
 cdef int _enqueue_beside(
         TaskState state, Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1:
     # A CPU stream cannot copy to or from a GPU; a stream of the GPU does it in its stead.
@@ -320,7 +335,7 @@ cdef int _enqueue_beside(
     return 0
 
 
-cdef int _enqueue_across(
+cdef int _enqueue_packed(
         TaskState state, Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1:
     # Between two GPUs that may not reach each other only runs of bytes can be copied: the elements are
     # gathered on one side and scattered on the other.
@@ -359,7 +374,8 @@ cdef int _transfer_now(
             b"a copy between a GPU and memory that is not pinned cannot be captured: the host does it")
     touches[0] = _touch(src, MemoryAccess.read, start, count)
     touches[1] = _touch(dst, MemoryAccess.write, to, count)
-    cdef uint64_t learned = order(state, queue, touches, 2)
+    cdef Submission submission
+    begin(&submission, state, queue, touches, 2)
     synchronize_point(queue, target.now(queue))
     cdef Stream worker = target
     if target.device.backend.capabilities().host_memory:
@@ -377,5 +393,5 @@ cdef int _transfer_now(
     if tracing():
         show(copier, copier.issued(), OperationKind.copy, None, count * dst.layout.itemsize)
     far.storage.get().forget(deref(copier))
-    note(state, queue, queue.issued(), touches, 2, learned)
+    commit(&submission, state, queue.issued())
     return observe_stream(queue)

@@ -4,7 +4,7 @@ cimport cython
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName
 from cpython.ref cimport Py_INCREF
 from cython.operator cimport dereference as deref
-from libc.stdint cimport int64_t, uint64_t, uintptr_t
+from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport calloc
 from libcpp.memory cimport unique_ptr
 from libcpp.vector cimport vector
@@ -13,7 +13,8 @@ from anabranch._core.core cimport Access as MemoryAccess
 from anabranch._core.core cimport (
     Activation, CStream, HazardMode, Layout, Ref, Site, Touch, Use, forked, max_dimensions, owner_of, settle_point)
 from anabranch._device.device cimport DeviceBase, as_device, device_of as device_of_backend
-from anabranch._hazards.ordering cimport follow_use, look_before, note, note_touches, order, uses_of, wait_for_stream
+from anabranch._hazards.ordering cimport (
+    Submission, TouchSpan, begin, commit, follow_use, uses_of, wait_for_stream)
 from anabranch._memory.alloc cimport adopt_array, layout_of_others
 from anabranch._memory.array cimport Array
 from anabranch._memory.dlpack cimport (
@@ -45,16 +46,14 @@ cdef class _Export:
 
     def __dealloc__(self):
         cdef CStream* stream = self.consumer.get()
-        cdef uint64_t learned
+        cdef Submission submission
         cdef Touch touch
-        cdef Site site
         # Any Python thread. Holds the interpreter lock and no lock of the core; takes the storage's and the lane's.
         if stream != NULL and not forked():
             touch = self.array.touch(MemoryAccess.read_write)
-            learned = look_before(deref(stream))
-            note_touches(
-                deref(stream), stream.backend().newest(deref(stream)), &touch, 1, <int>HazardMode.automatic, site,
-                learned)
+            submission = Submission(deref(stream), HazardMode.automatic, TouchSpan(&touch, 1))
+            submission.begin_in_order()
+            submission.commit(stream.backend().newest(deref(stream)), Site())
 
 
 cdef int _order_after_uses(Array array, CStream* stream) except -1:
@@ -69,8 +68,9 @@ cdef int _order_after_uses(Array array, CStream* stream) except -1:
         stream.backend().wait(deref(stream), deref(use.stream.get()), use.point)
         follow_use(deref(stream), use)
     # The consumer's use begins here.
-    cdef uint64_t learned = order(state, stream, &touch, 1)
-    note(state, stream, stream.backend().newest(deref(stream)), &touch, 1, learned)
+    cdef Submission submission
+    begin(&submission, state, stream, &touch, 1)
+    commit(&submission, state, stream.backend().newest(deref(stream)))
     lend(deref(stream), deref(touch.storage), array.bytes())
     return 0
 
@@ -289,16 +289,16 @@ cdef Array _adopt(
         DeviceBase device, Stream reader, Layout layout, object dtype, char* data, bint read_only, object owner,
         char* whole=NULL, size_t bytes=0):
     cdef Array array = adopt_array(device, layout, dtype, data, read_only, owner, whole, bytes)
-    cdef CStream* stream
-    cdef uint64_t learned
-    cdef Touch touch
-    if reader is not None:
-        # The producer's work comes before this point, and therefore before every stream that waits for it.
-        stream = reader.get()
-        touch = array.touch(MemoryAccess.write)
-        learned = look_before(deref(stream))
-        note(current_state(), stream, stream.backend().record(deref(stream)), &touch, 1, learned)
-        lend(deref(stream), deref(touch.storage), array.bytes())
+    if reader is None:
+        return array
+    # The producer's work comes before this point, and therefore before every stream that waits for it.
+    cdef CStream* stream = reader.get()
+    cdef Touch touch = array.touch(MemoryAccess.write)
+    cdef TaskState state = current_state()
+    cdef Submission submission = Submission(deref(stream), <HazardMode>state.mode, TouchSpan(&touch, 1))
+    submission.begin_in_order()
+    commit(&submission, state, stream.backend().record(deref(stream)))
+    lend(deref(stream), deref(touch.storage), array.bytes())
     return array
 
 

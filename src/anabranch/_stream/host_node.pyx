@@ -4,14 +4,13 @@ from contextvars import Context
 
 cimport cython
 from cython.operator cimport dereference as deref
-from libc.stdint cimport uint64_t
 from libcpp.string cimport string
 
 from anabranch._core.core cimport (
     CStream, HazardMode, Moment, Pending, Point, Ref, context_of, make_failure,
     make_graph_call)
 from anabranch._core.graph cimport add_host, tell_origin
-from anabranch._hazards.ordering cimport PastOf, follow_call, look_before, note, order, past_of
+from anabranch._hazards.ordering cimport PastOf, Submission, begin, commit, follow_call, past_of
 from anabranch._task.context cimport Task, TaskState, begin_call
 
 from anabranch._core.errors import KernelError, text_of
@@ -135,7 +134,7 @@ cdef object submit_captured(
         from anabranch._stream import future as _future
     cdef ReplayedFunction function = ReplayedFunction.__new__(ReplayedFunction)
     cdef string name
-    cdef uint64_t learned = 0
+    cdef Submission submission
     cdef Point point
     if stream.capture().exclusive():
         args = tuple([_graphed_argument(stream, each) for each in args])
@@ -150,11 +149,11 @@ cdef object submit_captured(
     function.name = _name_of(fn)
     name = function.name.encode(errors="backslashreplace")
     if touches is not None:
-        learned = order(state, stream, touches.all.data(), touches.all.size())
+        begin(&submission, state, stream, touches.all.data(), touches.all.size())
     point = add_host(deref(stream), name, make_graph_call(function))
     tell_origin(deref(stream), point, function)
     if touches is not None:
-        note(state, stream, point, touches.all.data(), touches.all.size(), learned)
+        commit(&submission, state, point)
     return future
 
 
@@ -163,7 +162,7 @@ cdef ReplayContext context_of_replay(CStream* stream, int mode):
     context.stream = Ref[CStream].share(stream)
     if mode != <int>HazardMode.off:
         context.before = past_of(deref(stream))
-        context.learned = look_before(deref(stream))
+        context.learned = stream.lane().look()
     return context
 
 

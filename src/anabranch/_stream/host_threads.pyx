@@ -14,22 +14,21 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cython.operator cimport dereference as deref
-from libc.stdint cimport uint64_t
 
 from anabranch._core.core import finalizing, stopped
 
 from anabranch._core cimport core
 from anabranch._core.core cimport (
     CStream, ErrandKind, Failure, HazardMode, HostCall, Moment, Notice, OperationKind, Past, Pending, Point,
-    PythonErrand, Record, Ref, ReplayedCall, as_pending, host_inbox, open_operation, throw_failure, tracing,
+    PythonErrand, Record, Ref, ReplayedCall, Site, as_pending, host_inbox, throw_failure, tracing,
 )
 from anabranch._core.tracing cimport show
 from anabranch._hazards.ordering cimport (
-    ComingMoment, PastOf, Touches, follow_call, hand_on, look_before, note_at, note_operation, observe_record, order,
-    past_of, refuse_outside,
+    ComingMoment, PastOf, Submission, Touches, begin, begin_untouched, follow_call, observe_record,
 )
 from anabranch._stream.host_node cimport ReplayedFunction, submit_captured
 from anabranch._task.context cimport Task, TaskState, begin_call, current_state
+from anabranch._task.site cimport current_site
 
 cdef extern from *:
     """
@@ -247,9 +246,10 @@ cdef class Call:
 cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs, Touches touches):
     global _future
     cdef TaskState state = current_state()
-    cdef uint64_t learned
+    cdef Submission submission
     cdef Point point
     cdef Moment moment
+    cdef Site site
     if _future is None:
         from anabranch._stream import future as _future
     ensure_host_thread()
@@ -262,16 +262,11 @@ cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs,
     call.args = args
     call.kwargs = kwargs
     if touches is not None:
-        learned = order(state, stream.get(), touches.all.data(), touches.all.size())
+        begin(&submission, state, stream.get(), touches.all.data(), touches.all.size())
     else:
-        if state.capture.get() != NULL:
-            refuse_outside(state)
-        learned = hand_on(deref(stream.get()), deref(state.task.core.get()))
-    if tracing():
-        open_operation(deref(stream.get()))
+        begin_untouched(&submission, state, stream.get())
     if state.mode != <int>HazardMode.off:
-        call.before = past_of(deref(stream.get()))
-        learned = look_before(deref(stream.get()))
+        call.before = submission.past()
     cdef HostCall* pending = make_call(call)
     Py_INCREF(call)
     try:
@@ -279,13 +274,13 @@ cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs,
     finally:
         pending.release()
     if state.mode != <int>HazardMode.off:
-        moment = stream.get().lane().advance(learned)
+        moment = submission.advance()
     call.when.set(moment)
     if tracing():
         show(stream.get(), point, OperationKind.host, getattr(fn, "__qualname__", None), 0)
-    note_operation(deref(stream.get()), learned)
-    if touches is not None:
-        note_at(state, stream.get(), point, touches.all.data(), touches.all.size(), moment)
+    if touches is not None and state.mode == <int>HazardMode.check:
+        site = current_site()
+    submission.commit_call(point, site, moment)
     return call.future
 
 

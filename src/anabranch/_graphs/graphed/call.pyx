@@ -9,20 +9,20 @@ from libc.string cimport memcpy, memset
 from libcpp.vector cimport vector
 
 from anabranch._core.core cimport (
-    CCapture, CStream, HazardMode, OperationKind, Point, Ref, Storage, Touch, as_context, byte_t, tracing)
+    CCapture, CStream, HazardMode, OperationKind, Point, Ref, Storage, Touch, as_context, byte_t)
 from anabranch._core.graph cimport (
     CGraph, GraphAccesses, GraphInstance, NodeTouch, Works, begin_capture, end_capture, forget_origins, instantiate,
     merged, origin_of, share_bytes, take_accesses)
 from anabranch._core.small_vector cimport Words
-from anabranch._core.tracing cimport show
 from anabranch._device.device cimport as_device
 from anabranch._graphs.conditions cimport Bodies, Body
 from anabranch._graphs.graphed.patches cimport (
     NodePatch, Number, Patches, Slot, destination, is_write, launch_call, make_patches, node_of, source, storage_of)
 from anabranch._graphs.graphed.result cimport argument_of, result_of, stand_in
-from anabranch._hazards.ordering cimport note, order
-from anabranch._launch.grid cimport GridKernel, put_number
-from anabranch._launch.indices cimport pack_number, words_of
+from anabranch._hazards.ordering cimport KeptMemory, Submission, begin, commit_traced
+from anabranch._launch.grid cimport GridKernel
+from anabranch._launch.packing cimport pack_number, words_of
+from anabranch._launch.parameters cimport put_declared
 from anabranch._memory.array cimport Array
 from anabranch._memory.dtype cimport ElementType, Item, encode
 from anabranch._memory.traced_scalar cimport TracedScalar, scalar_argument
@@ -32,11 +32,6 @@ from anabranch._stream.stream cimport Stream
 from anabranch._task.context cimport TaskState, enter_stream, leave_scope, use_capture
 
 from anabranch._core.errors import CaptureError, text_of
-
-cdef extern from "anabranch/_hazards/ordering.hpp" namespace "anabranch::python" nogil:
-    cppclass KeptMemory:
-        KeptMemory()
-        KeptMemory(const Touch*, size_t) except +
 
 cdef tuple _nothing = (True, None)
 
@@ -302,7 +297,8 @@ cdef int _pack(CapturedCall call, tuple args, Words* numbers) except -1:
             words = ((<GridKernel>kernel).rules[<size_t>position].size + 7) // 8
             # What a number leaves of its last word is compared, too.
             memset(slot, 0, 8 * words)
-            put_number(<GridKernel>kernel, position, value, slots.data())
+            put_declared(
+                kernel, &(<GridKernel>kernel).rules[<size_t>position], position, value, slots.data())
             memcpy(numbers.extend(words), slot, 8 * words)
             continue
         if pack_number(kernel, position, value, packed) != what:
@@ -327,6 +323,7 @@ cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
     cdef Touch* touch
     cdef Array array
     cdef ReplayContext context = None
+    cdef Submission submission
     cdef Point point
     cdef KeptMemory _memory
     cdef int64_t start
@@ -370,7 +367,7 @@ cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
         touch.high = start + call.accesses[i].high
     if state.mode == <int>HazardMode.check:
         core.follow(deref(queue))
-    cdef uint64_t learned = order(state, queue, touches, call.accesses.size())
+    begin(&submission, state, queue, touches, call.accesses.size())
     if call.functions:
         _memory = KeptMemory(touches, call.accesses.size())
         context = context_of_replay(queue, state.mode)  # an object, so that a finalizer may close arrays
@@ -378,9 +375,7 @@ cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
         deref(core), deref(queue), as_context(context), deref(call.patches.get()), arguments, call.arguments.size(),
         numbers.data(), numbers.size())
     note_replay(context, state.mode)
-    if tracing():
-        show(queue, point, OperationKind.graph, None, 0)
-    note(state, queue, point, touches, call.accesses.size(), learned)
+    commit_traced(&submission, state, queue, point, OperationKind.graph, 0)
     if state.mode != <int>HazardMode.off:
         core.note(deref(queue))
     return result

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from anabranch._core.errors import CompileError, DeviceError
 from anabranch._device.device import Device, current_device, devices
-from anabranch._launch.grid import GridKernel, LoadedCode, architecture
+from anabranch._launch.grid import GridKernel
+from anabranch._launch.loaded import LoadedCode, architecture
 from anabranch.kernels._cpp.parameter import ModuleParameter, access_codes, from_source, from_symbol
 
 if TYPE_CHECKING:

@@ -1,0 +1,37 @@
+#include "anabranch/host_order.hpp"
+
+#include "anabranch/loan.hpp"
+
+namespace anabranch {
+
+std::vector<Use> uses_of(const Touch& touch) {
+  // What others may have done by now with memory that is lent to them.
+  Loan::note(*touch.storage, nullptr);
+  return touch.storage->uses(touch.access, touch.footprint());
+}
+
+std::vector<Use> uses_before(const HostTask& task, const Touch& touch) {
+  std::vector<Use> found = uses_of(touch);
+  std::erase_if(found, [&task](const Use& use) { return task.precedes(use); });
+  return found;
+}
+
+std::vector<Use> host_conflicts(const HostTask& task, const Touch& touch) {
+  std::vector<Use> found = touch.storage->conflicts(task.lane.past(), nullptr, touch.access, touch.footprint());
+  std::erase_if(found, [&task](const Use& use) {
+    return use.untold || !use.when.lane || task.precedes(use) || task.has_open(use);
+  });
+  return found;
+}
+
+std::vector<Use> return_conflicts(const HostTask& task, const Touch& touch) {
+  std::vector<Use> found = host_conflicts(task, touch);
+  std::erase_if(found, [&touch](const Use& use) { return touch.storage->kept_by_neighbours(use.where.bytes()); });
+  return found;
+}
+
+void note_host(HostTask& task, const Touch& touch, Site site) {
+  touch.storage->note_host(task.lane.advance(), touch.access, touch.footprint(), site);
+}
+
+}  // namespace anabranch

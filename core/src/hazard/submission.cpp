@@ -1,0 +1,101 @@
+#include "anabranch/submission.hpp"
+
+#include <algorithm>
+
+#include "anabranch/capture.hpp"
+#include "anabranch/host_order.hpp"
+#include "anabranch/loan.hpp"
+
+namespace anabranch {
+namespace {
+
+// What stands for the memory within a capture. Good until this thread asks again.
+const std::vector<Touch>& shadows_of(Capture& capture, std::span<const Touch> touches) {
+  thread_local std::vector<Touch> shadows;
+  capture.shadow(touches, shadows);
+  return shadows;
+}
+
+}  // namespace
+
+KeptMemory::KeptMemory(const Touch* touches, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    Ref<Storage> storage = Ref<Storage>::share(touches[i].storage);
+    if (std::find(storages_.begin(), storages_.end(), storage) == storages_.end())
+      storages_.push_back(std::move(storage));
+  }
+}
+
+bool KeptMemory::given_up() const noexcept {
+  return std::any_of(storages_.begin(), storages_.end(), [](const auto& storage) { return storage->unique(); });
+}
+
+void Submission::add_missing(const HostTask& task, std::span<const Touch> touches) {
+  for (const Touch& touch : touches) Loan::note(*touch.storage, stream_);
+  Ordering ordering(*stream_, task.lane);
+  ordering.add(ordering.missing(touches), task);
+}
+
+Refusal* Submission::check(const HostTask& task, std::span<const Touch> touches) {
+  // What is refused must not be told to the stream: another thread's next operation in it does not come after that.
+  Ordering ordering(*stream_, task.lane);
+  std::vector<Race> races;
+  std::vector<Race> untold;
+  for (Race& race : ordering.missing(touches, ordering.coming())) {
+    // Of what happened unchecked, and of how memory came to its stream, nobody is told.
+    if (race.first.untold || !race.first.when.lane) {
+      untold.push_back(std::move(race));
+    } else if (!task.precedes(race.first)) {
+      races.push_back(std::move(race));
+    }
+  }
+  if (races.empty()) {
+    ordering.begin();
+    ordering.add(untold, task);
+    return nullptr;
+  }
+  return new Refusal{std::move(races),
+                     {touches.begin(), touches.end()},
+                     Ref<Stream>::share(stream_),
+                     KeptMemory(touches.data(), touches.size()),
+                     std::move(untold)};
+}
+
+bool Submission::proceed(const HostTask& task, const Refusal& refusal) {
+  if (refusal.memory.given_up()) return false;
+  Ordering ordering(*stream_, task.lane);
+  ordering.begin();
+  ordering.add(refusal.untold, task);
+  start();
+  return true;
+}
+
+Refusal* Submission::begin_captured(const HostTask& task, Capture* capture) {
+  if (stream_->capture()) return order(task, shadows_of(*stream_->capture(), touches_));
+  if (capture->active() && capture->exclusive()) {
+    capture->refuse(
+        "work for a stream that takes no part would run in the first call alone; let it wait for the current one");
+  }
+  return order(task, touches_);
+}
+
+void Submission::commit_captured(Point point, Site site) {
+  const std::vector<Touch>& shadows = shadows_of(*stream_->capture(), touches_);
+  stream_->capture()->note(*stream_, touches_, point);
+  Ordering::note(*stream_, point, shadows, mode_, site, learned_);
+}
+
+Past Submission::past() {
+  Past past = past_of(*stream_);
+  learned_ = stream_->lane().look();
+  return past;
+}
+
+void Submission::commit_call(Point point, Site site, const Moment& when) {
+  note_operation(*stream_, learned_);
+  if (touches_.empty()) return;
+  const bool tracked = static_cast<bool>(when.lane);
+  Ordering::note(*stream_, point, touches_, tracked ? mode_ : HazardMode::off, site, tracked ? &when : nullptr);
+}
+
+}  // namespace anabranch
