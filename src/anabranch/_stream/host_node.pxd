@@ -10,7 +10,7 @@ cdef class ReplayContext:
     """Dependencies of a replay's host functions."""
     cdef Ref[CStream] stream
     cdef Past before
-    cdef uint64_t learned   # position of the stream's lane at that time
+    cdef uint64_t learned   # version of the lane's clock at that time
     cdef ComingMoment when  # the replay; empty where order is not tracked
 
 
