@@ -1,1 +1,1 @@
-"""What all other packages stand on: the core's declarations, errors, and small tools of the binding."""
+"""Foundations of every other package: the core's declarations, exceptions, and small utilities of the binding."""

@@ -1,10 +1,10 @@
-"""Built-in functions: they find their arguments where the interpreter has them, with no reference counted."""
+"""Built-in functions that receive their arguments in place, without reference counting."""
 
 from cpython.object cimport PyObject
 
 cdef extern from *:
     """
-    // Once per module: what it describes stays.
+    // Called once per module: the definition is static.
     [[maybe_unused]] static PyObject* make_function(
         const char* name, PyObject* (*call)(PyObject*, PyObject**, Py_ssize_t, PyObject*), const char* description,
         PyObject* module) {
@@ -14,7 +14,7 @@ cdef extern from *:
       return PyCFunction_NewEx(&method, nullptr, module);
     }
     """
-    # `description` begins with the signature. The names of what is given by name are a tuple, or NULL.
+    # `description` begins with the signature. The callee receives the names of keyword arguments as a tuple, or NULL.
     object make_function(
         const char* name, object (*call)(PyObject*, PyObject**, Py_ssize_t, PyObject*), const char* description,
         object module)

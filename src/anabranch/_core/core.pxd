@@ -386,14 +386,14 @@ cdef extern from "anabranch/_core/host_job.hpp" namespace "anabranch::python" no
     void throw_failure(const Ref[Failure]&) except +translate
 
 
-# Blocks this thread, without the interpreter lock, until the point is reached; signals are handled meanwhile.
+# Blocks this thread until the point is reached. Releases the interpreter lock and handles signals meanwhile.
 cdef int synchronize_point(CStream* stream, Point point, Marker* marker=*) except -1
-# Likewise, until work that others put into `stream` can come after the point of `target`. Not for what a host
-# function's own stream does after it.
+# Blocks likewise until work that others enqueue on `stream` can be ordered after the point of `target`. Does not wait
+# for what a host function's own stream does later.
 cdef int settle_point(CStream* stream, CStream* target, Point point) except -1
-# Blocks for each use.
+# Blocks until each use is completed.
 cdef int synchronize_uses(const vector[Use]& uses) except -1
-# Returns once no other thread is in the middle of a call into this package that it had begun, those apart that let
-# other threads run meanwhile. With the interpreter lock that is always so.
+# Returns once every other thread has left the call into this package that it had begun, if any. Calls that let other
+# threads run do not count. With the interpreter lock this holds at any time.
 cdef int pass_threads() except -1
 cdef bint per_thread_is_default() except -1

@@ -1,4 +1,4 @@
-"""What all extension modules share: waiting, and the beginning and the end of the process."""
+"""Shared by all extension modules: waits, and the start and end of the process."""
 
 import atexit
 import sys
@@ -16,8 +16,7 @@ from anabranch._core.core cimport (
 
 from anabranch._core.errors import Error
 
-# How long a wait goes on before signals are looked at. Python's own handler has run by then; only the Python-
-# level one is still due.
+# Interval at which a wait handles signals: the C handler has already run, the Python-level handler is still due.
 cdef int signal_interval_ns = 20_000_000
 
 cdef bint _exiting = False
@@ -41,7 +40,7 @@ cdef int synchronize_point(CStream* stream, Point point, Marker* marker=NULL) ex
     if stream == host_function_stream() and not stream.backend().query(deref(stream), point):
         raise Error("a host function cannot wait for itself or for what comes after it in its own stream")
     if _exiting and PyThread_get_thread_ident() == _exiting_thread:
-        # A later exit handler than ours. Others that ask a driver wait for good below, since it ends under them.
+        # An exit handler that runs after ours. Waits of other threads block forever below, since the driver shuts down.
         if stream.backend().query(deref(stream), point, marker):
             return 0
         raise stopped("this work will not complete")
@@ -71,8 +70,8 @@ cdef int settle_point(CStream* stream, CStream* target, Point point) except -1:
 cdef int synchronize_uses(const vector[Use]& uses) except -1:
     cdef size_t i
     for i in range(uses.size()):
-        # In a host function, what its own stream did before is done, and what it does later is not the
-        # function's to wait for.
+        # A host function need not wait for its own stream: earlier work there is completed, and later work comes after
+        # the function.
         if uses[i].stream.get() == host_function_stream():
             continue
         synchronize_point(uses[i].stream.get(), uses[i].point)
@@ -81,7 +80,7 @@ cdef int synchronize_uses(const vector[Use]& uses) except -1:
 
 cdef int pass_threads() except -1:
     if is_free_threaded:
-        # It stops all of them for a moment, where the interpreter may.
+        # This call stops every thread for a moment, at a point where the interpreter allows it.
         sys._current_frames()
     return 0
 
@@ -91,20 +90,18 @@ cdef bint per_thread_is_default() except -1:
 
 
 def default_stream_reason():
-    """Return which default stream is in force, ``"legacy"`` or ``"per-thread"``, and why."""
+    """Return the default stream in force, ``"legacy"`` or ``"per-thread"``, and the reason."""
     options = runtime_options()
     return "per-thread" if options.per_thread_default else "legacy", options.default_reason.decode()
 
 
 def keep_activity(keep):
-    """From now on keep, or do not keep, the activity of streams that end, for `activity`."""
+    """Keep, or stop keeping, the activity of streams that end, for `activity`."""
     c_keep_activity(bool(keep))
 
 
 def activity():
-    """Return ``(device, stream, operations, busy_ms)`` for each stream that did something: those that live,
-    and those kept.
-    """
+    """Return ``(device, stream, operations, busy_ms)`` for each stream with operations: live streams and kept ones."""
     return [
         (
             entry.device.decode(), entry.stream.decode("utf-8", "surrogatepass"),
@@ -115,14 +112,14 @@ def activity():
 
 
 def finalizing():
-    """Return whether the interpreter is on its way out."""
+    """Return whether the interpreter is exiting."""
     return _exiting or sys.is_finalizing()
 
 
 def stopped(text):
-    """Return what a wait raises that could never end, since the interpreter is on its way out.
+    """Return the exception for a wait that cannot end because the interpreter is exiting.
 
-    In a daemon thread, which soon ends anyway, a SystemExit: who joins the thread goes on, and nothing is printed.
+    A daemon thread, which ends soon anyway, gets a SystemExit: a `join` of it returns and nothing is printed.
     """
     ident = threading.get_ident()
     if ident != _exiting_thread and any(thread.ident == ident for thread in threading.enumerate() if thread.daemon):
@@ -138,5 +135,5 @@ def _stop():
         stop_devices()
 
 
-# Runs before modules are torn down, so that no worker runs compiled code or touches memory that is about to go.
+# Runs before modules are torn down, so no worker runs compiled code or touches memory that is about to be freed.
 atexit.register(_stop)

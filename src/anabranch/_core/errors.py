@@ -1,4 +1,4 @@
-"""The exceptions. Every one but those that Python's own types describe better derives from `Error`."""
+"""The exceptions. All derive from `Error`, except those that a built-in type describes better."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
 
 
 def text_of(error: BaseException) -> str:
-    """Return what there is to tell of an exception, whose own text is made by code of the program's that may raise."""
+    """Return the text of an exception. Its own `__str__` may be the program's code and may raise."""
     try:
         return f"{type(error).__name__}: {error}"
     except BaseException:
@@ -112,6 +112,6 @@ class DriverError(Error):
         return f"{self.name} ({self.code})" + (f": {self.message}" if self.message else "")
 
 
-# Users meet these as anabranch.Error and so on; where they are written is nobody's business.
+# Users know these as anabranch.Error and so on, so the module that defines them stays hidden.
 for _name in __all__:
     globals()[_name].__module__ = "anabranch"

@@ -2,11 +2,11 @@
 
 #include <Python.h>
 
-// Up to Python 3.11 the collector may run wherever an object is made, and with it finalizers, which may close arrays;
-// from 3.12 on it runs between instructions of Python code alone.
+// Up to Python 3.11 the collector may run whenever an object is created, and its finalizers may close arrays. From 3.12
+// on it runs only between bytecode instructions.
 namespace anabranch::python {
 
-// Whether it is to be resumed.
+// Returns whether the caller must resume the collector.
 inline bool pause_collector() noexcept {
 #if PY_VERSION_HEX < 0x030C0000
   return PyGC_Disable() != 0;

@@ -16,7 +16,7 @@
 // Graphs as the Cython modules use them.
 namespace anabranch::python {
 
-// Of the operation at that point: another thread may have put in the next one by now.
+// Takes the point because another thread may have enqueued the next operation already.
 inline void tell_origin(Stream& stream, Point point, PyObject* object) {
   stream.capture()->tell(stream, make_ref<PythonObject>(object), point);
 }
@@ -26,7 +26,7 @@ inline PyObject* origin_of(const GraphNode& node) {
   return object;
 }
 
-// Of the bodies of branches and loops, too, but not of other graphs that are nodes.
+// Includes the bodies of branches and loops, but not other graphs that are nodes.
 inline void forget_origins(Graph& graph, const Works& works) {
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     GraphNode& node = graph.nodes[i];
@@ -39,7 +39,7 @@ inline void forget_origins(Graph& graph, const Works& works) {
 }
 
 inline Ref<Capture> begin_capture(Stream& stream) { return Capture::begin(stream); }
-// Of what is put into the stream within the capture that it takes part in.
+// Captures the operations of a stream within the capture that it already takes part in.
 inline Ref<Capture> begin_body(Stream& stream) { return Capture::begin(stream, Ref<Capture>::share(stream.capture())); }
 inline Ref<Graph> end_capture(Capture& capture, Ref<Works>& works) { return capture.end(works); }
 inline Ref<GraphInstance> instantiate(const Ref<Graph>& graph, const Ref<Works>& works) {
@@ -56,7 +56,7 @@ inline Point add_host(Stream& stream, const std::string& name, Ref<HostWork> wor
   return stream.capture()->add(stream, NodeKind::host, name, std::move(work));
 }
 
-// Over what a node launches its kernel; null if in the other way.
+// Launch shape of a kernel node; null if it was launched over blocks.
 inline const LaunchShape* shape_of(const Works& works, std::uint32_t node) {
   return std::get_if<LaunchShape>(&std::get<KernelWork>(works.of[node]->what).grid);
 }
@@ -70,7 +70,7 @@ inline std::vector<Backend*> devices_of(const Graph& graph) {
   }
   return found;
 }
-// The nodes that may call host functions.
+// Nodes that may call host functions.
 inline std::vector<std::uint32_t> with_functions(const Graph& graph) {
   std::vector<std::uint32_t> found;
   for (std::uint32_t i = 0; i < graph.nodes.size(); ++i) {
@@ -79,7 +79,7 @@ inline std::vector<std::uint32_t> with_functions(const Graph& graph) {
   return found;
 }
 
-// The accesses of a graph as those of one operation: per block of memory as few stretches as there are.
+// Merges the accesses of a graph into those of one operation, with as few byte ranges per block as possible.
 inline std::vector<Touch> merged(const std::vector<NodeTouch>& touches) {
   std::map<Storage*, std::vector<std::pair<ByteRange, Access>>> by_storage;
   for (const NodeTouch& touch : touches) {
@@ -89,7 +89,7 @@ inline std::vector<Touch> merged(const std::vector<NodeTouch>& touches) {
       continue;
     ByteRange bytes = touch.bytes;
     Access access = touch.access;
-    // Stretches that overlap become one, unless reads of what only lies beside a write would count as writes.
+    // Overlapping ranges merge, unless reads of bytes that are not written would then count as writes.
     for (auto it = stretches.begin(); it != stretches.end();) {
       const bool same = it->second == access || it->first == bytes;
       if (!(same ? it->first.low <= bytes.high && bytes.low <= it->first.high : it->first.overlaps(bytes))) {
@@ -110,8 +110,8 @@ inline std::vector<Touch> merged(const std::vector<NodeTouch>& touches) {
   return found;
 }
 
-// Where bytes of a block are, on whatever device: no two have the same addresses. Several handles of memory may each
-// have a storage.
+// Addresses of bytes of a block. They are unique across devices, and identify memory that several handles share, each
+// with a storage of its own.
 inline ByteRange addresses_of(const Storage& storage, const ByteRange& bytes) noexcept {
   const auto first = reinterpret_cast<std::uintptr_t>(storage.pointer());
   return {first + bytes.low, first + bytes.high};
@@ -120,7 +120,7 @@ inline bool share_bytes(const Storage& one, const Storage& other) noexcept {
   return addresses_of(one, {0, one.bytes()}).overlaps(addresses_of(other, {0, other.bytes()}));
 }
 
-// Nodes that the accesses of `node` conflict with and that neither come before nor after it.
+// Nodes that conflict with `node` and are unordered with it.
 inline std::vector<std::uint32_t> unordered(const Graph& graph, const std::vector<NodeTouch>& touches,
                                             std::uint32_t node) {
   std::vector<bool> ordered(graph.nodes.size());
@@ -150,7 +150,7 @@ inline std::vector<std::uint32_t> unordered(const Graph& graph, const std::vecto
 
 inline GraphAccesses take_accesses(Graph& graph) { return std::exchange(graph.accesses, {}); }
 
-// The work of the only node of a graph becomes that of a node of an instance.
+// Replaces the work of a node of an instance by that of a graph's only node.
 inline void set_work(GraphInstance& instance, std::uint32_t node, const Ref<Works>& works) {
   instance.set(node, works->of.front()->what);
 }

@@ -10,15 +10,15 @@ namespace anabranch::python {
 
 enum class ErrandKind { call, notice, discard, give_back, replay };
 
-// Something for a host thread to do with a Python object, of which it owns a reference; but for a `replay`.
+// A job for a host thread on a Python object. Owns a reference to the object, except for a `replay`.
 struct PythonErrand : Errand {
   PythonErrand(ErrandKind kind, PyObject* object) : kind(kind), object(object) {}
   const ErrandKind kind;
   PyObject* object;
-  Ref<Failure> error;  // the operation failed, or was never run because its stream had
+  Ref<Failure> error;  // set if the operation failed, or was skipped because its stream had failed
 };
 
-// A host function in stream order: the stream holds at it until a host thread has called it.
+// A host function in stream order: holds the stream until a host thread has called it.
 struct HostCall final : Pending, PythonErrand {
   explicit HostCall(PyObject* object) : PythonErrand(ErrandKind::call, object) {}
   void start() noexcept override {
@@ -31,28 +31,28 @@ struct HostCall final : Pending, PythonErrand {
   }
 };
 
-// Tells a host thread that a point is reached or has failed.
+// Posts a job to a host thread when a point is reached or has failed.
 struct Notice final : Waiter, PythonErrand {
   explicit Notice(PyObject* object) : PythonErrand(ErrandKind::notice, object) {}
   void wake(const Ref<Failure>&) noexcept override { host_inbox().post(this, true); }
 };
 
-// Whether this thread may touch Python objects now. Not PyGILState_Check, which says so of every thread once there has
-// been a second interpreter. These modules are in one interpreter only, so threads of others do not come here.
+// Whether this thread may touch Python objects now. PyGILState_Check is true for every thread once a second interpreter
+// has existed. These modules are in one interpreter only, so threads of others never get here.
 inline bool runs_python() noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
   return PyThreadState_GetUnchecked() != nullptr;
 #elif PY_VERSION_HEX >= 0x030C0000
   return _PyThreadState_UncheckedGet() != nullptr;
 #else
-  // The first is that of whichever thread has the lock.
+  // The unchecked state belongs to whichever thread holds the lock.
   PyThreadState* running = _PyThreadState_UncheckedGet();
   return running && running == PyGILState_GetThisThreadState();
 #endif
 }
 
-// Drops a reference that was kept while a stream used the object's memory. On a thread of Python's at once, on a
-// worker, which must not take the interpreter lock, through a host thread.
+// Drops the reference that kept an object alive while a stream used its memory: at once on a Python thread; through a
+// host thread on a worker, which must not take the interpreter lock.
 inline void discard(void* object) noexcept {
   if (runs_python()) {
     Py_DECREF(static_cast<PyObject*>(object));
@@ -61,7 +61,7 @@ inline void discard(void* object) noexcept {
   }
 }
 
-// What is being raised is set aside while this lives, so that any Python code may run.
+// Sets the current exception aside for its lifetime, so that any Python code may run.
 class RaisedAside {
  public:
 #if PY_VERSION_HEX >= 0x030C0000
@@ -81,9 +81,9 @@ class RaisedAside {
 #endif
 };
 
-// Drops a reference to what memory goes back to, by `give_back`, which owns it then: at once or through a host thread,
-// as `discard`. Not through the object's end: without the interpreter lock the thread that made an object ends it, even
-// if another lets go of it last, and that one may sleep. So may one that began later and has the same identifier.
+// Drops the reference to an owner of memory through `give_back`, which takes the reference: at once, or through a host
+// thread as `discard`. The object's finalizer would not do: without the interpreter lock it runs on the thread that
+// created the object, which may be asleep, or on a later thread with the same identifier.
 inline void discard_owner(void* object, void (*give_back)(PyObject*)) noexcept {
   if (runs_python()) {
     const RaisedAside aside;
@@ -93,7 +93,7 @@ inline void discard_owner(void* object, void (*give_back)(PyObject*)) noexcept {
   }
 }
 
-// A host function of a graph, and one call of it in a replay, which keeps the function.
+// A host function of a graph, and one call of it in a replay. The call keeps the function alive.
 class GraphCall final : public HostWork {
  public:
   explicit GraphCall(PyObject* object) : object_(object) { Py_INCREF(object); }
@@ -125,7 +125,7 @@ struct ReplayedCall final : Pending, PythonErrand {
 inline Ref<Pending> GraphCall::make(const Ref<RefCounted>& context) noexcept {
   return make_ref<ReplayedCall>(*this, context);
 }
-// What a Python object is to the core: the origin of a node, the context of a replay.
+// A Python object owned by the core: the origin of a node or the context of a replay.
 class PythonObject final : public RefCounted {
  public:
   explicit PythonObject(PyObject* object) : object_(object) { Py_INCREF(object); }
@@ -135,7 +135,7 @@ class PythonObject final : public RefCounted {
  private:
   PyObject* object_;
 };
-// None: no context.
+// None becomes no context.
 inline Ref<RefCounted> as_context(PyObject* object) {
   return object == Py_None ? nullptr : make_ref<PythonObject>(object);
 }
@@ -151,7 +151,7 @@ inline Ref<Failure> make_failure(const std::string& message, PyObject* payload) 
   return make_ref<Failure>(message, payload, payload ? &discard : nullptr);
 }
 
-// A compiled kernel that keeps alive what owns its code.
+// A compiled kernel. Keeps the owner of its code alive.
 class PythonKernel final : public Kernel {
  public:
   PythonKernel(void* code, std::string name, std::vector<KernelPlace> places, PyObject* keep)

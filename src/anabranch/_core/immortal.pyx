@@ -2,6 +2,6 @@
 
 
 def keep(objects):
-    """Make objects immortal. To be called by the thread that made them."""
+    """Make objects immortal. Only the thread that created them may call this."""
     for each in objects:
         make_immortal(each)

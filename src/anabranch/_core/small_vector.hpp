@@ -9,7 +9,7 @@
 
 namespace anabranch::python {
 
-// A list that grows at its end, and takes memory of its own only for more than `few` elements.
+// A vector that allocates only for more than `few` elements.
 template <class T, std::size_t few>
 class SmallVector {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -21,7 +21,7 @@ class SmallVector {
   T& operator[](std::size_t i) noexcept { return data()[i]; }
   void push_back(T element) { append(&element, 1); }
   void append(const T* elements, std::size_t count) { std::copy_n(elements, count, extend(count)); }
-  // Makes room for more elements, which the caller sets.
+  // Appends `count` uninitialized elements, which the caller sets.
   T* extend(std::size_t count) {
     const std::size_t begin = size_;
     if (begin + count > (many_.empty() ? few : many_.size())) grow(begin + count);

@@ -1,4 +1,4 @@
-"""Short lists without memory of their own, as the Cython modules see them."""
+"""Vectors with inline storage for a few elements."""
 
 from libc.stdint cimport uint64_t
 

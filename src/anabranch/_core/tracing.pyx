@@ -1,4 +1,4 @@
-"""What traces are told."""
+"""Operations and allocations as traces record them."""
 
 from cython.operator cimport dereference as deref
 
@@ -18,7 +18,7 @@ cdef int show(CStream* stream, Point point, OperationKind kind, object name, siz
 
 
 cdef bytes _text(str name):
-    # The operation's arrays have not been told of it yet: a collection may close them.
+    # The operation's accesses are not committed yet, so a garbage collection could close its arrays.
     cdef bint collected = pause_collector()
     try:
         return name.encode(errors="backslashreplace")

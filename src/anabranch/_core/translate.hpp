@@ -8,8 +8,8 @@
 
 namespace anabranch::python {
 
-// Sets the Python exception for a core error. The class is looked up each time: this is not a hot path, and a static
-// would exist once per extension module.
+// Sets the Python exception for a core error. Looks the class up each time: this path is not hot, and a static would
+// exist once per extension module.
 inline void set_error(const char* name, const char* message) {
   PyObject* module = PyImport_ImportModule("anabranch._core.errors");
   if (!module) return;
@@ -30,8 +30,7 @@ inline void set_driver_error(int code, const std::string& name, const char* mess
   Py_DECREF(error);
 }
 
-// What the message of a kernel's failure still lacks is known to Python alone: the line of the launch, and the
-// exception.
+// Completes the message of a failed kernel with what only Python has: the line of the launch and the exception.
 inline void set_kernel_error(const Failure& failure) {
   if (failure.site().code == 0 && failure.raised().empty()) return set_error("KernelError", failure.message().c_str());
   PyObject* module = PyImport_ImportModule("anabranch.kernels._failure");
@@ -46,14 +45,14 @@ inline void set_kernel_error(const Failure& failure) {
   Py_DECREF(message);
 }
 
-// Raises an exception like `cause`. Everyone who observes a failure gets one of his own: a shared one would collect the
-// tracebacks, and so keep alive the frames, of all.
+// Raises a copy of `cause`. Each observer of a failure gets its own: a shared exception would collect all tracebacks
+// and keep their frames alive.
 inline void raise_copy(PyObject* cause) {
   PyObject* module = PyImport_ImportModule("copy");
   PyObject* copy = module ? PyObject_CallMethod(module, "copy", "O", cause) : nullptr;
   Py_XDECREF(module);
   if (!copy || !PyExceptionInstance_Check(copy)) {
-    // A class that cannot be copied: its constructor takes other arguments than it stores.
+    // The class cannot be copied, since its constructor takes other arguments than it stores.
     PyErr_Clear();
     Py_XDECREF(copy);
     copy = cause;
@@ -64,7 +63,7 @@ inline void raise_copy(PyObject* cause) {
   Py_DECREF(copy);
 }
 
-// What `except +` calls: turns the C++ exception in flight into a Python one. Runs with the interpreter lock.
+// Called by `except +`: converts the C++ exception in flight into a Python exception. Holds the interpreter lock.
 inline void translate() noexcept {
   try {
     throw;

@@ -5,10 +5,10 @@ cdef class DeviceBase:
     cdef CBackend* backend
     cdef readonly str alias
     cdef int ordinal
-    cdef object allocator       # where its memory comes from; None: its own
+    cdef object allocator       # allocates the device's memory; None: its own pool
 
 
-# The device for what a user may pass as one: a Device, an alias, or None for the current one.
+# The device for a user's argument: a Device, an alias, or None for the current device.
 cdef DeviceBase as_device(object device)
 cdef DeviceBase device_at(int ordinal)
 cdef DeviceBase device_of(CBackend* backend)

@@ -166,7 +166,7 @@ _published = {}
 
 
 cdef list _publish(list made):
-    # Two threads may both have made the objects; the first to arrive wins.
+    # Two threads may both have created the objects; the first to publish wins.
     return _published.setdefault("devices", made)
 
 

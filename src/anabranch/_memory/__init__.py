@@ -1,1 +1,1 @@
-"""Arrays: how they are made, viewed, copied and shared with other libraries."""
+"""Arrays: creating, viewing, copying and sharing them with other libraries."""

@@ -1,4 +1,4 @@
-"""How arrays come about: the layout for a shape, memory of a device, memory of somebody else."""
+"""Allocation of arrays: the layout for a shape, memory of a device, memory of another owner."""
 
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.ref cimport Py_INCREF
@@ -54,7 +54,7 @@ cdef Layout layout_of_others(object shape, object strides, int64_t itemsize) exc
         raise ValueError(f"{len(strides)} strides are given for {layout.ndim} dimensions")
     for d in range(layout.ndim):
         stride = strides[d]
-        # Where there is one element at most, whatever a library has left there means nothing.
+        # Strides are meaningless where there is at most one element; some libraries leave garbage there.
         if -2**63 <= stride < 2**63:
             layout.strides[d] = stride
         if layout.shape[d] > 1:
@@ -109,7 +109,7 @@ cdef int _refuse_misplaced(const Layout& layout, uintptr_t address) except -1:
     for d in range(layout.ndim):
         if layout.shape[d] > 1:
             misplaced |= <uintptr_t>layout.strides[d]
-    # Sizes of elements are powers of two.
+    # Item sizes are powers of two.
     if misplaced & <uintptr_t>(min(layout.itemsize, 8) - 1):
         raise ValueError("the memory is not aligned for its dtype; copy it with anabranch.array")
     return 0
@@ -130,7 +130,7 @@ cdef Array adopt_array(
     Py_INCREF(owner)
     array.storage = Storage.adopt(
         deref(device.backend), whole, bytes, read_only, <void*>owner, discard_reference)
-    # What another device's array is the memory of stays that device's, if the host has it too.
+    # Host memory that already belongs to another device's array stays with that device.
     cdef CBackend* home = &array.storage.get().backend()
     if home != device.backend and home.capabilities().host_memory and device.backend.capabilities().host_memory:
         device = device_of(home)

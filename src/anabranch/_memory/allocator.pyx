@@ -1,4 +1,4 @@
-"""Memory that other libraries allocate for us, and ours for them."""
+"""External allocators for our arrays, and our pool as an allocator for other libraries."""
 
 cimport cython
 from cpython.ref cimport Py_INCREF
@@ -31,7 +31,7 @@ cdef extern from *:
 
 cdef extern from *:
     """
-    // It throws nothing, which Cython does not tell C++.
+    // The function does not throw, but Cython does not declare it noexcept in C++.
     static anabranch::Storage::Release as_release(void (*discard)(void*)) {
       return reinterpret_cast<anabranch::Storage::Release>(discard);
     }
@@ -39,18 +39,18 @@ cdef extern from *:
     ctypedef void (*Release "anabranch::Storage::Release")(void*) noexcept nogil
     Release as_release(void (*)(void*) noexcept nogil) nogil
 
-# What arrays hold is aligned for by every allocator of GPU memory, and by the system's.
+# Alignment that every GPU allocator and the system's provide; sufficient for every dtype.
 cdef enum:
     alignment = 16
 
-# Those that were ever set: another thread may just be calling one.
+# Every allocator that was ever set, since another thread may be calling an old one.
 cdef list _kept = []
 
 
 @cython.final
 @cython.no_gc_clear
 cdef class _Block(Owner):
-    """Memory of an allocator."""
+    """A block from an external allocator."""
     cdef DeviceBase device
     cdef object allocator
     cdef Stream stream
@@ -59,8 +59,8 @@ cdef class _Block(Owner):
 
     @cython.unraisable_tracebacks(False)
     def __dealloc__(self):
-        # Only for memory that no array got, since it was not aligned. Any Python thread; holds the interpreter lock (on
-        # free-threaded builds, an attached thread state) and no lock of the core's: `deallocate` may be Python code.
+        # Frees only a block that no array owns because it was misaligned. Any Python thread; holds the interpreter lock
+        # (on free-threaded builds, an attached thread state) and no lock of the core: `deallocate` may be Python code.
         self.give_back()
 
     cdef int give_back(self) except -1:
@@ -78,7 +78,7 @@ cdef class _Block(Owner):
         try:
             found = self.allocator.allocate(self.bytes, self.stream)
         except Exception as error:
-            # PyTorch's class of that name is no MemoryError.
+            # PyTorch's OutOfMemoryError does not derive from MemoryError.
             if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
                 raise self.lacking() from error
             raise
@@ -103,9 +103,9 @@ cdef Ref[Storage] allocate_with(DeviceBase device, Stream stream, size_t bytes) 
     cdef uintptr_t address
     block.device = device
     block.allocator = device.allocator
-    # A wrapper of our own, which nobody closes.
+    # A private wrapper, which no user can close.
     block.stream = Stream(device, name="allocation") if stream is None else Stream.from_external(stream)
-    # Atomics of one and two bytes exchange the whole word that they are in.
+    # Atomics of one and two bytes exchange the aligned 4-byte word that contains them.
     block.bytes = (bytes + 3) // 4 * 4
     block.allocate()
     if stream is None:
@@ -175,11 +175,11 @@ cdef class PoolBlock:
     Parameters
     ----------
     nbytes, index : int
-        How much, and of which GPU.
+        Size, and number of the GPU.
     stream : int
-        The handle; 0 is the legacy stream. It is freed in the same one.
+        Handle of the stream that allocates and frees; 0 is the legacy stream.
     keep : object
-        Kept for as long, so that the stream is there.
+        Kept alive as long as the block, so that the stream exists.
     """
     cdef void* pointer
     cdef ssize_t bytes
@@ -197,23 +197,23 @@ cdef class PoolBlock:
         self.pointer = anabranch_allocate(nbytes, index, self.stream)
 
     def __dealloc__(self):
-        # Any Python thread; holds the interpreter lock and no lock of the core's. It keeps the interpreter lock: the
-        # driver frees in the stream's order and does not wait.
+        # Any Python thread; holds the interpreter lock and no lock of the core. It keeps the interpreter lock because
+        # the driver frees in stream order without waiting.
         if self.pointer != NULL:
             anabranch_free(self.pointer, self.bytes, self.index, self.stream)
 
     def free_on(self, uintptr_t stream):
-        """Free it now, in the order of another stream."""
+        """Free the block now, in the order of another stream."""
         cdef void* pointer = self.pointer
         self.pointer = NULL
         anabranch_free(pointer, self.bytes, self.index, <void*>stream)
 
     @property
     def address(self):
-        """Where it is; 0 for no bytes."""
+        """The address; 0 for an empty block."""
         return <uintptr_t>self.pointer
 
 
 def core_library():
-    """Return the path of the shared library that has the C functions for allocators."""
+    """Return the path of the shared library with the C functions for allocators."""
     return path_of_core().decode()

@@ -13,27 +13,27 @@ cdef class Array:
     cdef Ref[Storage] storage
     cdef DeviceBase _device
     cdef Layout layout
-    cdef char* data             # the first element
+    cdef char* data             # address of the first element
     cdef object _dtype
-    cdef int code               # of the dtype
+    cdef int code               # code of the dtype
     cdef bint contiguous
-    cdef bint _open             # false once it is closed
+    cdef bint _open             # false once closed
     cdef bint _read_only
     cdef object __weakref__
 
-    # Raises ClosedError, ForkError.
+    # Raises ClosedError or ForkError.
     cdef inline int check(self) except -1:
         return 0 if self._open and not forked() else self.refuse()
 
     cdef int refuse(self) except -1
-    # Closes it, whatever is not over. Other threads' calls that use it are done first, or raise ClosedError.
+    # Closes the array whatever is pending. Calls of other threads that use it finish first, or raise ClosedError.
     cdef int let_go(self) except -1
-    # Where `offset` elements into the flattened array are.
+    # The elements from `offset` on, in the flattened array.
     cdef inline Elements elements(self, int64_t offset) noexcept:
         cdef Elements elements
         elements.pointer = <byte_t*>self.data
         if self.contiguous:
-            # In one dimension, which says the same in less.
+            # One dimension describes contiguous elements fully.
             elements.layout.ndim = 1
             elements.layout.itemsize = self.layout.itemsize
             elements.layout.shape[0] = self.layout.size()
@@ -44,7 +44,7 @@ cdef class Array:
         elements.home = self._device.backend
         return elements
 
-    # What an operation that accesses the elements touches.
+    # The touch of an operation that accesses the elements.
     cdef inline Touch touch(self, MemoryAccess access) noexcept:
         cdef Touch touch
         cdef ByteRange bytes = self.bytes()
@@ -58,13 +58,13 @@ cdef class Array:
         touch.first = self.data - <char*>touch.storage.pointer()
         return touch
 
-    # The operation at a point of a stream accesses the elements, for nobody to be told of but who frees the memory.
+    # Records that the operation at a point accesses the elements; only the release of the memory waits for it.
     cdef inline int hold(self, CStream* stream, Point point, MemoryAccess access) except -1:
         cdef Site site
         self.storage.get().note(deref(stream), point, access, self.bytes(), NULL, site, True)
         return 0
 
-    # Where in the storage the elements lie.
+    # The byte range of the elements in the storage.
     cdef inline ByteRange bytes(self) noexcept:
         cdef int64_t low = 0
         cdef int64_t high = 0
@@ -78,17 +78,17 @@ cdef class Array:
         range.high = start + high
         return range
 
-    # Where those of a NumPy array of this one's shape and dtype are, which is contiguous.
+    # The elements of `copy`, a contiguous NumPy array of the same shape and dtype.
     cdef Elements elements_of(self, object copy) except *
-    # A stream of its own, which comes after those uses and holds up nobody.
+    # A new stream, ordered after the uses; no other stream waits for them.
     cdef Ref[CStream] reader(self, const vector[Use]& uses) except *
-    # Copies to host memory, after what writes to the array, and returns when that is done.
+    # Copies to host memory after all writes to the array, and waits for the copy.
     cdef int read_back(self, const Elements& dst, int64_t count) except -1
     # Blocks until the host may access the memory.
     cdef int synchronize(self, MemoryAccess access) except -1
 
 
-# The array for an argument called `name`. Raises TypeError with a hint, ClosedError.
+# The array for an argument called `name`. Raises ClosedError, or TypeError with a hint.
 cdef inline Array as_array(object array, str name):
     if type(array) is not Array:
         refuse_array(array, name)

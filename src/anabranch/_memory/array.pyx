@@ -68,7 +68,7 @@ cdef class Array:
         cdef Ref[CStream] stream = backend.create_stream(StreamOptions())
         cdef size_t i
         for i in range(uses.size()):
-            # In a host function, what its own stream does later comes after the function.
+            # In a host function, later work of its own stream comes after the function.
             if uses[i].stream.get() != host_function_stream():
                 backend.wait(deref(stream.get()), deref(uses[i].stream.get()), uses[i].point)
         return stream
@@ -80,7 +80,7 @@ cdef class Array:
         cdef vector[Use] uses = uses_before(deref(state.task.core.get()), touch)
         cdef Use use
         cdef Ref[CStream] stream = self.reader(uses)
-        # So that memory dropped while this waits is freed after it.
+        # Memory that is dropped during the wait is freed after it.
         self.hold(stream.get(), self._device.backend.newest(deref(stream.get())), MemoryAccess.read)
         download(stream.get(), dst, self.elements(0), count)
         self.storage.get().forget(deref(stream.get()))
@@ -229,7 +229,7 @@ cdef class Array:
         return host_view.HostView(self, bool(write))
 
     def _view(self, write, lasts=False):
-        # The memory as NumPy sees it, once the host may access it; with `lasts` also the access to be ended, or None.
+        # The memory as a NumPy array, once the host may access it; with `lasts`, also the open host access or None.
         self.check()
         cdef Array kept = whole_of(self)
         cdef TaskState state = current_state()

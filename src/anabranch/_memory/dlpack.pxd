@@ -1,7 +1,6 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-# The structures of DLPack 1.x (dmlc.github.io/dlpack): its binary interface, which does not change within a
-# major version.
+# Structures of DLPack 1.x (dmlc.github.io/dlpack). The ABI is stable within a major version.
 cdef extern from *:
     """
     #include <cstdint>
@@ -18,7 +17,7 @@ cdef extern from *:
       DLTensor dl_tensor;
     };
     }
-    // A capsule consumer may delete on any thread, with or without the interpreter lock.
+    // A consumer of the capsule may delete it on any thread, with or without the interpreter lock.
     template <class T> static void delete_export(T* tensor) {
       PyGILState_STATE state = PyGILState_Ensure();
       Py_DECREF(static_cast<PyObject*>(tensor->manager_ctx));

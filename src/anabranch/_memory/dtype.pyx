@@ -1,4 +1,4 @@
-"""The element types of arrays. NumPy is imported here, when the first array or launch needs it."""
+"""Element types of arrays. Imports NumPy, so the first array or launch that needs it imports this module."""
 
 cimport cython
 from cpython.float cimport PyFloat_AS_DOUBLE
@@ -18,13 +18,13 @@ cdef enum:
 
 cdef double largest_float32 = 3.4028234663852886e38
 
-# The codes are positions in this list.
+# Codes are positions in this list.
 names = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
     "float16", "float32", "float64", "complex64", "complex128",
 )
 
-cdef dict _known = {}       # what users pass -> ElementType
+cdef dict _known = {}       # user's argument -> ElementType
 cdef dict _types = {}       # numpy.dtype -> ElementType
 cdef ElementType _float32 = None
 
@@ -45,14 +45,14 @@ cdef int _fill_types() except -1:
         type_.code = code
         type_.itemsize = type_.dtype.itemsize
         _types.setdefault(type_.dtype, type_)
-    # Last, since it says that all are there. The same object from every thread that comes here, so that none is let go
-    # while another takes it.
+    # Set last: it marks the tables as complete. Every thread stores the same object, so none is freed while another
+    # thread takes it.
     _float32 = _types[numpy.dtype("float32")]
     return 0
 
 
 cdef ElementType element_type(object dtype):
-    # What most arrays have, by default.
+    # The default, and the most common dtype.
     if dtype is "float32" and _float32 is not None:
         return _float32
     try:
@@ -72,7 +72,7 @@ cdef ElementType _resolve(object dtype):
     if resolved not in _types:
         why = ", which NumPy takes for integers of over 64 bits and what is no number" if resolved.hasobject else ""
         raise TypeError(f"arrays cannot hold dtype {resolved}{why}; they hold {', '.join(names)}")
-    # The table stays small: only names, types and dtypes are kept, of which there are few.
+    # Only names, types and dtypes are cached: they are few, so the table stays small.
     if isinstance(dtype, (str, type, numpy.dtype)):
         _known[dtype] = _types[resolved]
     return _types[resolved]
@@ -98,7 +98,7 @@ cdef int encode(object value, ElementType type_, Item* item) except -1:
 
 
 cdef bint _encode_plain(object value, ElementType type_, Item* item) except -1:
-    # What most values are, without NumPy; whether the value is one of these.
+    # Encodes common scalars without NumPy. Returns whether the value was one.
     cdef double number
     cdef float narrow
     cdef int64_t integer
@@ -113,12 +113,12 @@ cdef bint _encode_plain(object value, ElementType type_, Item* item) except -1:
             return False
         if int8_code <= code <= uint64_code:
             if code <= int64_code:
-                # All bits from the sign on are the sign's.
+                # All bits from the sign bit upwards must equal the sign.
                 if integer >> (bits - 1) not in (0, -1):
                     return False
             elif integer < 0 or (bits < 64 and integer >> bits != 0):
                 return False
-            # The low bytes come first.
+            # Little-endian: the low bytes come first.
             memcpy(item, &integer, type_.itemsize)
             return True
         number = <double>integer
@@ -147,12 +147,12 @@ cdef bytes _encode_with_numpy(object value, object dtype):
             raise TypeError(f"the value must be a number, not {value!r}")
         if item.dtype.kind in "fc" and dtype.kind in "c" + item.dtype.kind:
             return item.astype(dtype).tobytes()
-        # NumPy wraps its own numbers where they do not fit, and refuses Python's.
+        # NumPy wraps its own scalars where they do not fit, but rejects Python's.
         value = item.item()
     if isinstance(value, (complex, numpy.complexfloating)) and dtype.kind not in "bc":
         raise ValueError(f"{value!r} does not fit dtype {dtype}: it is complex")
     try:
-        # A long double stays one of NumPy's.
+        # A NumPy long double keeps its type.
         return numpy.asarray(int(value) if dtype.kind in "iu" else value, dtype).tobytes()
     except (OverflowError, ValueError) as error:
         raise ValueError(f"{value!r} does not fit dtype {dtype}: {error}") from None

@@ -6,7 +6,7 @@ cdef extern from "anabranch/loan.hpp" namespace "anabranch" nogil:
         @staticmethod
         Ref[CLoan] open(Ref[CStream]) except +translate
         void close(HazardMode, Site) except +translate
-    # Lends bytes to whoever has a loan open on the stream.
+    # Lends bytes to the loans that are open on the stream.
     void lend "anabranch::Loan::lend"(CStream&, Storage&, ByteRange) except +translate
 
 

@@ -1,4 +1,4 @@
-"""Memory in use by other libraries, whose operations on our streams we do not see."""
+"""Memory in use by other libraries, whose operations on our streams the core does not see."""
 
 cimport cython
 
@@ -10,15 +10,15 @@ from anabranch._task.site cimport current_site
 
 @cython.final
 cdef class ExternalUse:
-    """From now until `end`, arrays that are exported to a stream, or imported on it, count as in use there.
+    """Count arrays that are exported to a stream, or imported on it, as in use there until `end`.
 
-    Whoever looks for order with them meanwhile finds an access by what the stream has got by then; the end is one, too.
+    Meanwhile a conflicting operation finds an access at the stream's newest point; the end records an access too.
     """
     def __init__(self, Stream stream not None):
         self.core = CLoan.open(Ref[CStream].share(stream.get()))
 
     def end(self):
-        """End it, at the first call."""
+        """End the use. Only the first call has an effect."""
         cdef TaskState state = current_state()
         cdef Site site
         if state.mode == <int>HazardMode.check:

@@ -1,4 +1,4 @@
-"""Functions that make arrays."""
+"""Functions that create arrays."""
 
 from libc.stdint cimport int64_t, uintptr_t
 
@@ -20,7 +20,7 @@ from anabranch._task.context cimport current_state
 
 
 cdef Stream _stream_for(object device, object stream):
-    # The stream on which an array is made; its device is the array's.
+    # The stream on which an array is created; the array's device is the stream's.
     cdef Stream chosen
     if forked():
         core.check_fork()
@@ -107,7 +107,7 @@ def full(shape, value, dtype=None, *, device=None, stream=None, bint pinned=Fals
         import numpy
 
         if type(value) is TracedScalar:
-            value = (<TracedScalar>value).look()  # what the array is depends on it
+            value = (<TracedScalar>value).look()  # the dtype depends on the value
         dtype = numpy.asarray(value).dtype
     cdef ElementType type_ = element_type(dtype)
     cdef Item item
@@ -159,7 +159,7 @@ def array(data, dtype=None, *, device=None, stream=None, bint pinned=False):
         as_dtype(values.dtype)
     cdef ElementType resolved = element_type(values.dtype.newbyteorder("=") if dtype is None else dtype)
     values = numpy.ascontiguousarray(values, resolved.dtype).reshape(values.shape)
-    # No stream: nothing earlier may still use the memory when the host writes to it below.
+    # No stream: the host writes below, so no earlier work may still use the memory.
     layout = layout_of(values.shape, resolved.itemsize)
     made = new_array(target.device, layout, resolved, None, _kind(target.device, pinned))
     address = values.__array_interface__["data"][0]

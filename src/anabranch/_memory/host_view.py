@@ -1,4 +1,4 @@
-"""CPU memory as NumPy sees it."""
+"""CPU memory as a NumPy array."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class _Exporter:
-    """What a NumPy view keeps alive: the array whose memory it shows."""
+    """Keeps the array alive for a NumPy view of its memory."""
 
     __slots__ = ("__array_interface__", "array")
 
@@ -35,7 +35,7 @@ def over(array: Array, interface: dict[str, Any]) -> np.ndarray[Any, Any]:
 
 
 class HostView:
-    """What `Array.host` returns. In a block within its own block it is entered once more."""
+    """Returned by `Array.host`. It may be entered again within its own block."""
 
     __slots__ = ("_array", "_open", "_write")
 

@@ -1,4 +1,4 @@
-"""Arrays to and from other libraries: DLPack and the array interfaces, without copies."""
+"""Zero-copy exchange of arrays with other libraries: DLPack and the array interfaces."""
 
 cimport cython
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName
@@ -32,7 +32,7 @@ cdef dict _kind_of_code = {code: kind for kind, code in _code_of_kind.items()}
 
 
 def device_of(Array array not None):
-    """Return DLPack's ``(type, number)`` of the array's device. All CPU devices are the one host to others."""
+    """Return DLPack's ``(type, number)`` of the array's device. Every CPU device is the same host to others."""
     if array._device.backend.capabilities().host_memory:
         return DL_CPU, 0
     return DL_CUDA, array._device.backend.capabilities().index
@@ -40,7 +40,7 @@ def device_of(Array array not None):
 
 @cython.no_gc_clear
 cdef class _Export:
-    """Keeps an exported array, and at the end notes that the stream it was exported to has used it until then."""
+    """Keeps an exported array alive; at its end, records that the consumer's stream used the array until then."""
     cdef Array array
     cdef Ref[CStream] consumer
 
@@ -48,7 +48,7 @@ cdef class _Export:
         cdef CStream* stream = self.consumer.get()
         cdef Submission submission
         cdef Touch touch
-        # Any Python thread. Holds the interpreter lock and none of the core's; takes the storage's and the lane's.
+        # Any Python thread. Holds the interpreter lock and no lock of the core; takes the storage's and the lane's.
         if stream != NULL and not forked():
             touch = self.array.touch(MemoryAccess.read_write)
             submission = Submission(deref(stream), HazardMode.automatic, TouchSpan(&touch, 1))
@@ -57,17 +57,17 @@ cdef class _Export:
 
 
 cdef int _order_after_uses(Array array, CStream* stream) except -1:
-    # The consumer may write, so it comes after the readers too. That holds in every mode: it is what an export is for.
+    # The consumer may write, so its stream comes after readers as well, in every hazard mode: exporting promises it.
     cdef TaskState state = current_state()
     cdef Touch touch = array.touch(MemoryAccess.read_write)
     cdef vector[Use] uses = uses_of(touch)
     cdef Use use
     for use in uses:
-        # The consumer knows nothing of what a stream holds back, so that has to be the driver's first.
+        # The consumer does not see operations that a stream holds, so the driver must have them first.
         settle_point(stream, use.stream.get(), use.point)
         stream.backend().wait(deref(stream), deref(use.stream.get()), use.point)
         follow_use(deref(stream), use)
-    # From now on it is the consumer's.
+    # The consumer's use begins here.
     cdef Submission submission
     begin(&submission, state, stream, &touch, 1)
     commit(&submission, state, stream.backend().newest(deref(stream)))
@@ -76,7 +76,7 @@ cdef int _order_after_uses(Array array, CStream* stream) except -1:
 
 
 cdef Ref[CStream] _consumer(Array array, object stream) except *:
-    # The stream that DLPack's consumer names; none if it wants no order.
+    # The stream that DLPack's consumer passes; null if it requests no order.
     cdef Ref[CStream] found
     if stream is not None and (isinstance(stream, bool) or not isinstance(stream, int) or stream == 0 or stream < -1):
         raise BufferError(f"stream is None, -1, 1, 2 or a handle, not {stream!r}")
@@ -116,14 +116,14 @@ cdef void _discard_versioned(object capsule) noexcept:
 
 
 def export(Array array not None, stream, max_version, dl_device, copy):
-    """Return a DLPack capsule: what `Array.__dlpack__` does."""
+    """Return a DLPack capsule; implements `Array.__dlpack__`."""
     cdef DLManagedTensor* plain
     cdef DLManagedTensorVersioned* versioned
     cdef int d
     cdef int major = 0
     if max_version is not None:
         major, _ = max_version
-    array = whole_of(array)  # others may close it while this waits
+    array = whole_of(array)  # another thread may close it during the wait
     cdef bint host = array._device.backend.capabilities().host_memory
     if host and stream is not None:
         raise BufferError(f"stream is {stream!r}, but CPU memory is exported without one")
@@ -142,7 +142,7 @@ def export(Array array not None, stream, max_version, dl_device, copy):
     cdef _Export kept = _Export.__new__(_Export)
     kept.array = array
     if host:
-        # The consumer may write, so it comes after the readers too.
+        # The consumer may write, so it comes after readers as well.
         array._view(not read_only)
     else:
         kept.consumer = _consumer(array, stream)
@@ -184,8 +184,8 @@ cdef object _capsule_of(object obj, Stream reader):
     cdef unique_ptr[Activation] _activation
     arguments = {}
     if reader is not None:
-        # The producer orders its work before the reader's. Not every one knows the per-thread stream, and some, as
-        # PyTorch, export memory of the current GPU only.
+        # The producer orders its work before the reader's stream. Not every producer supports the per-thread stream,
+        # and some, such as PyTorch, export memory of the current GPU only.
         if reader.per_thread:
             between = Stream(reader.device, name="dlpack")
         _activation = reader.device.backend.activate()
@@ -193,7 +193,7 @@ cdef object _capsule_of(object obj, Stream reader):
     try:
         capsule = obj.__dlpack__(max_version=(1, 0), **arguments)
     except TypeError:
-        # Written before version 1.0.
+        # The producer predates version 1.0.
         capsule = obj.__dlpack__(**arguments)
     if between is not reader:
         reader.wait_stream(between)
@@ -206,7 +206,7 @@ cdef class _Import:
     cdef DLManagedTensorVersioned* versioned
 
     def __dealloc__(self):
-        # Any Python thread. Holds the interpreter lock and none of the core's: the deleter is another library's.
+        # Any Python thread. Holds the interpreter lock and no lock of the core: the deleter is another library's.
         if self.plain != NULL and self.plain.deleter != NULL:
             self.plain.deleter(self.plain)
         if self.versioned != NULL and self.versioned.deleter != NULL:
@@ -214,7 +214,7 @@ cdef class _Import:
 
 
 cdef object _in_bytes(object stride, object itemsize):
-    # CuPy up to 14.2 divides the bytes of a negative stride as a number without a sign (cupy/cupy#10172).
+    # CuPy up to 14.2 divides the bytes of a negative stride as an unsigned number (cupy/cupy#10172).
     reach = stride * itemsize
     return reach - 2**64 if 2**63 <= reach < 2**64 else reach
 
@@ -291,7 +291,7 @@ cdef Array _adopt(
     cdef Array array = adopt_array(device, layout, dtype, data, read_only, owner, whole, bytes)
     if reader is None:
         return array
-    # What the producer does to the memory comes before this point, and so before whoever waits for it.
+    # The producer's work comes before this point, and therefore before every stream that waits for it.
     cdef CStream* stream = reader.get()
     cdef Touch touch = array.touch(MemoryAccess.write)
     cdef TaskState state = current_state()
@@ -303,11 +303,11 @@ cdef Array _adopt(
 
 
 def cuda_interface(Array array not None):
-    """Return what ``__cuda_array_interface__`` of an array says: the current stream has it ready."""
+    """Return an array's ``__cuda_array_interface__``; the current stream is ordered after its uses."""
     if array._device.backend.capabilities().host_memory:
         raise AttributeError(f"{array!r} is CPU memory, which has no __cuda_array_interface__")
     cdef Stream stream = current_stream_of(current_state(), array._device.ordinal)
-    array = whole_of(array)  # others may close it while this waits
+    array = whole_of(array)  # another thread may close it during the wait
     array.storage.get().share()
     _order_after_uses(array, stream.get())
     return {
@@ -329,7 +329,7 @@ cdef Array _from_cuda_interface(object obj, dict interface):
             raise ValueError(f"{type(obj).__name__}.__cuda_array_interface__ lacks {key!r}")
     data, read_only = interface["data"]
     cdef uintptr_t address = data or 0
-    # Pinned memory of the host is shown by this interface, too. Its stream is then one of the current GPU.
+    # Pinned host memory also has this interface. Its stream then belongs to the current GPU.
     cdef DeviceBase device = gpu if address == 0 else device_of_backend(&owner_of(<void*>address))
     if not device.backend.capabilities().host_memory:
         gpu = device
@@ -388,13 +388,13 @@ def asarray(obj):
     dtype = as_dtype(view.dtype)
     cdef Layout layout = layout_of_others(view.shape, view.strides, dtype.itemsize)
     cdef uintptr_t address = view.__array_interface__["data"][0]
-    # Of views that overlap, all accesses are to be known together.
+    # Overlapping views share the root's storage, so that their accesses are compared.
     root = view
     while isinstance(root.base, numpy.ndarray):
         root = root.base
     cdef uintptr_t first, last
     bounds = numpy.lib.array_utils.byte_bounds(root)
-    first, last = bounds if 0 <= bounds[0] and bounds[1] < 2**64 else (0, 0)  # of which no memory is
+    first, last = bounds if 0 <= bounds[0] and bounds[1] < 2**64 else (0, 0)  # unknown: no memory has these addresses
     return _adopt(
         as_device("cpu:0"), None, layout, dtype, <char*>address, not view.flags.writeable, view, <char*>first,
         last - first if root.size else 0)

@@ -1,7 +1,7 @@
 from anabranch._memory.array cimport Array
 
-# A view of all of an array, of one's own: it stays open whatever becomes of the array. For whoever runs Python code or
-# lets go of the interpreter lock between looking at an array and using it. Raises ClosedError, ForkError.
+# A private view of a whole array that stays open if the array is closed. For code that runs Python code or releases the
+# interpreter lock between checking an array and using it. Raises ClosedError or ForkError.
 cdef Array whole_of(Array array)
-# The view that an index selects. Raises IndexError, TypeError.
+# The view that an index selects. Raises IndexError or TypeError.
 cdef Array view_of(Array array, object key)

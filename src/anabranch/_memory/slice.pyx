@@ -1,4 +1,4 @@
-"""Views of arrays: what indices and slices select."""
+"""Views of arrays, as indices and slices select them."""
 
 from libc.stdint cimport int64_t
 
@@ -7,7 +7,7 @@ from anabranch._memory.array cimport Array
 
 cdef Array _begun(Array array):
     cdef Array view = Array.__new__(Array)
-    # Not before: whatever makes an object may collect garbage, and a finalizer may close the array.
+    # Check after creating the object: creating it may run a collection, whose finalizers may close the array.
     array.check()
     view.storage = array.storage
     view._device = array._device
@@ -65,7 +65,7 @@ cdef Array view_of(Array array, object key):
 
 
 cdef int _slice(Array view, int64_t size, int64_t stride, slice part) except -1:
-    # Python's numbers, since a step may be any. It means nothing where there is no second element.
+    # Python integers, since a step may have any size. It is irrelevant without a second element.
     start, stop, step = part.indices(size)
     count = len(range(start, stop, step))
     if count > 0:
@@ -79,7 +79,7 @@ cdef int64_t _position(object part, int64_t size, int dimension) except -1:
     try:
         index = part.__index__()
     except TypeError:
-        # An array of NumPy has the method, but is a number only if it has no dimension.
+        # A NumPy array has `__index__`, but it only works without dimensions.
         raise TypeError(f"arrays are indexed with integers, slices and ..., not {type(part).__name__}") from None
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of range for dimension {dimension} of size {size}")

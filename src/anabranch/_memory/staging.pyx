@@ -1,6 +1,6 @@
-"""Copies between a GPU and host memory that is not pinned, chunk by chunk through pinned memory of ours.
+"""Copies between a GPU and unpinned host memory, chunk by chunk through a pinned buffer.
 
-Two chunks take turns, so that one is on its way while the host copies the other.
+Two chunks alternate, so that one is in flight while the host copies the other.
 """
 
 from cython.operator cimport dereference as deref
@@ -24,7 +24,7 @@ cdef class _Chunks:
     cdef int64_t size
 
     cdef int open(self, int64_t itemsize, int64_t count) except -1:
-        # Pinned memory is the host's, whose first device hands it out.
+        # The first CPU device allocates pinned memory.
         cdef string alias = b"cpu:0"
         cdef CBackend* host = &find_device(alias)
         cdef int _
@@ -42,7 +42,7 @@ cdef class _Chunks:
         return elements
 
     cdef int note(self, int which, CStream* stream, Point point) except -1:
-        # So that an interrupted copy gives the memory back only after it.
+        # An interrupted copy then releases the buffer only after its last use.
         cdef ByteRange range
         range.low = 0
         range.high = self.memory[which].get().bytes()
@@ -66,7 +66,7 @@ cdef int download(CStream* stream, const Elements& dst, const Elements& src, int
         return 0
     chunks.open(itemsize, count)
     while copied < count:
-        # One chunk ahead of what the host copies.
+        # The GPU's copies run one chunk ahead of the host's.
         while enqueued < count and enqueued < copied + 2 * chunks.size:
             part = min(chunks.size, count - enqueued)
             which = (enqueued // chunks.size) % 2

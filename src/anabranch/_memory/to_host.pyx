@@ -1,4 +1,4 @@
-"""Arrays copied to the host while an event loop goes on."""
+"""Asynchronous copies of arrays to the host, for event loops."""
 
 cimport cython
 from cpython.ref cimport Py_INCREF
@@ -24,7 +24,7 @@ from anabranch._task.context cimport TaskState, current_state
 
 @cython.final
 cdef class Readback:
-    """An array on its way to the host. Awaiting it, as often as one likes, gives the `numpy.ndarray`."""
+    """A pending copy to the host. Each await returns the same `numpy.ndarray`."""
 
     cdef object result
     cdef list notifications
@@ -72,7 +72,7 @@ def to_host(array):
     """
     import numpy
 
-    # What follows makes Python objects, so that a finalizer may close the array.
+    # Creating Python objects below may run finalizers, which may close the array.
     cdef Array source = whole_of(as_array(array, "array"))
     cdef TaskState state = current_state()
     cdef Touch touch = source.touch(MemoryAccess.read)
@@ -90,7 +90,7 @@ cdef Record _enqueue(TaskState state, Array source, const Touch& touch, object r
     cdef CBackend* host = &find_device(first)
     cdef vector[Use] uses = uses_before(deref(state.task.core.get()), touch)
     cdef Ref[CStream] reader = source.reader(uses)
-    # Where the host's part of the copy is done.
+    # The stream of the copy's host part.
     cdef Ref[CStream] last = reader
     cdef Elements dst = source.elements_of(result)
     cdef Moment moment
@@ -117,7 +117,7 @@ cdef Record _enqueue(TaskState state, Array source, const Touch& touch, object r
             record.point = enqueue_download(
                 reader.get(), last.get(), dst, source.elements(0), source.layout.size())
     finally:
-        # Untold, since nobody could make this stream of ours wait, or wait for it, but through hazards.
+        # A silent access: no other stream can wait for this private one except through hazards.
         source.storage.get().note(
             deref(reader.get()), reader.get().issued(), MemoryAccess.read, touch.footprint(), when, site,
             state.mode == <int>HazardMode.check, True)
@@ -127,7 +127,7 @@ cdef Record _enqueue(TaskState state, Array source, const Touch& touch, object r
     return record
 
 
-# Keeps a NumPy array for as long as a stream uses its memory.
+# Keeps a NumPy array alive while a stream uses its memory.
 cdef Ref[Storage] _keep(CBackend& host, const Elements& elements, object array) except *:
     ensure_host_thread()
     Py_INCREF(array)

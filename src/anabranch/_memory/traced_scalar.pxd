@@ -1,18 +1,18 @@
 cdef class TracedScalar:
-    """A number that a function is given in each call, while the function is captured."""
-    cdef readonly object value      # of the call that is captured
-    cdef object fn                  # how it is computed; None: it is an argument itself
+    """Stands for a number that differs between calls, while the function that receives it is captured."""
+    cdef readonly object value      # in the captured call
+    cdef object fn                  # computes it from `operands`; None: an argument itself
     cdef tuple operands
-    cdef int position               # of the argument
-    cdef set looked                 # the positions of arguments whose values something depends on
+    cdef int position               # position of the argument
+    cdef set looked                 # positions of arguments whose values the captured graph depends on
 
-    # The value, which from then on belongs to what calls are told apart by.
+    # Returns the value and makes it part of the key of the captured graph.
     cdef object look(self)
-    # By the arguments of another call.
+    # Returns the value for the arguments of another call.
     cdef object of(self, tuple args)
 
 
 cdef TracedScalar scalar_argument(object value, int position, set looked)
-# Of the arguments of a launch those that are numbers of the call, or arrays of it: the position, the slot where it
-# begins if slots are filled one after the other, and the argument.
+# Launch arguments that are traced scalars, or arrays of the call: position, first slot if the slots are filled in
+# sequence, and the argument.
 cdef tuple marks_of(tuple args)

@@ -1,7 +1,7 @@
-"""Numbers that stand for arguments while a function is captured to be called again.
+"""Numbers that stand for arguments while a function is captured for repeated calls.
 
-What is computed from them is computed again in each call. Where a program looks at the value, to branch by it or to
-take it for a size, what was captured is right for that value alone.
+Results computed from them are computed again in each call. If the program inspects a value, to branch on it or to use
+it as a size, the captured graph is valid for that value only.
 """
 
 import math
@@ -25,7 +25,7 @@ cdef class TracedScalar:
         return self.fn(*values)
 
     cdef object look(self):
-        # All that it is computed from.
+        # Marks every argument that the value is computed from.
         if self.fn is None:
             self.looked.add(self.position)
         else:
@@ -179,7 +179,7 @@ cdef class TracedScalar:
         return _computed(pow, other, self)
 
     def __array_ufunc__(self, ufunc, method, *operands, **options):
-        # What NumPy computes with the number, its arrays' operators among that, is computed once.
+        # NumPy computes with the value once, including its arrays' operators.
         options = {name: _value(each) for name, each in options.items()}
         return getattr(ufunc, method)(*[_value(each) for each in operands], **options)
 
@@ -201,7 +201,7 @@ cdef object _computed(object fn, object first, object second=None):
     operands = (first,) if second is None else (first, second)
     for each in operands:
         if type(each) is not TracedScalar and type(each) not in (int, float, complex, bool):
-            # Arrays of NumPy and the like: the value is what they are given.
+            # NumPy arrays and the like receive the value itself.
             return fn(*[_value(each) for each in operands])
     cdef TracedScalar made = TracedScalar.__new__(TracedScalar)
     made.value = fn(*[(<TracedScalar>each).value if type(each) is TracedScalar else each for each in operands])

@@ -1,1 +1,1 @@
-"""What a race looks like to the program."""
+"""Reports of races."""

@@ -1,4 +1,4 @@
-"""What a race looks like when it is told."""
+"""Race reports: the two accesses, the memory, and a fix."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from anabranch._task.site import is_own
 
 kinds = "RAW", "WAW", "WAR", "HOST", "FREE"
 
-# By their handles, how a program asks for the default streams.
+# How a program obtains the default streams, by handle.
 _default_streams = {1: "legacy_stream", 2: "per_thread_stream"}
 
 _Place = tuple[str | None, int | None]
@@ -44,7 +44,7 @@ class Side:
         """``"write"`` for whatever writes, else ``"read"``."""
         return "write" if self.writes else "read"
 
-    # To another process, where the stream is not, goes what it is called.
+    # Another process does not have the stream, so it receives the stream's name.
     def __reduce__(self) -> tuple[Any, ...]:
         stream = None if self.stream is None else str(self.stream)
         return Side, (self.file, self.line, stream, self.writes, self.reads)
@@ -67,13 +67,13 @@ def _kind(first: Side, second: Side) -> str:
 
 
 def _held(frame: FrameType, wanted: Callable[[Any], bool]) -> str | None:
-    """Return under which name a function of the program holds an object: its own, an attribute, or a global one."""
-    # Copies, since other threads may set names meanwhile.
+    """Return the name by which a function of the program holds an object: a local, an attribute, or a global."""
+    # A copy, since other threads may set names meanwhile.
     code, found = frame.f_code, dict(frame.f_locals)
     for name, value in found.items():
         if not name.startswith("_") and wanted(value):
             return name
-    # Attributes of the first parameter, which is what methods call `self`.
+    # Attributes of the first parameter, which methods call `self`.
     owner = code.co_varnames[0] if code.co_argcount else None
     held = getattr(found.get(owner), "__dict__", None) if owner else None
     for name, value in list(held.items()) if isinstance(held, dict) else ():
@@ -86,7 +86,7 @@ def _held(frame: FrameType, wanted: Callable[[Any], bool]) -> str | None:
 
 
 def _name_of(stream: Any, fallback: str) -> str:
-    # What the program calls it, where that is to be seen from the innermost function of the program.
+    # The program's own name for the stream, if the program's innermost function can see one.
     frame = sys._getframe(1)
     while frame.f_back is not None and is_own(frame.f_globals):
         frame = frame.f_back
@@ -120,9 +120,9 @@ def error(
     is_return: bool = False,
     is_elsewhere: bool = False,
 ) -> RaceError:
-    """Return the error for two accesses with no order between them.
+    """Return the error for two unordered accesses.
 
-    Elsewhere: the first was made in another thread's per-thread stream.
+    `is_elsewhere`: the first access was made in another thread's per-thread stream.
     """
     kind = "FREE" if is_return else _kind(first, second)
     (file, line), size, (low, high) = memory
@@ -138,7 +138,7 @@ def error(
 
 
 def collect(races: list[RaceError], errors: list[RaceError]) -> None:
-    """Add those whose pair of source lines is not there yet."""
+    """Add the errors whose pair of source lines is not in `races` yet."""
 
     def pair(race: RaceError) -> tuple[Any, ...]:
         return race.first.file, race.first.line, race.second.file, race.second.line

@@ -1,4 +1,4 @@
-"""Races as errors."""
+"""Conversion of races to errors."""
 
 from anabranch._races import race
 
@@ -14,14 +14,14 @@ cdef object _side(const Site& site, const Ref[CStream]& stream, Access access):
 
 
 cdef bint _is_elsewhere(const Ref[CStream]& stream) except -1:
-    # Whether it is another thread's per-thread stream, which nothing names in this one.
+    # Whether it is another thread's per-thread stream, which this thread cannot name.
     if stream.get() == NULL or stream.get().role() != StreamRole.per_thread:
         return False
     return stream.get() != stream.get().backend().default_stream(StreamRole.per_thread).get()
 
 
 def report(found, races):
-    """Raise the first of the races that were found, or add them all to `races`."""
+    """Raise the first of the races found, or add all of them to `races`."""
     cdef Found each
     errors = []
     for each in found:
@@ -30,7 +30,7 @@ def report(found, races):
             _side(each.site, each.stream, each.access),
             (place_of(each.allocated), each.size, (each.low, each.high)), each.open, each.returned,
             _is_elsewhere(each.first.stream)))
-    # An access that both reads and writes is told by the first kind that holds.
+    # An access that both reads and writes is reported as the first kind that applies.
     errors.sort(key=lambda error: race.kinds.index(error.kind))
     if races is None:
         raise errors[0]

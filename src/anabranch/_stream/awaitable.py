@@ -1,4 +1,4 @@
-"""What `await` does with streams, events and futures, under asyncio and trio."""
+"""`await` of streams, events and futures, under asyncio and trio."""
 
 from __future__ import annotations
 
@@ -17,64 +17,64 @@ if TYPE_CHECKING:
 
 
 class Suspended(Protocol):
-    """A task that waits for something to arrive."""
+    """A suspended task."""
 
     @property
     def loop(self) -> Hashable:
-        """The event loop that it is a task of."""
+        """The event loop of the task."""
 
     def call_soon(self, function: Callable[[list[Any]], None], argument: list[Any], /) -> None:
-        """Have the loop call a function. From any thread. Raises RuntimeError if the loop is closed."""
+        """Schedule a call in the loop. Any thread. Raises RuntimeError if the loop is closed."""
 
     def wait(self) -> Generator[Any, None, None]:
         """Suspend the task until it is resumed or cancelled."""
 
     def wait_for(self, future: Future[Any]) -> Generator[Any, None, None]:
-        """Suspend the task until it is resumed or cancelled, which is the future's business where that is usual."""
+        """Suspend the task until it is resumed or cancelled; cancels the future too where the framework does so."""
 
     def resume(self) -> None:
-        """Let the task go on, unless it was cancelled. In the loop."""
+        """Resume the task unless it was cancelled. Runs in the loop."""
 
 
 def until(notifications: Iterable[Notification], result: Any = None) -> Generator[Any, None, Any]:
-    """Wait until every point is reached, without holding up the event loop, and return `result`.
+    """Wait for every point without blocking the event loop, then return `result`.
 
-    Cancelling the wait leaves the work alone. A loop that closes before a point is reached is left alone too.
+    Cancelling the wait does not affect the work, nor does closing the loop before the points are reached.
     """
     suspends = False
     for notification in notifications:
-        # In this task, whose later work comes after it, and which meets a failure here.
+        # Checked in this task: its later work is ordered after the point, and a failure is raised here.
         while not notification.reached():
             suspended = suspend()
             if notification.resume(suspended):
                 suspends = True
                 yield from suspended.wait()
     if not suspends and (trio := in_trio()):
-        # Whatever is awaited there lets others run, and may be cancelled.
+        # Every await in trio is a checkpoint: other tasks may run, and this one may be cancelled.
         yield from trio.lowlevel.checkpoint().__await__()
     return result
 
 
 def suspend() -> Suspended:
-    """Return the current task, to be suspended."""
+    """Return the current task, for suspension."""
     trio = in_trio()
     return TrioTask(trio) if trio else AsyncioTask()
 
 
 def in_trio() -> Any:
-    """Return the module trio if the current task is one of trio's, else None."""
-    # Another thread may be importing it, which then has begun but lacks some of its names.
+    """Return the module trio if the current task is a trio task, else None."""
+    # Another thread may still be importing trio, so the module may lack names.
     in_trio_task = getattr(sys.modules.get("trio.lowlevel"), "in_trio_task", None)
     return sys.modules["trio"] if in_trio_task is not None and in_trio_task() else None
 
 
 def resume(arrived: list[Suspended]) -> None:
-    """Let tasks go on, with one call for each event loop. From any thread."""
+    """Resume tasks, with one call per event loop. Any thread."""
     loops: dict[Hashable, list[Suspended]] = {}
     for suspended in arrived:
         loops.setdefault(suspended.loop, []).append(suspended)
     for tasks in loops.values():
-        # In a closed loop nobody waits any more.
+        # Nothing waits in a closed loop any more.
         with suppress(RuntimeError):
             tasks[0].call_soon(_resume_all, tasks)
 
@@ -85,7 +85,7 @@ def _resume_all(tasks: list[Suspended]) -> None:
 
 
 class AsyncioTask:
-    """A task of asyncio, or of an event loop like its."""
+    """A task of asyncio or a compatible event loop."""
 
     __slots__ = ("_future", "loop")
 
@@ -96,7 +96,7 @@ class AsyncioTask:
         self._future: asyncio.Future[None] = self.loop.create_future()
 
     def call_soon(self, function: Callable[[list[Any]], None], argument: list[Any]) -> None:
-        """Have the loop call a function."""
+        """Schedule a call in the loop."""
         self.loop.call_soon_threadsafe(function, argument)
 
     def wait(self) -> Generator[Any, None, None]:
@@ -104,7 +104,7 @@ class AsyncioTask:
         yield from self._future
 
     def wait_for(self, future: Future[Any]) -> Generator[Any, None, None]:
-        """Suspend the task. It and the future are cancelled together, as `asyncio.wrap_future` does it."""
+        """Suspend the task. The task and the future cancel each other, as with `asyncio.wrap_future`."""
         from asyncio import CancelledError
 
         try:
@@ -116,13 +116,13 @@ class AsyncioTask:
             raise CancelledError
 
     def resume(self) -> None:
-        """Let the task go on."""
+        """Resume the task."""
         if not self._future.done():
             self._future.set_result(None)
 
 
 class TrioTask:
-    """A task of trio."""
+    """A trio task."""
 
     __slots__ = ("_task", "_trio", "loop")
 
@@ -132,7 +132,7 @@ class TrioTask:
         self._task: trio.lowlevel.Task | None = trio.lowlevel.current_task()
 
     def call_soon(self, function: Callable[[list[Any]], None], argument: list[Any]) -> None:
-        """Have the loop call a function."""
+        """Schedule a call in the loop."""
         self.loop.run_sync_soon(function, argument)
 
     def wait(self) -> Generator[Any, None, None]:
@@ -148,7 +148,7 @@ class TrioTask:
         return self._trio.lowlevel.Abort.SUCCEEDED
 
     def resume(self) -> None:
-        """Let the task go on."""
+        """Resume the task."""
         task, self._task = self._task, None
         if task is not None:
             self._trio.lowlevel.reschedule(task)

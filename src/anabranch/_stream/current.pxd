@@ -5,14 +5,13 @@ from anabranch._device.device cimport DeviceBase
 from anabranch._stream.stream cimport Stream
 from anabranch._task.context cimport TaskState
 
-# The stream for what a user may pass as one: a Stream, or None for the current one of `device` (None: the
-# current device).
+# The stream for a user's argument: a Stream, or None for the current stream of `device` (None: the current device).
 cdef inline Stream as_stream(object stream, DeviceBase device):
     return <Stream>stream if type(stream) is Stream else current_instead(stream, device)
 
 cdef Stream current_instead(object stream, DeviceBase device)
 
-# A device's current stream; of the current device for a negative ordinal.
+# The current stream of a device; a negative ordinal selects the current device.
 cdef inline Stream current_stream_of(TaskState state, int ordinal):
     if ordinal < 0:
         ordinal = state.device
@@ -20,7 +19,7 @@ cdef inline Stream current_stream_of(TaskState state, int ordinal):
         return <Stream>state.stream
     return outer_stream_of(state, ordinal)
 
-# The same for who uses it at once: borrowed, from the state or from what the devices keep for good.
+# The same, borrowed from the state or from the devices' permanent streams; use it at once.
 cdef inline PyObject* borrowed_stream_of(TaskState state, int ordinal) except NULL:
     cdef Stream stream
     if ordinal < 0:
@@ -33,5 +32,5 @@ cdef inline PyObject* borrowed_stream_of(TaskState state, int ordinal) except NU
 cdef Stream outer_stream_of(TaskState state, int ordinal)
 cdef Stream default_stream_of(DeviceBase device)
 
-# A Stream for the core's; None for none.
+# The Stream object for a core stream; None for null.
 cdef Stream stream_of_record(const Ref[CStream]& record)

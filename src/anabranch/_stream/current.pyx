@@ -1,4 +1,4 @@
-"""The default streams, and the current stream of a task."""
+"""The default streams, and a task's current stream."""
 
 from anabranch._core cimport core
 from anabranch._core.core cimport CStream, Ref, StreamRole, forked, per_thread_is_default
@@ -7,7 +7,7 @@ from anabranch._device.device cimport DeviceBase, as_device, device_at, device_o
 from anabranch._stream.stream cimport Stream, stream_over
 from anabranch._task.context cimport TaskState, current_state, stream_in
 
-# By device ordinal: the legacy, the per-thread and the default stream's objects.
+# By device ordinal: the legacy, per-thread and default stream objects.
 cdef dict _legacy = {}
 cdef dict _per_thread = {}
 cdef list _defaults = []
@@ -33,7 +33,7 @@ cdef Stream default_stream_of(DeviceBase device):
 
 
 cdef Stream _first_stream_of(int ordinal):
-    # The list grows once per device; two threads that fill it put in the same objects.
+    # The list grows once per device; two threads that fill it store the same objects.
     cdef DeviceBase device = device_at(ordinal)
     cdef Stream stream = default_stream_of(device)
     if len(_defaults) <= ordinal:

@@ -7,11 +7,11 @@ cdef class Event:
     cdef Ref[CEvent] core
     cdef readonly DeviceBase device
     cdef bint _closed
-    cdef bint waited            # for the last record; kept track of under "check"
-    cdef bint lost              # a record that nobody had waited for was replaced by one that does not cover it
+    cdef bint waited            # whether a wait covers the last record; maintained under "check"
+    cdef bint lost              # whether a record that no wait covered was replaced by one that does not include it
     cdef object __weakref__
 
-    # Raises ClosedError, ForkError.
+    # Raises ClosedError or ForkError.
     cdef inline CEvent* get(self) except NULL:
         return self.refuse() if self._closed or forked() else self.core.get()
 

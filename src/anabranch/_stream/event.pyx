@@ -143,7 +143,7 @@ cdef class Event:
 
     def close(self):
         """Let go of the event. Waits that found its record keep it. Closing again does nothing."""
-        # The record goes with the object, not here: another thread may be using it.
+        # The object releases the record, not `close`: another thread may be using it.
         self._closed = True
 
     def record(self, stream=None):

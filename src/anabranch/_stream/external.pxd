@@ -1,6 +1,6 @@
 from anabranch._device.device cimport DeviceBase
 
-# The handle that an int is, or that an object tells by `__cuda_stream__`. Raises TypeError, ValueError.
+# The handle that an int or `__cuda_stream__` gives. Raises TypeError or ValueError.
 cdef object handle_of(object obj)
-# Whose stream it probably is.
+# The device that most likely owns the stream.
 cdef DeviceBase owner_of_stream(object obj, object handle)

@@ -1,4 +1,4 @@
-"""Streams that others made."""
+"""Streams created outside this library."""
 
 from anabranch._device.device cimport DeviceBase, as_device
 
@@ -32,7 +32,7 @@ cdef object handle_of(object obj):
 
 
 cdef DeviceBase owner_of_stream(object obj, object handle):
-    # The current device; for an object whose stream that has not, the GPU that has it.
+    # The current device, or the GPU that has the object's stream if the current device has not.
     cdef DeviceBase current = as_device(None)
     cdef DeviceBase other
     if isinstance(obj, int) or handle <= 2:

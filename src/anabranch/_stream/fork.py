@@ -1,4 +1,4 @@
-"""`fork`: several streams that start after one and are joined to it."""
+"""`fork`: several streams that start after a parent and join it again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _Block:
-    """A block that was entered. It refers to nothing, since the contexts of other tasks may keep it."""
+    """An entered block. It refers to nothing, since contexts of other tasks may keep it alive."""
 
     __slots__ = ("left",)
 
@@ -26,7 +26,7 @@ class _Block:
         self.left = False
 
 
-# The blocks that this task is in: of a fork that others use, too, each leaves its own.
+# Blocks that this task has entered. Tasks may share a `Fork`; each leaves only its own blocks.
 _entered: ContextVar[tuple[_Block, ...]] = ContextVar("anabranch_forks", default=())
 
 
@@ -50,7 +50,7 @@ class Fork:
         for branch in branches:
             branch.wait_stream(parent)
         block = _Block()
-        # Wrappers of our own, so that a branch which the user closes is joined all the same.
+        # Private wrappers: a branch is joined even if the user closes its stream.
         self._open[block] = parent, branches, [Stream.from_external(branch) for branch in branches]
         _entered.set((*(other for other in _entered.get() if not other.left), block))
         return branches
@@ -59,7 +59,7 @@ class Fork:
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
         own = [block for block in _entered.get() if block in self._open]
-        # Also where it was not entered, as when another task closes an asynchronous generator.
+        # The context may have entered none, as when another task closes an asynchronous generator.
         blocks = own or list(self._open)
         if not blocks:
             raise RuntimeError(f"{self!r} is left, but has not been entered")

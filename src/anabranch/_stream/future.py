@@ -16,32 +16,31 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-Outcome = tuple[bool, Any]  # whether it succeeded; the result or the exception
+Outcome = tuple[bool, Any]  # (succeeded, result or exception)
 
-# How long a wait that begins at the end of the interpreter goes on, in seconds.
+# Seconds that a wait lasts if it begins while the interpreter exits.
 LAST_WAIT = 0.02
 
 
 class StreamFuture(Future[_T]):
-    """A future whose result becomes visible together with the stream's progress, before its callbacks run.
+    """A future that completes together with its stream's progress, before its callbacks run.
 
-    `settle` is called under the future's own condition, so that no other thread sees it done before the
-    stream has gone on; callbacks are somebody else's code and must not run under it, so `announce` calls them
-    after.
+    The caller of `settle` holds the future's condition, so no thread sees the future done before the stream has
+    advanced. Callbacks are foreign code and must not run under the condition, so `announce` runs them afterwards.
     """
 
     _silent = False
-    _past: PastOf | None = None  # what came before the function's end
+    _past: PastOf | None = None  # clock at the function's end
 
     def _observe(self) -> None:
         if self._past is not None:
             self._past.observe()
 
     def _before_wait(self, timeout: float | None) -> None:
-        """Raise what a wait would never tell: after a fork, and at the end of the interpreter."""
+        """Raise where a wait could not end: after a fork, and while the interpreter exits."""
         check_fork()
         if timeout is None and finalizing():
-            # As for work in streams. A function that was begun may still end.
+            # Waits for streams behave the same. A function that has begun may still end.
             wait([self], LAST_WAIT)
             if not (super().done() or self.running()):
                 raise stopped("this function will not be called")
@@ -61,7 +60,7 @@ class StreamFuture(Future[_T]):
             return super().result(timeout)
         finally:
             self._observe()
-            # The traceback of what the function raised has this frame.
+            # The traceback of the function's exception contains this frame.
             del self
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
@@ -81,8 +80,8 @@ class StreamFuture(Future[_T]):
         """Wait for the function without blocking the event loop. What this task does later comes after."""
         self._before_wait(None)
         try:
-            # Not by `asyncio.wrap_future`: a StopIteration of the function's would never arrive there, on Python 3.11.
-            # Raised in here it becomes the cause of a RuntimeError, as in every generator.
+            # `asyncio.wrap_future` would lose a StopIteration of the function on Python 3.11. Raised here, it becomes
+            # the cause of a RuntimeError, as in every generator.
             suspended = awaitable.suspend()
             self.add_done_callback(lambda _: awaitable.resume([suspended]))
             yield from suspended.wait_for(self)
@@ -93,7 +92,7 @@ class StreamFuture(Future[_T]):
 
     def settle(self, outcome: Outcome | None) -> None:
         """Store the outcome. None: the future was cancelled before its function was called."""
-        # Under the condition: if it is settled now, somebody else has done so, and that stands.
+        # The caller holds the condition: a future that is already done was completed by somebody else, and stays so.
         if outcome is None or (super().done() and not self.cancelled()):
             return
         self._silent = True
@@ -106,7 +105,7 @@ class StreamFuture(Future[_T]):
             self.set_exception(value)
 
     def announce(self) -> None:
-        """Call the callbacks, if it was settled here."""
+        """Run the callbacks if `settle` stored the outcome."""
         if not self._silent:
             return
         self._silent = False
@@ -119,7 +118,7 @@ class StreamFuture(Future[_T]):
 
 
 def begin(future: Future[Any]) -> bool:
-    """Return whether the function is to be called for the future: not if that was cancelled, or settled by others."""
+    """Return whether to call the function: not if the future was cancelled or completed elsewhere."""
     try:
         return future.set_running_or_notify_cancel()
     except RuntimeError:
@@ -131,12 +130,12 @@ def evaluate(future: Future[Any], call: Callable[[], Any]) -> Outcome | None:
     if not begin(future):
         return None
     try:
-        # In a context of its own: what it makes current is not there for the next function on this thread.
+        # Its own context: the function's current stream and device must not leak into the next one on this thread.
         return True, Context().run(call)
     except BaseException as error:
         return failed(error)
     finally:
-        # The future gets the exception, whose traceback has this frame.
+        # The future holds the exception, whose traceback contains this frame.
         del future, call
 
 

@@ -1,4 +1,4 @@
-"""Operations for tests: one that holds a stream, and one that fails."""
+"""Operations for tests: `Gate` holds a stream, `fail` fails one."""
 
 import sys
 

@@ -7,11 +7,11 @@ from anabranch._hazards.ordering cimport ComingMoment, Touches
 
 
 cdef class ReplayContext:
-    """What the host functions of a replay come after."""
+    """Dependencies of a replay's host functions."""
     cdef Ref[CStream] stream
     cdef Past before
-    cdef uint64_t learned   # by the stream's lane, then
-    cdef ComingMoment when  # the replay; none where order is not kept track of
+    cdef uint64_t learned   # version of the lane's clock at that time
+    cdef ComingMoment when  # the replay; empty where order is not tracked
 
 
 cdef class ReplayedFunction:
@@ -19,23 +19,23 @@ cdef class ReplayedFunction:
     cdef object fn
     cdef tuple args
     cdef dict kwargs
-    cdef str name           # what the function is called
-    cdef list futures       # of the first replay, until then
+    cdef str name           # the function's name
+    cdef list futures       # for the first replay; then emptied
 
     cdef int run(self, ReplayedCall* call, object error) except -1
     cdef int run_with(self, ReplayedCall* call, object error) except -1
     cdef int complete(self, Pending* pending, const string& message, object error) except -1
 
 
-# A host function becomes a node of the graph that the stream takes part in. The future of its first call.
+# Adds a host function to the graph that the stream is captured into. Returns the future of its first call.
 cdef object submit_captured(
     TaskState state, CStream* stream, object fn, tuple args, dict kwargs, Touches touches)
-# What the host functions have to know of a replay that is about to be put into the stream. None: there are none.
+# Context for the host functions of a replay that is about to be enqueued. None if the graph has none.
 cdef ReplayContext context_of_replay(CStream* stream, int mode)
-# To be called when it was, for the functions wait for that.
+# Call it after enqueueing the replay: its host functions wait for this.
 cdef int note_replay(ReplayContext context, int mode) except -1
 
-# What a host function is given for an argument, if what captures it is a graphed call; may refuse it. The package of
-# graphed calls says how to find out, since it is above this one.
+# Converts an argument of a host function while a graphed call is captured; may refuse it. The package of graphed calls,
+# which is above this one, installs the conversion.
 ctypedef object (*GraphedArgument)(CStream* stream, object argument)
 cdef int read_graphed_arguments_with(GraphedArgument) except -1

@@ -1,4 +1,4 @@
-"""Host functions of graphs, which every replay calls."""
+"""Host functions of graphs, called by every replay."""
 
 from contextvars import Context
 
@@ -21,15 +21,15 @@ cdef extern from *:
     """
     void set_function_stream(const CStream*) nogil
 
-# Imported when first needed, as in `host_threads`.
+# Imported on first use, as in `host_threads`.
 cdef object _future = None
 
 
 @cython.final
 cdef class ReplayContext:
-    """What the host functions of a replay come after."""
+    """Dependencies of a replay's host functions."""
     def call(self, ReplayedFunction function, future):
-        """Call a function as a task that knows what comes before the replay."""
+        """Call a function in a task whose clock includes everything before the replay."""
         cdef Task task
         cdef PastOf past
         cdef Moment moment
@@ -53,18 +53,18 @@ cdef class ReplayContext:
 cdef class ReplayedFunction:
     @cython.unraisable_tracebacks(False)
     def __del__(self):
-        # The graph went before its first replay, or was not captured: nobody will call it.
+        # The graph was dropped before its first replay, or its capture failed: nothing will call the function.
         for future in self.futures or ():
             if future.cancel():
                 _future.begin(future)
 
     cdef int run(self, ReplayedCall* call, object error) except -1:
-        # `call` is this method's until it is released.
+        # This method owns `call` until the release below.
         cdef Pending* pending = call
         try:
             self.run_with(call, error)
         finally:
-            # Also if that raised, so that the stream goes on; once it was completed, this does nothing.
+            # Runs even after an exception, so that the stream advances; completing twice has no effect.
             pending.complete()
             call.release()
         return 0
@@ -73,7 +73,7 @@ cdef class ReplayedFunction:
         cdef Pending* pending = call
         cdef ReplayContext context = context_of(deref(call))
         cdef string message
-        # Replays of several instances may be here at the same time; the first has the future.
+        # Replays of several instances may arrive at the same time; the first takes the future.
         with cython.critical_section(self):
             future = self.futures.pop() if self.futures else None
         if future is not None and not _future.begin(future):
@@ -93,7 +93,7 @@ cdef class ReplayedFunction:
         if future is None:
             self.complete(pending, message, error)
         else:
-            # As of any host function: nobody sees the future done and the stream not, or the other way round.
+            # As for any host function: the future and the stream complete together for every observer.
             with future._condition:
                 self.complete(pending, message, error)
                 future.settle(outcome)
@@ -101,7 +101,7 @@ cdef class ReplayedFunction:
         return 0
 
     cdef int complete(self, Pending* pending, const string& message, object error) except -1:
-        # An error that comes from the stream is the stream's already.
+        # The stream already has an error that came from it.
         if message.empty():
             pending.complete()
         else:
@@ -110,7 +110,7 @@ cdef class ReplayedFunction:
 
 
 cdef str _name_of(object fn):
-    # An attribute of the program's may be anything, and raise.
+    # The attribute may be any object of the program's, and may raise.
     try:
         name = fn.__qualname__
     except Exception:

@@ -3,20 +3,20 @@ from anabranch._hazards.ordering cimport Touches
 
 
 cdef class Notification:
-    """A point to be told about."""
+    """A point that `await` waits for."""
     cdef Record record
 
 
 cdef class Owner:
-    """What memory goes back to."""
-    # Once nothing uses the memory any more. What it raises goes to `sys.unraisablehook`.
+    """An owner that memory returns to."""
+    # Runs once nothing uses the memory any more. Exceptions go to `sys.unraisablehook`.
     cdef int give_back(self) except -1
 
 
-# How the core lets go of a reference to an Owner. On any thread.
+# Drops the core's reference to an Owner. Any thread.
 cdef void discard_owner(void* owner) noexcept nogil
 cdef Notification notification(const Record& record)
-# `touches`: what the function accesses, or None.
+# `touches`: the function's declared accesses, or None.
 cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs, Touches touches)
-# Makes sure that errands which streams leave are done.
+# Ensures that a thread takes the jobs that streams post.
 cdef int ensure_host_thread() except -1

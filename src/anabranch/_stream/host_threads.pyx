@@ -1,8 +1,8 @@
 """Host threads: host functions in stream order, notifications for `await`, and references dropped by streams.
 
-Streams leave errands in the core's inbox; Python threads of ours wait there, without the interpreter lock, and do them.
-One more thread watches: when errands wait while every thread is at work, it starts another. So functions of different
-streams run at the same time however many there are, and short ones share a few threads.
+Streams post jobs to the core's inbox. Python threads of this module wait there without the interpreter lock and run
+them. A watcher starts another thread when jobs wait while every thread is busy, so any number of streams can run
+functions concurrently, and short functions share a few threads.
 """
 
 import threading
@@ -69,7 +69,7 @@ cdef extern from *:
 cdef extern from "anabranch/_core/host_job.hpp":
     void discard_with "anabranch::python::discard_owner"(void*, void (*)(PyObject*) noexcept) noexcept nogil
 
-# Threads that wait beyond this many go home.
+# Threads beyond this many waiting ones exit.
 cdef long most_waiting = 8
 
 _numbers = iter(range(2**62))
@@ -77,7 +77,7 @@ _started = threading.Event()
 _starting = threading.Lock()
 
 
-# Imported when first needed: concurrent.futures takes longer to import than all of this package.
+# Imported on first use: importing concurrent.futures takes longer than importing this package.
 cdef object _future = None
 
 
@@ -85,7 +85,7 @@ cdef int ensure_host_thread() except -1:
     if not _started.is_set():
         with _starting:
             if not _started.is_set():
-                # Last the one that there must not be twice, should a thread be refused and this be called again.
+                # The watcher must exist once only, so it starts last: this call is repeated if starting a thread fails.
                 _start_thread(_serve, f"anabranch-host-{next(_numbers)}")
                 _start_thread(_watch, "anabranch-host-watch")
                 _started.set()
@@ -93,7 +93,7 @@ cdef int ensure_host_thread() except -1:
 
 
 def _start_thread(work, name):
-    # A daemon, so that a function behind a gate never opened does not hold up the exit.
+    # A daemon thread: a function behind a gate that never opens must not delay the exit.
     threading.Thread(target=work, name=name, daemon=True).start()
 
 
@@ -107,7 +107,7 @@ def _watch():
         try:
             _start_thread(_serve, f"anabranch-host-{next(_numbers)}")
         except (RuntimeError, MemoryError):
-            # There are too many now. Nobody else would start one once there are fewer.
+            # The system has no threads left. Retry here, since nothing else starts a thread once there are.
             time.sleep(0.01)
 
 
@@ -151,7 +151,7 @@ cdef int _do_brief(PythonErrand* errand) except -1:
         Py_DECREF(<object>errand.object)
         delete_errand(errand)
         errand = later
-    # Only then are the others let go, in the end of this call: that may run any code.
+    # The other references are dropped when this call returns, since that may run any code.
     if arrived:
         awaitable.resume(arrived)
     for owner in owners:
@@ -164,7 +164,7 @@ cdef class Owner:
         raise NotImplementedError
 
 
-# Without it Cython prints what is raised before it tells the hook, which for a SystemExit ends the process.
+# Otherwise Cython prints the exception before it calls the hook, and a SystemExit then ends the process.
 @cython.unraisable_tracebacks(False)
 cdef void _give_back(Owner owner) noexcept:
     owner.give_back()
@@ -193,11 +193,11 @@ cdef class Call:
     cdef object fn
     cdef tuple args
     cdef dict kwargs
-    cdef Past before        # what it comes after
-    cdef ComingMoment when  # the operation that it is; none where order is not kept track of
+    cdef Past before        # clock that the call follows
+    cdef ComingMoment when  # moment of the call; empty where order is not tracked
 
     def call(self):
-        """Call the function, in a context of its own, as a task that knows what comes before it."""
+        """Call the function in its own context, in a task whose clock includes everything before the call."""
         cdef Task task
         cdef PastOf past
         cdef Moment moment
@@ -213,11 +213,11 @@ cdef class Call:
             past = PastOf.__new__(PastOf)
             past.past = task.core.get().lane.past()
             self.future._past = past
-            # What is enqueued from now on comes after the function's end.
+            # Work enqueued on the stream from now on is ordered after the function's end.
             self.stream.get().lane().follow(past.past)
 
     cdef int run(self, HostCall* call, object error) except -1:
-        # `call` is this method's until it is released.
+        # This method owns `call` until the release below.
         cdef Pending* pending = call
         try:
             if error is not None:
@@ -228,16 +228,16 @@ cdef class Call:
                     outcome = _future.evaluate(self.future, self.call)
                 finally:
                     set_host_function_stream(NULL)
-            # Let go before anybody is told, so that what the function's arguments held is free by then.
+            # Release the arguments before anyone sees completion, so that their memory is free by then.
             self.fn = self.args = self.kwargs = None
-            # Nobody sees the future done and the stream not, or the other way round.
+            # The future and the stream complete together for every observer.
             with self.future._condition:
                 with nogil:
                     pending.complete()
                 self.future.settle(outcome)
             self.future.announce()
         finally:
-            # Also if that raised, so that the stream goes on; once it was completed, this does nothing.
+            # Runs even after an exception, so that the stream advances; completing twice has no effect.
             pending.complete()
             call.release()
         return 0
@@ -295,11 +295,12 @@ cdef class Notification:
         return True
 
     def resume(self, suspended):
-        """Have a host thread hand `suspended` to `awaitable.resume` once the point is reached or has failed; False if
-        it is.
+        """Have a host thread pass `suspended` to `awaitable.resume` once the point is reached or has failed.
+
+        Returns False if that is already so.
         """
         if finalizing():
-            # Nobody would be told any more. As any wait of then, it raises only after a moment.
+            # No host thread would resume it. Like every wait at exit, this one raises after a moment.
             time.sleep(0.02)
             if self.reached():
                 return False

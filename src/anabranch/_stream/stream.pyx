@@ -22,7 +22,7 @@ from anabranch._task.context cimport current_capture, current_task, enter_stream
 from anabranch._core.errors import ClosedError
 
 
-# In place of a device: the stream is one that there is already.
+# Passed instead of a device: the object wraps an existing stream.
 cdef object _another = object()
 
 
@@ -133,7 +133,7 @@ cdef class Stream:
         return stream
 
     cdef void _release(self) noexcept:
-        # Its owner may end the stream from now on.
+        # From now on its owner may destroy the stream.
         if self.external and self.record.get() != NULL and not forked():
             self.record.get().backend().release_external(deref(self.record.get()))
 
@@ -151,7 +151,7 @@ cdef class Stream:
         cdef CStream* stream = self.record.get()
         cdef CCapture* capture
         if self.per_thread:
-            # The thread keeps the queue alive, for longer than this call.
+            # The thread keeps its queue alive beyond this call.
             stream = self.device.backend.default_stream(StreamRole.per_thread).get()
         if not capturing():
             return stream
@@ -224,7 +224,7 @@ cdef class Stream:
         """
         if self.is_default:
             raise ValueError(f"{self!r} cannot be closed: it is a default stream, there for as long as its device")
-        # The record goes with the object, not here: another thread may be using it.
+        # The object releases the record, not `close`: another thread may be using it.
         self._closed = True
         self._release()
 

@@ -1,1 +1,1 @@
-"""The running task: its current device, streams and hazard mode, and where in the program it is."""
+"""A task's state: current device, current streams, hazard mode, and the sites of its operations."""

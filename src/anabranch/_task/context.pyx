@@ -1,10 +1,10 @@
 """The state of a task: its current device and, per device, its current stream.
 
-A task is a thread or, inside asyncio, an asyncio task. The state lives in a context variable, which asyncio
-copies for each task; it carries the number of the thread that set it, and counts for nothing on another
-thread, whatever copied the context there. Another variable has the states that were found of other threads:
-frameworks copy what a worker changed back to the thread that waits for it. What a task knows of the order is
-its own, too: found in another context than the one it was made for, it is passed on to a new task.
+A task is a thread or, inside asyncio, an asyncio task. The state lives in a context variable, which asyncio copies for
+each task. It carries the number of the thread that set it and is ignored on other threads, whatever copied the context
+there. A second variable keeps states of other threads that were found, since some frameworks copy a worker's changes
+back to the waiting thread. A task's clock belongs to one context: a state found in another context passes its clock on
+to a new task.
 """
 
 import contextvars
@@ -22,7 +22,7 @@ from anabranch._task.defaults cimport first_bounds, first_mode
 
 cdef extern from *:
     """
-    // A new reference to what a variable that has a default holds.
+    // Returns a new reference to the value of a variable that has a default.
     static PyObject* value_of(PyObject* variable) {
       PyObject* value = nullptr;
       PyContextVar_Get(variable, nullptr, &value);
@@ -37,13 +37,13 @@ cdef extern from "Python.h":
     void PyErr_Clear()
     ctypedef struct PyThreadState:
         PyObject* context
-        uint64_t context_ver    # changes when another context becomes this thread's
+        uint64_t context_ver    # changes with the thread's current context
         uint64_t id
     PyThreadState* PyThreadState_Get()
 
 cdef extern from *:
     """
-    // The task that this thread was in last, and when: by the numbers of the thread and of the change of its context.
+    // This thread's last task, valid for these numbers of the thread and of its context's version.
     static thread_local struct {
       std::uint64_t thread, change;
       anabranch::HostTask* task;
@@ -68,13 +68,13 @@ cdef extern from "anabranch/hazard.hpp" nogil:
 cdef object _variable = contextvars.ContextVar("anabranch_task", default=None)
 cdef object _foreign = contextvars.ContextVar("anabranch_foreign_tasks", default=())
 
-# Those of more threads are not kept: they may start each other in copies of their contexts for ever.
+# A bound, because threads may start each other in copies of their contexts forever.
 cdef int most_foreign = 8
 
 
 @cython.final
 @cython.freelist(64)
-@cython.trashcan(True)  # states of scopes never left end one within the other
+@cython.trashcan(True)  # states of scopes that are never left form long chains
 cdef class TaskState:
     pass
 
@@ -97,12 +97,12 @@ cdef TaskState current_state():
 
 
 cdef inline bint _is_own(TaskState state, PyThreadState* thread) noexcept:
-    # No other thread of the interpreter has or had this number.
+    # The interpreter never reuses a thread's id.
     return state.thread == thread.id and state.task.context == thread.context
 
 
 cdef TaskState new_state(TaskState found):
-    # Nothing is collected meanwhile: that may close an array which the caller is about to use.
+    # Without a collection: its finalizers may close an array that the caller is about to use.
     cdef bint collected = pause_collector()
     try:
         return _state_for(found)
@@ -125,7 +125,7 @@ cdef TaskState _state_for(TaskState found):
 
 
 cdef TaskState _among_foreign(TaskState found, uint64_t thread):
-    # The thread's own, or None. What was found changes places with it.
+    # The thread's own state, or None. The state that was found takes its place.
     cdef TaskState own = None
     cdef TaskState each
     cdef list others = [found]
@@ -171,7 +171,7 @@ cdef TaskState _new_state(TaskState like, int device, int ordinal, object stream
     return state
 
 
-# Nothing but the current stream of one device, before what tells those of the others.
+# Only the current stream of one device, linked to the states of the others.
 cdef TaskState _entry(int ordinal, object stream, TaskState rest):
     cdef TaskState state = TaskState.__new__(TaskState)
     state.ordinal = ordinal
@@ -190,7 +190,7 @@ cdef TaskState _first_state():
     state.ordinal = -1
     PyContextVar_Set(_variable, state)
     state.task.context = PyThreadState_Get().context
-    # What the thread's creator knew, if that was told to anybody.
+    # The clock of the thread's creator, if `Thread.start` recorded it.
     cdef object inherited = getattr(threading._active.get(threading.get_ident()), "_anabranch_past", None)
     if inherited is not None:
         state.task.core.get().lane.follow((<KnownPast>inherited).past)
@@ -199,7 +199,7 @@ cdef TaskState _first_state():
 
 @cython.final
 cdef class KnownPast:
-    """What the creator of a thread knew when it started the thread."""
+    """The clock of a thread's creator when it started the thread."""
     cdef Past past
 
 
@@ -207,7 +207,7 @@ cdef bint _listening = False
 
 
 cdef int _listen_for_threads() except -1:
-    # Python tells nobody that a thread starts, so the method is wrapped, once and only for those who look for races.
+    # Python has no hook for the start of a thread, so `start` is wrapped, once and only under "check".
     global _listening
     if _listening:
         return 0
@@ -226,8 +226,8 @@ cdef int _listen_for_threads() except -1:
 
 
 cdef TaskState _state_of_new_context(TaskState before):
-    # An asyncio task, or whatever else runs in a copy of the context: it starts from what its creator knows.
-    # Nothing of scopes that were left stays with it: tasks may start each other within scopes for ever.
+    # An asyncio task, or any other code in a copied context: it inherits its creator's clock. Scopes that were left are
+    # dropped, since tasks may start each other within scopes forever.
     cdef TaskState state = _new_state(
         before, before.device, before.ordinal, before.stream, _without(before, before.ordinal))
     state.scope = _copy_of_scopes(_scope_of(before))
@@ -255,7 +255,7 @@ cdef object stream_in(TaskState state, int ordinal):
 
 
 cdef TaskState _without(TaskState state, int ordinal):
-    # What it tells of the other devices, in as few states, so that changes with no scope do not add up.
+    # The streams of the other devices, in as few states, so that changes outside scopes do not accumulate.
     cdef TaskState kept = None
     cdef TaskState other
     while state is not None:
@@ -274,7 +274,7 @@ cdef inline TaskState _scope_of(TaskState state):
 
 
 cdef TaskState _copy_of_scopes(TaskState scope):
-    # With what leaving them puts back. A scope may be left in a copy of the context that it was entered in.
+    # Copies also the states that leaving the scopes restores: a scope may be left in a copy of its context.
     if scope is None:
         return None
     cdef TaskState around = _copy_of_scopes(_scope_of(scope.rest))
@@ -311,7 +311,7 @@ cdef int enter_stream(object owner, int device, object stream) except -1:
 cdef int leave_scope(object owner) except -1:
     cdef TaskState before = current_state()
     cdef TaskState scope = _scope_of(before)
-    # The innermost one, unless scopes are left out of order, as generators can.
+    # The innermost scope, unless scopes are left out of order, as generators can do.
     while scope is not None and scope.owner is not owner:
         scope = _scope_of(scope.rest)
     if scope is None:
@@ -321,12 +321,12 @@ cdef int leave_scope(object owner) except -1:
     if token is not None and scope.leaving is not None:
         scope.leaving.done = True
     if scope is before and scope.mode == scope.rest.mode and scope.races is scope.rest.races:
-        # Cheaper than to set it. Not in a copy of the context in which the scope was entered.
+        # Resetting is cheaper than setting, but works only in the context that entered the scope.
         if token is None or PyContextVar_Reset(_variable, token) < 0:
             PyErr_Clear()
             PyContextVar_Set(_variable, scope.rest)
         return 0
-    # Streams of other devices that were made current with no scope stay so.
+    # Streams of other devices that were made current outside the scope remain current.
     cdef TaskState outer = scope.rest
     cdef object stream = stream_in(outer, scope.ordinal)
     cdef TaskState state = _new_state(
@@ -345,7 +345,7 @@ cdef int use_stream(int device, object stream) except -1:
 
 
 cdef int use_mode(int mode, bint bounds, object races) except -1:
-    # Under "auto" a thread that knows less than it could costs waits for what is over, which are none.
+    # Under "auto" a thread with an incomplete clock only adds waits for completed work, which cost nothing.
     if mode == <int>HazardMode.check:
         begin_checks()
         _listen_for_threads()

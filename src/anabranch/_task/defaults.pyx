@@ -1,4 +1,4 @@
-"""The hazard mode that threads begin with, from the environment unless a program has set another."""
+"""The initial hazard mode of threads, from the environment unless the program has set another."""
 
 import os
 
@@ -6,7 +6,7 @@ from anabranch._core.core cimport HazardMode, begin_checks
 
 modes = {"auto": HazardMode.automatic, "check": HazardMode.check, "off": HazardMode.off}
 
-# -1: not known yet.
+# -1: not read yet.
 cdef int _first_mode = -1
 cdef int _first_bounds = -1
 

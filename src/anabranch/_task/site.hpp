@@ -17,11 +17,11 @@
 
 namespace anabranch::python {
 
-// Functions that the program's places are in: code objects which are never freed. Any thread.
+// Code objects of the program's functions that contain sites; they are never freed. Any thread.
 class Codes {
  public:
   bool has(const void* code) const noexcept { return code && place(code).load(std::memory_order_relaxed) == code; }
-  // May take the place of another, which then is not found.
+  // May replace another entry, which is then a miss.
   void add(const void* code) noexcept { place(code).store(code, std::memory_order_relaxed); }
 
  private:
@@ -32,8 +32,8 @@ class Codes {
   mutable std::atomic<const void*> all_[std::size_t{1} << bits] = {};
 };
 
-// Where the innermost function of this thread is, if its code is one of these; else nowhere. On threads that run
-// Python. Makes no object, not even that of a frame.
+// The site of this thread's innermost function if `codes` has its code; otherwise empty. The thread must run Python.
+// Does not create objects, not even a frame.
 inline Site site_within(const Codes& codes) noexcept {
   PyThreadState* const thread = PyThreadState_Get();
 #if PY_VERSION_HEX >= 0x030D0000
@@ -44,7 +44,7 @@ inline Site site_within(const Codes& codes) noexcept {
   if (!frame) return {};
 #if PY_VERSION_HEX >= 0x030C0000
   PyObject* const code = PyUnstable_InterpreterFrame_GetCode(frame);
-  Py_DECREF(code);  // the frame has it
+  Py_DECREF(code);  // the frame holds a reference
   if (!codes.has(code)) return {};
   return {reinterpret_cast<std::uintptr_t>(code), PyUnstable_InterpreterFrame_GetLasti(frame)};
 #else

@@ -1,7 +1,7 @@
 from anabranch._core.core cimport Site
 
-# Where the program is: in the innermost function that is not this package's own.
+# The site in the innermost function outside this package.
 cdef Site current_site() except *
 
-# The file and line of a site; None and None of one that is not known.
+# File and line of a site; (None, None) for an unknown one.
 cdef tuple place_of(const Site& site)

@@ -1,4 +1,4 @@
-"""Places in programs, kept as cheap pairs and looked up only when they are told."""
+"""Sites: places in programs, stored as cheap pairs and resolved to file and line only for messages."""
 
 from cpython.object cimport PyObject
 from libc.stdint cimport uintptr_t
@@ -19,7 +19,7 @@ cdef extern from *:
     }
     static int instruction_of(PyObject* frame) { return PyFrame_GetLasti(reinterpret_cast<PyFrameObject*>(frame)); }
     static bool runs_python() { return Py_IsInitialized() && anabranch::python::runs_python(); }
-    // An object may end while an exception is on its way, which must get through.
+    // An object may be destroyed while an exception propagates, and the exception must survive.
     static anabranch::Site with_raised_aside(anabranch::Site (*find)()) {
       const anabranch::python::RaisedAside aside;
       return find();
@@ -31,13 +31,13 @@ cdef extern from *:
     bint runs_python() nogil
     Site with_raised_aside(Site (*find)() noexcept) noexcept
 
-# Code objects that sites name, so that they stay; and those that are known to be none of this package's.
+# Code objects that sites name, kept alive; and code objects known to be outside this package.
 cdef dict _codes = {}
 cdef Codes _known
 
 
 def is_own(namespace):
-    """Whether a function with these globals is one of this package's."""
+    """Return whether a function with these globals belongs to this package."""
     name = namespace.get("__name__", "")
     return isinstance(name, str) and (name == "anabranch" or name.startswith("anabranch."))
 
@@ -48,7 +48,7 @@ cdef Site current_site() except *:
 
 
 cdef Site _other_site() except *:
-    # The frames that it looks at are objects. Who calls it may be using an array that a collection would close.
+    # Reading frames creates objects, and a collection could close an array that the caller is using.
     cdef bint collected = pause_collector()
     try:
         return _find_site()
@@ -86,7 +86,7 @@ cdef tuple place_of(const Site& site):
 
 
 def place(code, instruction):
-    """Return the file and the line of a site given as numbers; None and None if it is not known."""
+    """Return file and line of a site given as numbers; (None, None) for an unknown one."""
     cdef Site site
     site.code = code
     site.instruction = instruction

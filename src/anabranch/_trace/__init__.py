@@ -1,1 +1,1 @@
-"""Traces: what streams did, and when."""
+"""Traces: operations of streams with their times."""

@@ -1,4 +1,4 @@
-"""The axis of time."""
+"""The time axis."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from anabranch._trace.operation import Operation
 from anabranch._trace.words import unit
 
 NOTHING = 1e-3
-"""How much time, in ms, is shown where all operations together take none."""
+"""Length of the time axis in ms if all operations together take no time."""
 
 
 def extent(operations: Sequence[Operation]) -> tuple[float, float]:
-    """Return when the first of operations begins and the last one ends, in ms, with some time between."""
+    """Return when the first operation begins and the last one ends, in ms; the two always differ."""
     begin = min((operation.begin for operation in operations), default=0.0)
     end = max((operation.end for operation in operations), default=0.0)
     return (begin, end) if end - begin > NOTHING / 1e3 else (begin, begin + NOTHING)
 
 
 def ticks(begin: float, end: float, most: int) -> list[tuple[float, str]]:
-    """Return at most `most` round times between two, in ms, each with its label, the last one's with the unit."""
+    """Return at most `most` round times between two times, in ms, each with its label; the last label has the unit."""
     step = 10 ** floor(log10((end - begin) / most))
     step = next(
         step * factor

@@ -18,8 +18,8 @@ _Event = dict[str, Any]
 def chrome(operations: Sequence[Operation]) -> str:
     """Return operations, in the order in which they were enqueued, as a JSON document.
 
-    A process is a device, a thread is a stream. Each operation is a complete event, its kind in ``cat``. An arrow leads
-    from what a wait waits for to the wait.
+    A device is a process, a stream is a thread. Each operation is a complete event with its kind in ``cat``. An arrow
+    connects the operation waited for with the wait.
     """
     metadata: list[_Event] = []
     devices: dict[Any, int] = {}
@@ -33,9 +33,8 @@ def chrome(operations: Sequence[Operation]) -> str:
         for operation, begin, end in nested(lane):
             placed[operation] = process, thread, begin, end
 
-    # The end of an arrow belongs to the slice that is open when its time has come. So among events of one time the
-    # order counts, and that of enqueueing is right: a source comes before its wait, a wait before the next operation of
-    # its stream.
+    # An arrow ends in the slice that is open at its time. Events of equal time therefore keep the order of enqueueing:
+    # a source comes before its wait, and a wait before the next operation of its stream.
     events: list[tuple[int, int, _Event]] = []
     order = {operation: position for position, operation in enumerate(operations)}
     for operation, position in order.items():
@@ -46,7 +45,7 @@ def chrome(operations: Sequence[Operation]) -> str:
         if source is None or source not in placed:
             continue
         from_process, from_thread, from_begin, from_end = placed[source]
-        # In the last nanosecond, while the slice is open.
+        # In the slice's last nanosecond, while it is open.
         leaves = max(from_begin, min(from_end, end) - 1)
         arrives = min(max(begin, end - 1, leaves), end)
         arrow = {"cat": "wait", "name": "wait", "id": position + 1}

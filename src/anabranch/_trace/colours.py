@@ -1,8 +1,8 @@
-"""The colours of a timeline, for its pictures and its page."""
+"""Colours of a timeline, for pictures and the page."""
 
 from __future__ import annotations
 
-# Of each kind, on light and on dark ground. White text, and black on the dark ground's, is readable on blocks.
+# By kind, on a light and a dark background. White text, or black on dark backgrounds, is readable on them.
 KINDS: dict[str, tuple[str, str]] = {
     "kernel": ("#2f63d6", "#79a6ff"),
     "copy": ("#0f7d68", "#45c7a5"),
@@ -27,7 +27,7 @@ GROUND: dict[str, tuple[str, str]] = {
 
 
 def variables() -> str:
-    """Return the colours as CSS variables, for the light or dark ground that the reader prefers."""
+    """Return the colours as CSS variables, for the background that the reader prefers."""
     light, dark = (
         "".join(f"--{name}:{pair[ground]};" for name, pair in {**GROUND, **KINDS}.items()) for ground in (0, 1)
     )

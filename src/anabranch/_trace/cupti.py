@@ -1,8 +1,8 @@
-"""Times of GPU work by CUPTI, where NVIDIA's package for it is installed.
+"""GPU times from CUPTI, if NVIDIA's package for it is installed.
 
-Events around an operation tell when the stream came to it and when it was through, which for a short kernel in an idle
-stream is mostly the way to the GPU. CUPTI tells when the GPU began and ended. The calls of the driver that an operation
-makes are given its number (external correlation); what CUPTI records of them is collected by that.
+Events around an operation measure when the stream reached and left it. For a short kernel in an idle stream that is
+mostly the latency of the launch. CUPTI measures when the GPU began and ended. Driver calls of an operation carry its
+number (external correlation), and CUPTI's records are matched by that number.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _tried = False
 
 
 class Activities:
-    """The records of this process. One subscriber is all that CUPTI has."""
+    """The activity records of this process. CUPTI has a single subscriber."""
 
     def __init__(self, cupti: Any) -> None:
         kinds = cupti.ActivityKind
@@ -32,13 +32,13 @@ class Activities:
             kinds.MEMCPY,
             kinds.MEMCPY2,
             kinds.MEMSET,
-            # Without it, what is pushed comes with no record.
+            # Without driver records, CUPTI records no external correlation.
             kinds.DRIVER,
             kinds.EXTERNAL_CORRELATION,
         ]
         self._users = 0
-        self._found: dict[int, tuple[int, int]] = {}  # by number, in nanoseconds of the steady clock
-        # By what CUPTI calls them, as they come:
+        self._found: dict[int, tuple[int, int]] = {}  # by operation number, in nanoseconds of the steady clock
+        # By CUPTI's correlation id, as records arrive:
         self._numbers: dict[int, int] = {}
         self._times: dict[int, tuple[int, int]] = {}
         cupti.activity_register_callbacks(lambda: (1 << 20, 0), self._completed)
@@ -48,7 +48,7 @@ class Activities:
         self._offset = _offset(cupti.get_timestamp)
 
     def start(self) -> None:
-        """Record from now on, as often as it is called before `stop`."""
+        """Start recording. Calls nest; each needs a `stop`."""
         with _lock:
             self._users += 1
             if not self._enabled:
@@ -59,16 +59,16 @@ class Activities:
             correlate(self._mark)
 
     def stop(self) -> None:
-        """Record nothing new, once it was called as often as `start`. What is under way still counts."""
+        """Stop recording new operations with the last nested call. Operations already enqueued still count."""
         with _lock:
             self._users -= 1
             if self._users == 0:
                 correlate(None)
 
     def times(self) -> dict[int, tuple[int, int]]:
-        """Return when operations began and ended, by their numbers, in nanoseconds of the steady clock.
+        """Return begin and end of operations by their numbers, in nanoseconds of the steady clock.
 
-        Of what is over by now: the rest is lost.
+        Includes the operations that are completed; later records are lost.
         """
         with _lock:
             self._cupti.activity_flush_all(1)
@@ -86,7 +86,7 @@ class Activities:
             return dict(self._found)
 
     def _mark(self, number: int) -> None:
-        # 0 ends what another number began.
+        # 0 ends the current number's range.
         kind = self._cupti.ExternalCorrelationKind.CUSTOM0
         if number:
             self._cupti.activity_push_external_correlation_id(kind, number)
@@ -103,24 +103,24 @@ class Activities:
 
 
 def activities() -> Activities | None:
-    """Return the process's records; None without CUPTI, or where somebody else has subscribed to it."""
+    """Return this process's activity records; None without CUPTI, or if it has another subscriber."""
     global _activities, _tried
     with _lock:
         if not _tried:
             _tried = True
-            # compute-sanitizer does not go with it.
+            # CUPTI and compute-sanitizer exclude each other.
             if find_spec("cupti") is not None and os.environ.get("ANABRANCH_CUDA_SANITIZER") != "1":
                 try:
                     from cupti import cupti
 
                     _activities = Activities(cupti)
-                except Exception:  # CUPTI's own errors have no base of a name that lasts
+                except Exception:  # CUPTI's errors have no stable base class
                     _activities = None
     return _activities
 
 
 def _offset(timestamp: Any) -> int:
-    # From CUPTI's clock to the steady one: by the shortest of a few looks at both.
+    # Offset from CUPTI's clock to the steady clock, from the tightest of several readings.
     looks: list[tuple[int, int]] = []
     for _ in range(10):
         before = time.monotonic_ns()

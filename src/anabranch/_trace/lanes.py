@@ -1,4 +1,4 @@
-"""Operations as lanes, one per stream."""
+"""Lanes: operations grouped by stream."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BUSY = frozenset({"kernel", "copy", "fill", "host", "graph"})
 """The kinds of operation that keep a stream busy."""
 
 MOMENTS = frozenset({"record", "alloc", "free"})
-"""The kinds that take no time."""
+"""Kinds without duration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,11 @@ class Lane:
     ----------
     device : Device
     stream : Stream or None
-        None: of memory that is no stream's.
+        None: memory that belongs to no stream.
     label : str
         The stream's name, else its handle.
     operations : sequence of Operation
-        In the order in which they began; of those that began together, in the order of enqueueing.
+        By begin; operations that begin together are in the order of enqueueing.
     """
 
     device: Device
@@ -42,19 +42,19 @@ class Lane:
 
 
 def stream_label(stream: Stream | None) -> str:
-    """Return what a stream is called where it is shown."""
+    """Return the display name of a stream."""
     if stream is None:
         return "host memory"
     try:
         return stream.name or f"{stream.handle:#x}"
     except ClosedError:
-        return repr(stream).split()[1]  # which has the handle that a closed stream gives to nobody
+        return repr(stream).split()[1]  # includes the handle, which a closed stream no longer returns
 
 
 def lanes(operations: Iterable[Operation]) -> list[Lane]:
-    """Return the lanes of operations: those of one device in a row, devices and lanes in the order of first use.
+    """Return the lanes of operations. Lanes of a device are adjacent; devices and lanes are in order of first use.
 
-    `operations` are in the order in which they were enqueued.
+    `operations` must be in the order of enqueueing.
     """
     by_device: dict[Device, dict[Stream | None, list[Operation]]] = {}
     for operation in operations:
@@ -67,10 +67,9 @@ def lanes(operations: Iterable[Operation]) -> list[Lane]:
 
 
 def nested(lane: Lane) -> list[tuple[Operation, int, int]]:
-    """Return the operations of a lane with when they begin and end, in ns, such that each two nest or are apart.
+    """Return the operations of a lane with begin and end in ns, adjusted so that any two nest or are disjoint.
 
-    Clocks of a device may let an operation end a little after the next one of its stream began: it then ends where that
-    begins.
+    A device's clock may let an operation end slightly after the next one of its stream begins; it is then cut there.
     """
     spans: list[tuple[Operation, int, int]] = []
     around: list[int] = []

@@ -1,4 +1,4 @@
-"""What a trace shows: one operation of a stream."""
+"""An operation as a trace shows it."""
 
 from __future__ import annotations
 

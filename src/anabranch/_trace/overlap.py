@@ -1,4 +1,4 @@
-"""How much of the time several streams are at work."""
+"""The share of time in which several streams are busy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Shares(dict["Device", float]):
-    """A number per device, which may be asked for by its alias, too."""
+    """A number per device; the device's alias is also a key."""
 
     if TYPE_CHECKING:
 
@@ -28,7 +28,7 @@ class Shares(dict["Device", float]):
 
 
 def busy_spans(lane: Lane) -> Iterator[tuple[float, float]]:
-    """Yield when a lane's stream is at work, as begin and end in ms, in order and apart."""
+    """Yield the disjoint spans in which a lane's stream is busy, as begin and end in ms, in order."""
     begin = end = float("-inf")
     for operation in lane.operations:
         if operation.kind not in BUSY or operation.end <= operation.begin:
@@ -43,10 +43,10 @@ def busy_spans(lane: Lane) -> Iterator[tuple[float, float]]:
 
 
 def overlap(operations: Iterable[Operation]) -> Shares:
-    """Return, per device, in which share of the time that it was busy two or more of its streams were.
+    """Return, per device, the share of its busy time in which two or more of its streams were busy.
 
-    A stream is busy while a kernel, copy, fill, host function or graph of it runs: not while it waits. A device that
-    never was has 0.
+    A stream is busy while one of its kernels, copies, fills, host functions or graphs runs, not while it waits. The
+    share is 0 for a device that was never busy.
     """
     changes: dict[Device, list[tuple[float, int]]] = {}
     for lane in lanes(operations):

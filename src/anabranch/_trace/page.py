@@ -1,4 +1,4 @@
-"""Operations as a page that needs nothing but a browser."""
+"""A trace as an HTML page."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from anabranch._trace.words import printable, summary
 
 FOLDER = Path(__file__).with_name("browser")
 SCRIPTS = ("words", "places", "draw", "controls")
-"""In the order in which they need each other; they share one scope."""
+"""In the order of their dependencies; they share one scope."""
 
 
 def page(operations: Sequence[Operation]) -> str:
     """Return operations, in the order in which they were enqueued, as an HTML document that loads nothing else.
 
-    The operations are in it as JSON, lane after lane.
+    The page contains the operations as JSON, lane by lane.
     """
-    # "<" could end the element that the JSON is in.
+    # "<" could end the element that contains the JSON.
     data = json.dumps(_data(operations), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     parts = {
         "summary": escape(printable(summary(operations))),

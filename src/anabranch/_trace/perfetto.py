@@ -1,4 +1,4 @@
-"""Operations as a trace of Perfetto, in its own format."""
+"""A trace in Perfetto's own format."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from anabranch._trace.lanes import MOMENTS, lanes, nested
 from anabranch._trace.operation import Operation
 from anabranch._trace.words import printable
 
-_SEQUENCE = 1  # of packets: all of ours are of one
+_SEQUENCE = 1  # of packets: ours all belong to one
 
 
 def perfetto(operations: Sequence[Operation]) -> bytes:
     """Return operations, in the order in which they were enqueued, as the bytes of a ``.pftrace`` file.
 
-    A device is a track with a track of each of its streams below it. An operation is a slice, or an instant if it takes
-    no time, its kind the category. A flow leads from what a wait waits for to the wait.
+    A device is a track, with a child track per stream. An operation is a slice, or an instant if it has no duration,
+    with its kind as category. A flow connects the operation waited for with the wait.
 
     Raises
     ------
@@ -57,17 +57,17 @@ def perfetto(operations: Sequence[Operation]) -> bytes:
         source = operation.source
         if source is None or source not in placed:
             continue
-        # A flow is dropped if its end comes before its start. Most waits began before what they waited for, so both
-        # hang on the ends of the slices.
+        # Perfetto drops a flow that ends before it starts. Most waits begin before the operation that they wait for, so
+        # both ends attach to the ends of slices.
         late = placed[source][2] > placed[operation][2]
         (begins if late else ends)[source].flow_ids.append(flow)
         ends[operation].terminating_flow_ids.append(flow)
 
-    # Among events of one time the order of enqueueing is right: a source ends before its wait does, and an operation
+    # Events of equal time keep the order of enqueueing: a source ends before its wait does, and an operation ends
     # before the next one of its stream begins.
     events.sort(key=lambda event: event[:2])
     for time, _, event in events:
-        # Times are not negative here. A GPU's may be by as much as its clock is known, right at the beginning.
+        # Perfetto's timestamps are not negative. A GPU's first times may be, by the error of its clock.
         trace.packet.add(timestamp=max(time, 0), trusted_packet_sequence_id=_SEQUENCE, track_event=event)
     if trace.packet:
         trace.packet[0].sequence_flags = proto.TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
@@ -83,7 +83,7 @@ def _add_track(trace: Any, proto: Any, name: str, parent: int | None) -> int:
         name=printable(name),
         child_ordering=proto.TrackDescriptor.EXPLICIT,
         sibling_order_rank=rank,
-        # Else streams of one name would share a track.
+        # Otherwise streams of the same name would share a track.
         sibling_merge_behavior=proto.TrackDescriptor.SIBLING_MERGE_BEHAVIOR_NONE,
     )
     trace.packet.add(trusted_packet_sequence_id=_SEQUENCE, track_descriptor=track)

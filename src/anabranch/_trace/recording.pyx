@@ -1,4 +1,4 @@
-"""What a trace records, as Python objects."""
+"""The core's recorded operations, as Python objects."""
 
 from bisect import bisect_right
 from time import monotonic
@@ -42,7 +42,7 @@ cdef void _tell_without_lock(uint64_t number) noexcept nogil:
 
 
 def correlate(function):
-    """Have ``function(number)`` called before a traced operation is enqueued, and ``function(0)`` after; None: not."""
+    """Install ``function(number)``, called before each traced operation, and with 0 after it; None removes it."""
     global _correlated
     _correlated = function
     if function is None:
@@ -53,7 +53,7 @@ def correlate(function):
 
 @cython.final
 cdef class Recording:
-    """All that threads put into streams between `start` and `stop`."""
+    """Records the operations of all threads between `start` and `stop`."""
 
     cdef Ref[Trace] core
 
@@ -61,21 +61,21 @@ cdef class Recording:
         self.core = make_trace()
 
     def start(self):
-        """Begin, or go on."""
+        """Start or resume recording."""
         self.core.get().start()
 
     def stop(self):
-        """End, until it is started again."""
+        """Stop recording until the next `start`."""
         self.core.get().stop()
 
     def __len__(self):
         return self.core.get().operations().size()
 
     def operations(self, double patience=float("inf"), measure=None):
-        """Return what was recorded, once all of it is over, in the order in which it was enqueued.
+        """Wait until the recorded operations are completed; return them in the order of enqueueing.
 
-        After so many seconds what is not over by then is said to end there. `measure` gives, by their numbers, begin
-        and end in nanoseconds of operations that somebody else has measured.
+        Operations that are pending after `patience` seconds are cut off there. `measure` returns begin and end, in
+        nanoseconds, of operations that were measured elsewhere, by their numbers.
         """
         cdef vector[TracedOperation] traced = self.core.get().operations()
         cdef int64_t began = self.core.get().began()
@@ -83,7 +83,7 @@ cdef class Recording:
         _wait_for(traced, patience)
         cdef double now = (now_nanoseconds() - began) * 1e-6 if patience != float("inf") else -1
         measured = {} if measure is None else measure()
-        streams = {}        # by the address of the record: the stream, points and operations, when the last ended
+        streams = {}        # by address of the core's stream: stream, its points and operations, the last one's end
         found = []
         for i in range(traced.size()):
             found.append(_operation(traced[i], began, streams, now, measured))
@@ -94,7 +94,7 @@ cdef int _wait_for(const vector[TracedOperation]& traced, double patience) excep
     cdef CStream* stream
     cdef size_t i
     cdef double deadline = monotonic() + patience
-    # The newest of each stream.
+    # Only the newest operation of each stream, going backwards.
     seen = set()
     for i in range(traced.size(), 0, -1):
         stream = traced[i - 1].stream.get()
@@ -107,7 +107,7 @@ cdef int _wait_for(const vector[TracedOperation]& traced, double patience) excep
             else:
                 _wait_a_little(stream, traced[i - 1].closed, max(0, deadline - monotonic()))
         except Error:
-            continue  # work that failed is over, too, and not this caller's to hear of
+            continue  # failed work is completed too; its error is not this caller's
     return 0
 
 

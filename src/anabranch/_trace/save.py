@@ -1,4 +1,4 @@
-"""Operations as a file."""
+"""Writing traces to files."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _FORMATS: dict[str, Callable[[Sequence[Operation]], str | bytes]] = {
 
 
 def check_target(path: str | os.PathLike[str]) -> None:
-    """Raise what `save` would, as far as that can be known before there are operations."""
+    """Raise what `save` would raise, as far as that is known before there are operations."""
     _renderer(Path(path))([])
     if not Path(path).absolute().parent.is_dir():
         raise FileNotFoundError(f"there is no folder {str(Path(path).parent)!r}")
 
 
 def save(operations: Sequence[Operation], path: str | os.PathLike[str]) -> None:
-    """Write operations, in the order in which they were enqueued, to a file of the format that its suffix names.
+    """Write operations, in the order of enqueueing, to a file in the format that its suffix names.
 
-    Whoever reads the file meanwhile finds what was there before, or all of the new content.
+    The file is replaced atomically: a concurrent reader sees the old content or all of the new.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def save(operations: Sequence[Operation], path: str | os.PathLike[str]) -> None:
     file = Path(path)
     content = _renderer(file)(operations)
     data = content.encode() if isinstance(content, str) else content
-    # In the same folder: a file is replaced at once only within one file system.
+    # In the same folder, since a file is replaced atomically only within one file system.
     temporary = file.with_name(f".anabranch-{uuid4().hex}")
     try:
         temporary.write_bytes(data)

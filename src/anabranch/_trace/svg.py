@@ -1,4 +1,4 @@
-"""Operations as a picture."""
+"""A trace as an SVG picture."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from anabranch._trace.overlap import busy_spans, overlap
 from anabranch._trace.words import describe, printable, summary
 
 WIDTH = 1200
-EDGE = 20  # around everything
-LETTER = 6.4  # how wide one is of the small text, on average
-LABEL = 22  # letters of a stream's name, at most
+EDGE = 20  # margin on all sides
+LETTER = 6.4  # average width of a small letter
+LABEL = 22  # maximum letters of a stream's name
 TOP = 64  # above the lanes: summary and axis
 HEADING = 30  # above the lanes of a device
 LANE, GAP = 34, 10
 BLOCK = 24  # in the middle of a lane
 FOOT = 46  # below the lanes: the legend
-MANY = 300  # arrows: more are thin, since they cross
+MANY = 300  # threshold of arrows: more are drawn thin, since they cross
 OVERLAP = "in which share of the time that the device was busy two or more of its streams were"
 
 STYLE = """
@@ -48,7 +48,7 @@ text{font:12px system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif;fill:
 .wait-tip{fill:var(--faint)}.added-tip{fill:var(--added)}
 """
 
-# Of waits, and of those that hazards added: the hatching, and the tip of an arrow.
+# For waits, and for waits that hazards added: the hatching, and the arrow's tip.
 DEFINITION = """
 <pattern id="{kind}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
 <path class="{kind}-stripe" d="M1 0V6"/></pattern>
@@ -57,7 +57,7 @@ DEFINITION = """
 
 
 def svg(operations: Sequence[Operation]) -> str:
-    """Return operations as an SVG document: a lane per stream, with arrows from what a wait waits for to its end."""
+    """Return operations as an SVG document: a lane per stream, and an arrow from each source to its wait's end."""
     return "\n".join(_Picture(operations).document()) + "\n"
 
 
@@ -102,7 +102,7 @@ class _Picture:
                 if operation.kind not in MOMENTS:
                     yield from self._block(operation, top + (LANE - BLOCK) / 2)
         yield from self._arrows()
-        # On top of the blocks around them and of the arrows that start there.
+        # On top of the enclosing blocks and of the arrows that start there.
         for lane, top in zip(self.lanes, self.tops, strict=True):
             for operation in lane.operations:
                 if operation.kind in MOMENTS:

@@ -1,4 +1,4 @@
-"""Operations as text."""
+"""A trace as text."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from anabranch._trace.operation import Operation
 from anabranch._trace.overlap import busy_spans, overlap
 from anabranch._trace.words import printable, summary
 
-WIDTH = 72  # characters of time
-LABEL = 20  # of a stream's name, at most
+WIDTH = 72  # characters of the time axis
+LABEL = 20  # maximum letters of a stream's name
 WORK, WAITING, ADDED, IDLE = "█░▒·"
 
 
 def text(operations: Sequence[Operation]) -> str:
-    """Return operations, in the order in which they were enqueued, as lines of text: a lane per stream.
+    """Return operations, in the order of enqueueing, as lines of text: a lane per stream.
 
-    A character shows what took most of its time; where a stream did anything at all, that is shown.
+    A character shows what took most of its time span. Activity is never rounded away.
     """
     if not operations:
         return "no operations: nothing was put into a stream while the trace was on"

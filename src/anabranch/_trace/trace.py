@@ -1,4 +1,4 @@
-"""The trace that users see."""
+"""The public trace."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class trace:  # noqa: N801
     def __init__(self) -> None:
         self._recording = Recording()
         self._activities: Activities | None = None
-        self._depth = 0  # of the blocks it is in
-        self._operations: list[Operation] | None = None  # all there will be
+        self._depth = 0  # nesting depth of its blocks
+        self._operations: list[Operation] | None = None  # the final list, once complete
 
     def __enter__(self) -> Self:
         if self._depth > 0:
@@ -85,7 +85,7 @@ class trace:  # noqa: N801
         return list(operations)
 
     def _so_far(self, patience: float = float("inf")) -> list[Operation]:
-        # Waits for so many seconds at most; what is not over by then is cut off there.
+        # Waits for at most `patience` seconds; operations that are still pending are cut off there.
         return self._recording.operations(patience, self._activities.times if self._activities is not None else None)
 
     def save(self, path: str | os.PathLike[str]) -> None:

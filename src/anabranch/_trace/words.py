@@ -1,4 +1,4 @@
-"""How times, sizes and operations are told."""
+"""Text for times, sizes and operations."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from anabranch._trace.lanes import MOMENTS, stream_label
 from anabranch._trace.operation import Operation
 
 UNITS = (("s", 1e3), ("ms", 1.0), ("µs", 1e-3), ("ns", 1e-6))
-"""Units of time, and how many milliseconds they are."""
+"""Units of time and their lengths in milliseconds."""
 
-# What XML and UTF-8 have no room for: control characters and halves of surrogate pairs.
+# Characters that XML or UTF-8 cannot represent: control characters and lone surrogates.
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def printable(text: str) -> str:
-    """Return a text that every format can hold."""
+    """Return a text that every format can represent."""
     return _UNPRINTABLE.sub("\ufffd", text)
 
 
 def unit(duration: float) -> tuple[str, float]:
-    """Return the unit in which a duration, in ms, is best told, and how many milliseconds it is."""
+    """Return the best unit for a duration in ms, and the unit's length in milliseconds."""
     return next((pair for pair in UNITS if duration >= pair[1]), UNITS[-1])
 
 
@@ -33,7 +33,7 @@ def time(milliseconds: float) -> str:
 
 
 def span(begin: float, end: float) -> str:
-    """Return a span of time, in ms: its ends in digits enough to tell them apart, and how long it is."""
+    """Return a span of time, in ms: both ends, with enough digits to differ, and the duration."""
     digits = 3 if end - begin >= 0.05 else 6
     return f"{begin:.{digits}f} to {end:.{digits}f} ms, {time(end - begin)}"
 
@@ -49,7 +49,7 @@ def size(nbytes: int) -> str:
 
 
 def count(number: int, thing: str) -> str:
-    """Return a number of things, the noun in the number that fits."""
+    """Return a count with its noun in singular or plural."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
@@ -61,12 +61,12 @@ def place(operation: Operation) -> str | None:
 
 
 def kind(operation: Operation) -> str:
-    """Return the kind of an operation as it is shown: a wait that hazards added is told from the others."""
+    """Return the displayed kind of an operation, which marks waits that hazards added."""
     return "added wait" if operation.kind == "wait" and operation.added else operation.kind
 
 
 def describe(operation: Operation) -> str:
-    """Return all that is known of an operation, in lines."""
+    """Return all details of an operation, in lines."""
     title = kind(operation)
     if operation.name != operation.kind:
         title += f" {operation.name}"
@@ -85,7 +85,7 @@ def describe(operation: Operation) -> str:
 
 
 def summary(operations: Sequence[Operation]) -> str:
-    """Return how many operations, streams and devices there are, how long all took, and how many waits were added."""
+    """Return the number of operations, streams and devices, the total duration, and the number of added waits."""
     if not operations:
         return "no operations"
     streams = {operation.stream for operation in operations} - {None}

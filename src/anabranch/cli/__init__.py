@@ -1,4 +1,4 @@
-"""The command line, ``anabranch`` or ``python -m anabranch``: what is installed, and how scripts run on it."""
+"""The command line, ``anabranch`` or ``python -m anabranch``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def main() -> None:
     Raises
     ------
     SystemExit
-        When it is done.
+        At the end of the command.
     """
     try:
         import typer  # noqa: F401

@@ -25,19 +25,19 @@ DEMO = Path(__file__).parents[1] / "_examples" / "photo_pipeline.py"
 DEMO_NEEDS = ("numba", "numpy", "PIL", "rich", "scipy", "skimage")
 BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks" / "compare.py"
 
-# What takes part, and what compiles kernels: for CPUs, from Python for GPUs, from CUDA C++.
+# Packages that the library uses, and compilers of kernels: for CPUs, from Python for GPUs, from CUDA C++.
 PACKAGES = ("anabranch", "numpy", "numba", "numba-cuda-mlir", "cuda-core")
 
-# What changes how programs run, besides the variables that begin with ANABRANCH_.
+# Variables that change how programs run, besides those that begin with ANABRANCH_.
 VARIABLES = ("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM", "CUDA_VISIBLE_DEVICES", "NUMBA_DISABLE_JIT", "PYTHON_GIL")
 
-# Of more streams than this, those that were busy least share a line of the report.
+# With more streams than this, the least busy ones share a line of the report.
 MOST_STREAMS = 20
 
-# Seconds that a timeline waits at most for work in flight when its script ends.
+# Maximum seconds that a timeline waits for pending work when its script ends.
 PATIENCE = 5.0
 
-# What follows is not ours.
+# Settings of commands whose further arguments belong to another program.
 PASSED_ON = {
     "allow_extra_args": True,
     "ignore_unknown_options": True,
@@ -53,7 +53,7 @@ app = typer.Typer(
 
 
 class HazardMode(Enum):
-    """The modes of hazards, for the help."""
+    """Hazard modes, for the help text."""
 
     auto = "auto"
     check = "check"
@@ -61,7 +61,7 @@ class HazardMode(Enum):
 
 
 class Script(NamedTuple):
-    """A script to run when the command line has been read."""
+    """A script to run after the command line is parsed."""
 
     path: str
     argv: list[str]
@@ -75,7 +75,7 @@ def run_command() -> None:
     except SystemExit:
         if not scripts:
             raise
-    # Out here, because what typer runs is subject to its own handling of exceptions and Ctrl-C.
+    # Runs outside of typer, which handles exceptions and Ctrl-C in its own way.
     run_script(*scripts[0])
 
 
@@ -162,7 +162,7 @@ def run(
     if "--timeline" in given:
         timeline = Path(given["--timeline"])
     if hazards is not None:
-        os.environ["ANABRANCH_HAZARDS"] = hazards.value  # for processes that the script starts
+        os.environ["ANABRANCH_HAZARDS"] = hazards.value  # for child processes of the script
         ordering.default_mode(hazards.value).__enter__()
     if timeline is not None:
         try:
@@ -174,13 +174,13 @@ def run(
         atexit.register(_save, trace, timeline.absolute(), os.getpid())
     if stats:
         core.keep_activity(True)
-        # Registered before the script can register anything, so that it runs after all of that.
+        # Registered before the script registers anything, so it runs last.
         atexit.register(_report, os.getpid())
     context.obj.append(Script(script, [script, *arguments]))
 
 
 def _leading_options(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    # These two may also follow the script at once; whatever comes after that is the script's.
+    # These two options may also directly follow the script's name; everything after them is the script's.
     given, rest = {}, list(arguments)
     while rest and rest[0].partition("=")[0] in ("--hazards", "--timeline"):
         name, equals, value = rest.pop(0).partition("=")
@@ -191,16 +191,16 @@ def _leading_options(arguments: Sequence[str]) -> tuple[dict[str, str], list[str
 
 
 def _save(trace: ab.trace, path: Path, process: int) -> None:
-    if os.getpid() != process:  # a child that the script has forked
+    if os.getpid() != process:  # a forked child of the script
         return
     trace.__exit__(None, None, None)
-    # Not for ever: the end of a script does not wait for its work either.
+    # A limited wait: the end of a script does not wait for its work either.
     save(trace._so_far(PATIENCE), path)
     print(f"{trace!r} saved to {path}", file=sys.stderr)
 
 
 def _report(process: int) -> None:
-    if os.getpid() != process:  # a child that the script has forked
+    if os.getpid() != process:  # a forked child of the script
         return
     streams: dict[tuple[str, str], tuple[int, float]] = {}
     for device, stream, operations, busy in core.activity():
@@ -234,7 +234,7 @@ def bench(context: typer.Context) -> None:
 
 
 def _show(headings: Sequence[str], rows: Sequence[Sequence[str]], file: TextIO) -> None:
-    # Plain text where nobody looks at it, so that it can be searched and pasted.
+    # Plain text if the output is not a terminal, for searching and pasting.
     if file.isatty() and find_spec("rich") is not None:
         from rich.console import Console
         from rich.table import Table

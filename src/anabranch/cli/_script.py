@@ -1,4 +1,4 @@
-"""Running a script inside this interpreter, as ``python SCRIPT`` would."""
+"""Running a script in this interpreter, as ``python SCRIPT`` would."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from types import CodeType, ModuleType, TracebackType
 def run_script(path: str, argv: Sequence[str]) -> None:
     """Run a file as the main module, with the module search path, exit codes and tracebacks of ``python SCRIPT``.
 
-    What the script raises is raised. `sys.argv`, ``sys.path[0]`` and the main module stay the script's, for what runs
-    at exit.
+    Exceptions of the script propagate. `sys.argv`, ``sys.path[0]`` and the main module remain the script's, for code
+    that runs at exit.
 
     Parameters
     ----------
     path : str
         The script.
     argv : sequence of str
-        What `sys.argv` becomes, the script's name first.
+        The new `sys.argv`, which starts with the script's name.
     """
     path = os.path.join(os.getcwd(), path)
     module = ModuleType("__main__")
@@ -43,7 +43,7 @@ def run_script(path: str, argv: Sequence[str]) -> None:
 
 
 def _hide_frames_before(code: CodeType | None) -> None:
-    # Nobody catches the exception any more: the interpreter hands it to the hook, which may be one of the script's.
+    # Nothing catches the exception any more: the interpreter passes it to the hook, which may be the script's.
     hook = sys.excepthook
 
     def from_script(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:

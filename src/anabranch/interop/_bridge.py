@@ -29,9 +29,9 @@ LIBRARIES: dict[str, Library] = {
 
 
 class Bridged:
-    """What a bridge binds: `stream`, and by the name of each library its own object for that stream.
+    """The streams that a bridge binds: `stream`, and under each library's name that library's own stream object.
 
-    On a CPU stream those are None, since the libraries have none there.
+    With a CPU stream the libraries' objects are None.
     """
 
     __slots__ = ("_objects", "_stream")
@@ -47,7 +47,7 @@ class Bridged:
 
     def __getattr__(self, name: str) -> Any:
         try:
-            return object.__getattribute__(self, "_objects")[name]  # a copy that is being made has none yet
+            return object.__getattribute__(self, "_objects")[name]  # a copy under construction has none yet
         except KeyError:
             there = ", ".join(self._objects) or "none"
             raise AttributeError(f"{name!r} is no library of this bridge, whose libraries are: {there}") from None
@@ -60,23 +60,23 @@ class Bridged:
 
 
 class _Block(NamedTuple):
-    """A block that is open: what restores the current streams, and what comes after that."""
+    """An open block: the stack that restores the current streams, and the streams that wait at the end."""
 
     stack: ExitStack
     use: ExternalUse | None
     stream: Stream
-    replaced: list[Stream]  # those that wait for the stream at the end
+    replaced: list[Stream]  # these wait for the stream at the end
 
 
 class _Open(threading.local):
-    """The blocks that a thread is in."""
+    """The open blocks of a thread."""
 
     def __init__(self) -> None:
         self.blocks: list[_Block] = []
 
 
 class Bridge:
-    """What `bridge` returns. May be entered again, also while it is open, and by several threads."""
+    """Returned by `bridge`. May be entered again, also while it is open, and by several threads."""
 
     __slots__ = ("_libraries", "_open", "_stream", "_sync_enter", "_sync_exit")
 
@@ -89,9 +89,9 @@ class Bridge:
 
     def __enter__(self) -> Bridged:
         stream = current_stream() if self._stream is None else self._stream
-        # A wrapper of our own, so that a stream which the user closes in the block is joined all the same.
+        # A private wrapper: the stream is joined even if the user closes it in the block.
         own = Stream.from_external(stream)
-        own.__cuda_stream__()  # refuses in a capture
+        own.__cuda_stream__()  # raises during a capture
         with ExitStack() as stack:
             stack.enter_context(stream)
             if stream.device.kind == "cuda":
@@ -103,7 +103,7 @@ class Bridge:
                 objects = {library.name: library.enter(module, own, stack) for library, module in modules.items()}
                 use = ExternalUse(own)
             else:
-                # What the libraries do on a CPU is done when they return; so it is in order with what comes later.
+                # Work of the libraries on a CPU is done when they return, so it is already in order with later work.
                 objects, replaced, use = dict.fromkeys([library.name for library in self._libraries]), [], None
                 if self._sync_enter:
                     own.synchronize()
@@ -125,7 +125,7 @@ class Bridge:
             other.wait_stream(block.stream)
 
     def _modules(self, stream: Stream) -> Iterator[tuple[Library, Any]]:
-        """Yield the libraries of the block, imported; all of them are found to be usable before anything is done."""
+        """Yield the block's libraries, imported and verified to be usable before anything changes."""
         for library in self._libraries:
             module = library.load(f"a bridge to {library.name!r}")
             if not library.usable(module):
@@ -133,13 +133,13 @@ class Bridge:
             yield library, module
         if not self._libraries:
             for library in LIBRARIES.values():
-                # Not imported here, which would wait for another thread that has not come to the end of it.
+                # Not imported here: that would wait for another thread's unfinished import.
                 module = sys.modules.get(library.module)
                 if library.has_current_stream and library.recognizes(module) and library.usable(module):
                     yield library, module
 
     def _replaced(self, stream: Stream, modules: dict[Library, Any]) -> Iterator[Stream]:
-        """Yield the streams that are current in the libraries and not this one, each once."""
+        """Yield each stream, other than this one, that is current in one of the libraries, once."""
         handles = [library.current(module, stream.device.index) for library, module in modules.items()]
         for handle in dict.fromkeys(1 if handle == 0 else handle for handle in handles if handle is not None):
             if handle == 1:

@@ -1,4 +1,4 @@
-"""cuda.core, where every call names its stream."""
+"""cuda.core. It has no current stream: every call names one."""
 
 from __future__ import annotations
 

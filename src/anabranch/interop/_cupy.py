@@ -1,4 +1,4 @@
-"""CuPy. Its current stream is the thread's, one for each GPU."""
+"""CuPy. Its current stream belongs to the thread, one per GPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Handle:
-    """A stream's handle, which keeps nothing alive."""
+    """A stream's handle; keeps nothing alive."""
 
     __slots__ = ("_handle",)
 
@@ -33,7 +33,7 @@ class CuPy(Library):
     known_by = ("cuda.is_available", "cuda.get_current_stream")
 
     def __init__(self) -> None:
-        # Kept: a Stream of CuPy's that goes may destroy the handle, also one made of somebody else's.
+        # Kept: CuPy's destructor of a Stream may destroy the handle, even one that it does not own.
         self._wrapped: dict[tuple[Any, int, int], Any] = {}
 
     def usable(self, module: Any) -> bool:
@@ -46,7 +46,7 @@ class CuPy(Library):
         index = stream.device.index
         stack.enter_context(module.cuda.Device(index))
         wrapped = self._wrap(module, index, stream.handle)
-        # The end of its scope puts back what the scope around it had, not what `use()` has made current since.
+        # CuPy's scope restores the enclosing scope's stream, not the one that `use()` has made current since.
         stack.callback(module.cuda.get_current_stream(index).use)
         stack.enter_context(wrapped)
         return wrapped

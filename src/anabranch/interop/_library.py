@@ -1,4 +1,4 @@
-"""What a bridge has to know of another library."""
+"""The interface between a bridge and another library."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 class Library(ABC):
-    """One library: how its current stream is found, and made another."""
+    """One library: how to find and replace its current stream."""
 
     name: ClassVar[str]
-    module: ClassVar[str]  # what is imported
-    package: ClassVar[str]  # what is installed
+    module: ClassVar[str]  # name to import
+    package: ClassVar[str]  # name to install
     has_current_stream: ClassVar[bool] = True
-    known_by: ClassVar[tuple[str, ...]]  # attributes that a module of the program's own by that name lacks
+    known_by: ClassVar[tuple[str, ...]]  # attributes that a program's own module of that name lacks
 
     def require(self, user: str) -> None:
-        """Raise ModuleNotFoundError if it is not installed. Imports no more than the packages around it."""
+        """Raise ModuleNotFoundError if it is not installed. Imports only the enclosing packages."""
         if sys.modules.get(self.module) is not None:
             return
         try:
@@ -39,7 +39,7 @@ class Library(ABC):
             )
 
     def load(self, user: str) -> Any:
-        """Import it. Raises ModuleNotFoundError, also for a module of the same name that is not the library."""
+        """Import it. Raises ModuleNotFoundError, also for a different module of the same name."""
         self.require(user)
         module = importlib.import_module(self.module)
         if not self.recognizes(module):
@@ -49,7 +49,7 @@ class Library(ABC):
         return module
 
     def recognizes(self, module: Any) -> bool:
-        """Whether a module of that name is the library, and imported far enough to be used."""
+        """Whether a module of that name is the library, and its import has finished far enough."""
         try:
             operator.attrgetter(*self.known_by)(module)
         except AttributeError:
@@ -62,14 +62,14 @@ class Library(ABC):
 
     @abstractmethod
     def current(self, module: Any, index: int) -> int | None:
-        """Return the handle of its current stream of a GPU for this thread.
+        """Return the handle of this thread's current stream of a GPU.
 
-        0 is the legacy stream. None: it has none, not even a default one.
+        0 is the legacy stream. None: the library has no current stream.
         """
 
     @abstractmethod
     def enter(self, module: Any, stream: Stream, stack: ExitStack) -> Any:
-        """Make a stream current, and its GPU, until the stack is left. Return the library's own object for it.
+        """Make a stream and its GPU current until the stack unwinds. Return the library's own stream object.
 
-        Raises before anything has changed, or leaves to the stack what has.
+        On an error nothing has changed, or the stack restores it.
         """

@@ -1,4 +1,4 @@
-"""The allocators of other libraries as ours, and our memory pool as theirs."""
+"""Allocators of other libraries for our arrays, and our pool for theirs."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class TorchMemory:
         self._index = index
 
     def allocate(self, nbytes: int, stream: Stream) -> int:
-        """Return the address of a block of the stream's."""
-        handle = stream.handle if stream.handle != 1 else 0  # of which it has the blocks of its default stream
+        """Return the address of a block for the stream."""
+        handle = stream.handle if stream.handle != 1 else 0  # PyTorch's cache keeps the default stream's blocks under 0
         return int(self._cuda.caching_allocator_alloc(nbytes, self._index, handle))
 
     def deallocate(self, address: int, nbytes: int, stream: Stream) -> None:
-        """Give it back to the stream's blocks."""
+        """Return the block to the stream's cache."""
         self._cuda.caching_allocator_delete(address)
 
     def __repr__(self) -> str:
@@ -36,7 +36,7 @@ class TorchMemory:
 
 
 class CuPyMemory:
-    """The allocator that CuPy uses at the time, most often its pool."""
+    """CuPy's current allocator, usually its pool."""
 
     def __init__(self) -> None:
         self._library = LIBRARIES["cupy"]
@@ -44,7 +44,7 @@ class CuPyMemory:
         self._blocks: dict[int, Any] = {}
 
     def allocate(self, nbytes: int, stream: Stream) -> int:
-        """Return the address of a block of the stream's."""
+        """Return the address of a block for the stream."""
         with ExitStack() as stack:
             self._library.enter(self._cupy, stream, stack)
             block = self._cupy.cuda.alloc(nbytes)
@@ -52,7 +52,7 @@ class CuPyMemory:
         return int(block.ptr)
 
     def deallocate(self, address: int, nbytes: int, stream: Stream) -> None:
-        """Let go of the block, which CuPy keeps for the same stream."""
+        """Release the block, which CuPy keeps for the same stream."""
         with ExitStack() as stack:
             self._library.enter(self._cupy, stream, stack)
             del self._blocks[address]
@@ -62,7 +62,7 @@ class CuPyMemory:
 
 
 class RmmMemory:
-    """A memory resource of RMM's, whose methods take RMM's own streams."""
+    """A memory resource of RMM, whose methods take RMM's own streams."""
 
     def __init__(self, rmm: Any, resource: Any) -> None:
         self._stream = rmm.pylibrmm.stream.Stream
@@ -73,7 +73,7 @@ class RmmMemory:
         return int(self._resource.allocate(nbytes, self._stream(obj=stream)))
 
     def deallocate(self, address: int, nbytes: int, stream: Stream) -> None:
-        """Give it back."""
+        """Free the memory."""
         self._resource.deallocate(address, nbytes, self._stream(obj=stream))
 
     def __repr__(self) -> str:
@@ -90,7 +90,7 @@ def _load_rmm(user: str) -> Any:
 
 
 def as_allocator(allocator: str | Any, device: Device) -> Allocator:
-    """Return the object for what a user may set as an allocator."""
+    """Return the allocator object for a user's argument."""
     rmm = sys.modules.get("rmm")
     if not isinstance(allocator, str):
         resource = getattr(getattr(rmm, "mr", None), "DeviceMemoryResource", ())
@@ -179,7 +179,7 @@ def rmm_resource(device: Any = None) -> Any:
 
     def allocate(nbytes: int, stream: Any) -> int:
         block = PoolBlock(nbytes, gpu.index, stream.__cuda_stream__()[1], stream)
-        if block.address:  # several allocations of no bytes have none
+        if block.address:  # several empty allocations share the address 0
             blocks[block.address] = block
         return block.address
 

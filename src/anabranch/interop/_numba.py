@@ -1,4 +1,4 @@
-"""Numba for CUDA, in both of its packages. There is no current stream: what is given none goes to the legacy one."""
+"""Numba for CUDA, in both packages. It has no current stream: launches without a stream use the legacy one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Numba(Library):
 
 
 class NumbaMlir(Numba):
-    """The same, of the package that compiles through MLIR."""
+    """The same for the package that compiles through MLIR."""
 
     name = "numba_cuda_mlir"
     module = "numba_cuda_mlir.cuda"

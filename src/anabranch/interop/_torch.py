@@ -1,4 +1,4 @@
-"""PyTorch. Its current stream and device are the thread's; Triton launches on that stream, too."""
+"""PyTorch. Its current stream and device belong to the thread; Triton launches on that stream, too."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Torch(Library):
     def enter(self, module: Any, stream: Stream, stack: ExitStack) -> Any:
         index = stream.device.index
         if stream.handle == 1:
-            # As a number it would be taken for one of the streams of PyTorch's pool.
+            # As an external handle, PyTorch would take it for a stream of its pool.
             wrapped = module.cuda.default_stream(index)
         else:
             wrapped = module.cuda.ExternalStream(stream.handle, device=index)

@@ -1,4 +1,4 @@
-"""Warp. Its current stream is the GPU's, the same in all threads."""
+"""Warp. Its current stream belongs to the GPU and is the same in all threads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Warp(Library):
     known_by = ("is_cuda_available", "get_stream", "ScopedStream")
 
     def __init__(self) -> None:
-        # Kept: when one of two objects for a handle goes, Warp forgets the handle.
+        # Kept: when one of two objects for a handle is destroyed, Warp forgets the handle.
         self._wrapped: dict[tuple[Any, int, int], Any] = {}
 
     def usable(self, module: Any) -> bool:

@@ -1,7 +1,7 @@
-"""Kernels written in Python: what they declare, and how they become native code.
+"""Kernels written in Python: their declarations, and compilation to native code.
 
-Neither NumPy nor Numba is imported here or at decoration; Numba loads when a kernel is
-first compiled, and not at all when the disk cache has it.
+Neither importing this package nor decorating a kernel imports NumPy or Numba. Numba loads when a kernel is first
+compiled, and not at all if the disk cache has the code.
 """
 
 from anabranch.kernels._annotation import In, InOut, Out

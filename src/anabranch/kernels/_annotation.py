@@ -1,4 +1,4 @@
-"""`In`, `Out` and `InOut`: what a kernel does with an array it is given."""
+"""`In`, `Out` and `InOut`: declarations of how a kernel accesses an array."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OUT_CODE: Final = 2
 ACCESS_NAMES: Final = ("InOut", "In", "Out")
 _MAX_NDIM: Final = 32
 
-# mypy takes this name for true, every other tool for what it is.
+# mypy assumes that this name is true; every other tool evaluates it.
 MYPY = False
 
 
@@ -108,8 +108,8 @@ class Access:
 
 
 if TYPE_CHECKING:
-    # A class with __class_getitem__ is what pyright takes with any subscript. mypy does not know
-    # that method and takes a name of type Any instead (see _annotation_mypy).
+    # pyright accepts any subscript of a class with `__class_getitem__`. mypy does not support that method and uses a
+    # name of type Any instead (see _annotation_mypy).
     if MYPY:
         from anabranch.kernels._annotation_mypy import In as In
         from anabranch.kernels._annotation_mypy import InOut as InOut

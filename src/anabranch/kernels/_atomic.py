@@ -1,8 +1,8 @@
 """Atomic updates for kernels.
 
-These three functions exist inside kernels only; each backend gives Numba their meaning.
-An update is one indivisible read and write of one element, against every thread of the device.
-It orders nothing else: other elements written before it may be seen after it.
+These three functions exist inside kernels only; each backend implements them for Numba. An update is one indivisible
+read and write of one element with respect to every thread of the device. It orders nothing else: other elements written
+earlier may become visible later.
 """
 
 from __future__ import annotations

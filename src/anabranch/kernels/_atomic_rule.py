@@ -1,4 +1,4 @@
-"""What the atomics accept, for the type systems of both compilers, which are alike and share no class."""
+"""Typing rule of the atomics, for both compilers: their type systems are alike but share no class."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
 """Compiled kernels on disk, shared by processes.
 
-One file per kernel and signature, named by everything that decides its contents, so an entry is
-never stale and needs no index and no lock. A file is written beside its place and moved there, and
-carries its own checksum, which guards against accidents, not against others: those are kept out.
-Entries are regular files of this user, in folders of this user that nobody else may write. Where a
-folder is not such a one there is no cache, and a warning says so. One that cannot be read or
-written is silently none.
+Each kernel and signature has one file, whose name covers everything that decides its contents. An entry is therefore
+never stale and needs neither an index nor a lock. A file is written under a temporary name and then renamed. Its
+checksum guards against accidents; permissions guard against other users: entries are regular files of this user, in
+folders of this user that nobody else may write. Without such a folder there is no cache, and a warning says so. A
+folder that cannot be read or written disables the cache silently.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _MAGIC: Final = b"anabranch kernel 1\n"
 _CHECKSUM_BYTES: Final = 32
 _MAX_BYTES: Final = 1 << 28
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-# A queue at an entry's place would else hold the launch, and a link lead elsewhere.
+# A FIFO in an entry's place would block the launch, and a link could lead elsewhere.
 _ENTRY: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW_ENTRY: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
@@ -37,11 +36,11 @@ _warned: Final[set[str]] = set()
 
 
 class _UnsafeError(Exception):
-    """Others than this user may have written what was found; says what it is, and why."""
+    """Other users may have written what was found. The message names it and the reason."""
 
 
 def directory() -> Path:
-    """Return where compiled kernels are kept; it need not exist.
+    """Return the folder of compiled kernels, which need not exist.
 
     ``ANABRANCH_CACHE_DIR``, else ``$XDG_CACHE_HOME/anabranch``, else ``~/.cache/anabranch``.
     """
@@ -53,11 +52,11 @@ def directory() -> Path:
 
 
 def read(backend: str, key: str) -> bytes | None:
-    """Return what was stored under `key`, or None if nothing usable is there."""
+    """Return the data stored under `key`, or None if there is none that is usable."""
     try:
         with _folder(backend, key, create=False) as folder:
             raw = _read_entry(folder, _name(key))
-    except (OSError, RuntimeError):  # RuntimeError: nobody's home is known
+    except (OSError, RuntimeError):  # RuntimeError: no home directory is known
         return None
     except _UnsafeError as error:
         unsafe = str(error)
@@ -70,7 +69,7 @@ def read(backend: str, key: str) -> bytes | None:
 
 
 def write(backend: str, key: str, data: bytes) -> None:
-    """Store `data` under `key`, or do nothing where that is impossible."""
+    """Store `data` under `key` if possible."""
     try:
         with _folder(backend, key, create=True) as folder:
             _write_entry(folder, _name(key), _MAGIC + hashlib.sha256(data).digest() + data)
@@ -88,7 +87,7 @@ def _name(key: str) -> str:
 
 
 def _read_entry(folder: int, name: str) -> bytes:
-    """Return what is in an entry; nothing if others may have written it."""
+    """Return the contents of an entry; empty if other users may have written it."""
     descriptor = os.open(name, _ENTRY, dir_fd=folder)
     try:
         found = os.fstat(descriptor)
@@ -113,7 +112,7 @@ def _write_entry(folder: int, name: str, raw: bytes) -> None:
 
 
 def _warn(unsafe: str) -> None:
-    """Say in the program's line, once for each folder, that there is no cache."""
+    """Warn at the program's line, once per folder, that there is no cache."""
     with _warning:
         is_known = unsafe in _warned
         _warned.add(unsafe)
@@ -127,7 +126,7 @@ def _warn(unsafe: str) -> None:
 
 @contextmanager
 def _folder(backend: str, key: str, *, create: bool) -> Iterator[int]:
-    """Open the folder of an entry; gives its descriptor."""
+    """Open an entry's folder and yield its descriptor."""
     root = directory()
     descriptor = _open_root(root, create=create)
     path = root
@@ -143,7 +142,7 @@ def _folder(backend: str, key: str, *, create: bool) -> Iterator[int]:
 
 
 def _open_root(path: Path, *, create: bool) -> int:
-    """Open the folder that was chosen. The way to it may lead over links and belong to anybody."""
+    """Open the configured folder. Its path may contain links and foreign folders."""
     try:
         descriptor = os.open(path, _FOLDER)
     except FileNotFoundError:
@@ -154,7 +153,7 @@ def _open_root(path: Path, *, create: bool) -> int:
 
 
 def _create(path: Path) -> int:
-    """Create and open a folder, with those above it that are missing."""
+    """Create and open a folder and its missing parents."""
     try:
         above = os.open(path.parent, _FOLDER)
     except FileNotFoundError:
@@ -166,7 +165,7 @@ def _create(path: Path) -> int:
 
 
 def _open_within(above: int, path: Path, *, create: bool) -> int:
-    """Open a folder of ours in the folder `above`; the path is for messages, but for the last part."""
+    """Open one of our folders inside `above`. Uses the last part of `path`; the rest serves messages."""
     if create:
         with suppress(FileExistsError):
             os.mkdir(path.name, 0o700, dir_fd=above)

@@ -1,4 +1,4 @@
-"""The name of a compiled kernel in the disk cache: a digest of everything that decides its code."""
+"""Keys of compiled kernels in the disk cache: a digest of everything that decides the code."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ def cache_key(
     signature: Signature,
     facts: tuple[object, ...],
 ) -> str | None:
-    """Return the key of a kernel for arguments of a signature; None if something in it cannot be pinned down.
+    """Return the key of a kernel for a signature; None if something in it cannot be identified exactly.
 
-    Two calls that give one key, in whichever processes, are of kernels that compile to the same code.
+    Equal keys, in any processes, mean that the kernels compile to the same code.
 
     Parameters
     ----------
     backend : str
         "cpu" or "cuda".
     function, parameters, signature
-        The kernel, all that it declares, and the kinds of its arguments.
+        The kernel, its declarations, and the kinds of its arguments.
     facts : tuple
-        Whatever else decides the code, as plain data: the target, the tools and their versions.
+        Everything else that decides the code, as plain data: the target, the tools and their versions.
     """
     digest = Digest()
     try:
-        # Numba loads its extensions in each process that compiles; numba-cuda-mlir in some.
+        # Numba loads its extensions in every process that compiles; numba-cuda-mlir does so only in some.
         packages = extensions() if backend == "cpu" else ()
         known = frozenset(package.package for package in packages)
         digest.put("function", fingerprint(function, overloads(backend, known)))
@@ -50,7 +50,7 @@ def cache_key(
 
 @cache
 def sources() -> tuple[tuple[str, int, int], ...]:
-    """Return each source file of this package, which all decide the code: its path, size and time of change."""
+    """Return path, size and modification time of each source file of this package: all of them decide the code."""
     folder = Path(__file__).parent
     files = sorted(folder.rglob("*.py"))
     return tuple((str(file.relative_to(folder)), file.stat().st_size, file.stat().st_mtime_ns) for file in files)

@@ -1,4 +1,4 @@
-"""The text of a `CompileError`: the user's line, the reason in short, the kinds of the arguments."""
+"""The text of a `CompileError`: the user's line, a short reason, and the kinds of the arguments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from anabranch.kernels._parameter import Parameter
 from anabranch.kernels._signature import Signature, describe
 
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
-# How Numba writes a place: "typing of setitem at /home/ada/wave.py (12)".
+# Numba's format of a place: "typing of setitem at /home/ada/wave.py (12)".
 _PLACE: Final = re.compile(r"\b(?:at|from) (?P<file>[^\n]+?) \((?P<line>\d+)\)")
 _LIBRARIES: Final = frozenset({"numba", "numba_cuda_mlir", "numpy", "llvmlite"})
 _CALL: Final = re.compile(r">>> (.+)")
@@ -24,7 +24,7 @@ _CLASS: Final = re.compile(r"^(?:\w+Error|\w+Exception): (?=\S)")
 _REJECTED: Final = "Rejected as the implementation raised a specific error:"
 _RAISED_FROM: Final = re.compile(r"^raised from (?P<file>.+):\d+$")
 _STAGE: Final = re.compile(r"^Failed in \w+ mode pipeline")
-# Modules of Numba about one builtin type each, which reject every argument of another type.
+# Modules of Numba that each serve one builtin type and reject arguments of any other type.
 _TYPE_MODULES: Final = re.compile(r"numba[\\/](?:cpython|typed|experimental)[\\/]")
 _PLACE_AFTER: Final = re.compile(r",? (?:Raised from|defined at) [^\n]+ \(\d+\)$")
 _READONLY: Final = "Cannot modify readonly array"
@@ -38,7 +38,7 @@ NO_MEMORY: Final = (
 
 
 def definition(function: FunctionType) -> tuple[str, int]:
-    """Return the file and the line of the ``def`` of a function."""
+    """Return file and line of a function's ``def``."""
     code = function.__code__
     for line in range(code.co_firstlineno, code.co_firstlineno + _MAX_DECORATOR_LINES):
         if linecache.getline(code.co_filename, line).lstrip().startswith("def "):
@@ -54,9 +54,9 @@ def compile_error(function: FunctionType, reason: str, place: tuple[str, int], a
     function : function
         The kernel's function.
     reason : str
-        Why, in a sentence or a few lines.
+        The reason, in a sentence or a few lines.
     place : (str, int)
-        File and line where: in the kernel or in a helper of it.
+        File and line, in the kernel or in one of its helpers.
     arguments : str, optional
         Kinds of the arguments it was compiled for.
     """
@@ -73,7 +73,7 @@ def compile_error(function: FunctionType, reason: str, place: tuple[str, int], a
 def from_compiler(
     function: FunctionType, parameters: Sequence[Parameter], signature: Signature, error: Exception
 ) -> CompileError:
-    """Return the error that tells the user what Numba refused."""
+    """Return the error for a refusal of Numba, in terms of the user's code."""
     message = _COLOUR.sub("", str(error)) or type(error).__name__
     place = find_place(function, error)
     reason = _readonly_reason(parameters, place) if _READONLY in message else _reason(message)
@@ -83,7 +83,7 @@ def from_compiler(
 
 
 def find_place(function: FunctionType, error: Exception) -> tuple[str, int]:
-    """Return the innermost place in the user's source that an error of Numba names."""
+    """Return the innermost place in the user's source that a Numba error names."""
     for match in _PLACE.finditer(_COLOUR.sub("", str(error))):
         if is_users(match["file"]):
             return match["file"], int(match["line"])
@@ -95,12 +95,12 @@ def find_place(function: FunctionType, error: Exception) -> tuple[str, int]:
 
 
 def is_users(file: str) -> bool:
-    """Whether a file is none of a compiler's, nor source that was generated."""
+    """Whether a file is neither part of a compiler nor generated source."""
     return not file.startswith("<anabranch") and not _LIBRARIES & set(re.split(r"[\\/]", file))
 
 
 def _reason(message: str) -> str:
-    """Pick the innermost cause out of Numba's message, which nests one per call."""
+    """Return the innermost cause from Numba's message, which nests one cause per call."""
     lines = [line.strip() for line in message.splitlines()]
     lines = [line for line in lines if line and not _STAGE.match(_CLASS.sub("", line))]
     if _RECURSION in message:
@@ -136,10 +136,10 @@ def _readonly_reason(parameters: Sequence[Parameter], place: tuple[str, int]) ->
 
 
 def _names_written(source: str) -> set[str]:
-    """Names in what one line of source assigns into or passes to an atomic."""
+    """Return the names that one line of source assigns into or passes to an atomic."""
     try:
         tree = ast.parse(source)
-    except SyntaxError:  # a part of a statement, or the head of one
+    except SyntaxError:  # part of a statement, or the head of one
         return set()
     names = set()
     for node in ast.walk(tree):

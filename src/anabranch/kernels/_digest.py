@@ -1,4 +1,4 @@
-"""A digest of values by their type and exact content: two that it takes for one are one to any compiler."""
+"""A digest of values by type and exact content: values with equal digests are the same to any compiler."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ _NUMPY_KINDS: Final = frozenset("biufcmMSUV")
 
 
 class UncacheableError(Exception):
-    """A function refers to something that cannot be pinned down."""
+    """A function refers to a value that cannot be identified exactly."""
 
 
 class Digest:
-    """A running hash of values; what is no plain data is left to `add_other`."""
+    """A running hash of values. `add_other` handles values that are not plain data."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
 
     def result(self) -> bytes:
-        """Return the hash of what was added so far."""
+        """Return the hash of the values added so far."""
         return self._hash.digest()
 
     def put(self, tag: str, data: bytes = b"") -> None:
-        """Add bytes, of a sort named by `tag`."""
+        """Add bytes, labelled with a tag."""
         self._hash.update(f"{tag}:{len(data)}:".encode())
         self._hash.update(data)
 
     def add(self, value: Any) -> None:
-        """Add a value, with its type.
+        """Add a value with its type.
 
         Raises
         ------
         UncacheableError
-            The value cannot be pinned down.
+            The value cannot be identified exactly.
         """
         if type(value) in _ATOMS:
             self.put(type(value).__name__, _atom(value))
@@ -57,7 +57,7 @@ class Digest:
             self.add_other(value)
 
     def add_other(self, value: Any) -> None:
-        """Add a value that is neither plain data nor NumPy's."""
+        """Add a value that is neither plain data nor one of NumPy's."""
         raise UncacheableError(f"{value!r}")
 
     def _add_numpy(self, value: Any) -> bool:

@@ -1,7 +1,7 @@
 """Names of element types, without importing NumPy.
 
-A dtype is its canonical NumPy name, such as ``"float32"``. Kinds are ordered as NumPy orders
-them for casting: a value may become a later kind and never an earlier one.
+A dtype is its canonical NumPy name, such as ``"float32"``. Kinds are in NumPy's casting order: a value may be cast to a
+later kind, but not to an earlier one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KINDS: Final = MappingProxyType(
     }
 )
 
-# The spellings of NumPy's own constructor; "int" and "long" are those of a 64-bit Unix.
+# Spellings that NumPy's constructor accepts; "int" and "long" have the meaning of 64-bit Unix.
 _ALIASES: Final = {
     "?": "bool", "b1": "bool", "bool_": "bool",
     "i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64",
@@ -47,7 +47,7 @@ _ALIASES: Final = {
 
 
 def dtype_name(value: object) -> str | None:
-    """Return the canonical name of a dtype, or None if `value` is not one Anabranch knows.
+    """Return the canonical name of a dtype, or None if Anabranch does not support `value`.
 
     Parameters
     ----------

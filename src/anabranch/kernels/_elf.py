@@ -1,8 +1,8 @@
-"""Reads and checks ELF files, 64-bit and little-endian: object files of the CPU's code, and cubins.
+"""Reads and checks ELF files, 64-bit and little-endian: object files for the CPU, and cubins.
 
-LLVM ends the process at an object file that is broken, or reads and writes past its ends. So a file that was found on
-disk is gone through first: each offset, index and size must stay within what it is of, and nothing in it may be of a
-kind that LLVM's code for us does not use. What the instructions do is not looked at.
+Given a broken object file, LLVM ends the process or accesses memory out of bounds. A file from disk is therefore
+checked first: each offset, index and size must lie within its container, and everything must be of a kind that LLVM
+emits for our code. The instructions themselves are not checked.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ _NULL, _BYTES, _SYMBOLS, _STRINGS, _RELOCATIONS, _NOTE, _ZEROS = 0, 1, 2, 3, 4, 
 _UNWIND, _ADDRESS_USES = 0x70000001, 0x6FFF4C03
 _KINDS: Final = {_NULL, _BYTES, _SYMBOLS, _STRINGS, _RELOCATIONS, _NOTE, _ZEROS, _UNWIND, _ADDRESS_USES}
 _LOADED, _CODE = 0x2, 0x4
-# Written, loaded, code, merged, strings, two of references between sections, large code, left out.
+# Writable, loaded, executable, merged, strings, two kinds of references between sections, large code, excluded.
 _FLAGS: Final = 0x1 | _LOADED | _CODE | 0x10 | 0x20 | 0x40 | 0x80 | 0x10000000 | 0x80000000
 
 _UNDEFINED, _RESERVED, _ABSOLUTE, _COMMON = 0, 0xFF00, 0xFFF1, 0xFFF2
 _NO_TYPE, _OBJECT, _FUNCTION, _OF_SECTION, _OF_FILE = 0, 1, 2, 3, 4
 _LOCAL, _GLOBAL, _WEAK = 0, 1, 2
 
-# How many bytes each relocation changes, per machine: those of the large code model, for code that may lie anywhere.
-# What others refer to LLVM's loader takes for near enough.
+# Bytes that each relocation changes, per machine: the relocations of the large code model, for code at any address.
+# LLVM's loader assumes that the targets of other relocations are near enough.
 _WIDTHS: Final = {
     62: {1: 8, 24: 8},  # 64, PC64
     # ABS64, PREL64; MOVW_UABS_G0_NC to G3; JUMP26, CALL26; ADR_GOT_PAGE, LD64_GOT_LO12_NC
     183: {257: 8, 260: 8, **dict.fromkeys((264, 266, 268, 269, 282, 283, 311, 312), 4)},
 }
-_MAX_ALIGNMENT: Final = 1 << 12  # that of memory, which no code of ours asks for
+_MAX_ALIGNMENT: Final = 1 << 12  # a page; our code asks for less
 _MAX_LOADED: Final = 1 << 28
 
 
 class ObjectError(ValueError):
-    """A file is no ELF file of the expected kind, or is broken; says where."""
+    """A file is broken or not an ELF file of the expected kind. The message says where."""
 
 
 class _Section(NamedTuple):
@@ -80,12 +80,12 @@ class _Symbol(NamedTuple):
 
 
 def check_object(code: bytes, symbol: str) -> None:
-    """Check an object file for this processor that defines the function `symbol`, as LLVM puts it out.
+    """Check that an object file for this processor has the form that LLVM emits and defines the function `symbol`.
 
     Raises
     ------
     ObjectError
-        LLVM must not see it.
+        The file is unsafe to pass to LLVM.
     """
     machine = _MACHINES.get(platform.machine(), 0)
     sections = _sections(code, _RELOCATABLE, machine)
@@ -112,12 +112,12 @@ def check_object(code: bytes, symbol: str) -> None:
 
 
 def check_cubin(image: bytes, symbol: str) -> None:
-    """Check that a cubin is whole, as far as it is plain ELF, and has the kernel `symbol`.
+    """Check that a cubin is intact as far as plain ELF goes, and contains the kernel `symbol`.
 
     Raises
     ------
     ObjectError
-        It is not.
+        The cubin fails the check.
     """
     sections = _sections(image, _EXECUTABLE, _CUDA)
     start, size, count = (_header(image)[field] for field in (5, 9, 10))
@@ -136,22 +136,22 @@ def check_cubin(image: bytes, symbol: str) -> None:
 
 
 def without_unwind_tables(code: bytes) -> bytes:
-    """Return an object file in which nothing says how to walk its stack: no exception crosses a kernel.
+    """Return an object file without its unwind tables: no exception crosses a kernel.
 
-    LLVM would hand what says so to the C library, which trusts it.
+    LLVM would register the tables with the C library, which trusts them.
     """
     if code[: len(_IDENT)] != _IDENT:
         return code
     changed = bytearray(code)
     sections = _sections(code)
     for number, section in enumerate(sections):
-        if _text(code, sections, section.name) == b".eh_frame":  # goes by its name
+        if _text(code, sections, section.name) == b".eh_frame":  # LLVM finds it by name
             _SECTION.pack_into(changed, _header(code)[6] + number * _SECTION.size, *section._replace(name=0))
     return bytes(changed)
 
 
 def undefined_symbols(code: bytes) -> list[str]:
-    """List the names that an object file uses and does not define. Formats other than ELF give an empty list."""
+    """Return the undefined names that an object file uses. Formats other than ELF give an empty list."""
     if code[: len(_IDENT)] != _IDENT:
         return []
     sections = _sections(code)
@@ -176,7 +176,7 @@ def _header(code: bytes) -> tuple[int, ...]:
 
 
 def _sections(code: bytes, kind: int | None = None, machine: int | None = None) -> list[_Section]:
-    """Return the sections, whose contents are within the file."""
+    """Return the sections. Their contents lie within the file."""
     _, found_kind, found_machine, version, _, _, start, _, size, _, _, entry_size, count, names = _header(code)
     _require(kind is None or (found_kind, found_machine) == (kind, machine), "kind or machine")
     _require(version == 1 and size == _HEADER.size and entry_size == _SECTION.size, "sizes in the header")

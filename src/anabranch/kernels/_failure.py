@@ -1,8 +1,8 @@
-"""Where a kernel may fail, from the compiler's notes to the text of a `KernelError`.
+"""Places where a kernel may fail, from compilation to the text of a `KernelError`.
 
-A compiler notes *spots*, which name a line by the function it is in and count from that function's first
-line: they are stored with the code, and stay right where the file changes above the function. A loaded kernel
-has *places*, which are text.
+A compiler collects *spots*. A spot names a line by its function and its distance from the function's first line, so it
+can be stored with the code and stays correct if the file changes above the function. A loaded kernel has *places*,
+which are text.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from anabranch.kernels._signature import Signature
 
 
 class Spot(NamedTuple):
-    """A place in a kernel, as a compiler notes it.
+    """A place in a kernel, as a compiler collects it.
 
     Attributes
     ----------
     part : int
-        0 for the kernel's function, then its helpers in the order of `helpers`; -1: no line of the user's.
+        0 for the kernel's function, then its helpers in the order of `helpers`; -1: outside the user's code.
     line : int
-        Lines after the first one of that function.
+        Offset from the function's first line.
     what : str
-        What goes wrong there; empty for an index that is out of bounds, or for no more than the line.
+        The error; empty for an index out of bounds, or if only the line is known.
     array : str
-        How messages name the array that is indexed, or empty.
+        The indexed array's name in messages, or empty.
     parameter : int
         Position of that array among the kernel's parameters after the index, or -1.
     """
@@ -44,7 +44,7 @@ class Spot(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A place in a loaded kernel, see ``KernelPlace`` in ``anabranch/kernel.hpp``."""
+    """A place in a loaded kernel; see ``KernelPlace`` in ``anabranch/kernel.hpp``."""
 
     where: str
     what: str
@@ -54,9 +54,9 @@ class Place(NamedTuple):
 
 
 def indexed_array(inst: Any, func_ir: Any, ir: Any) -> tuple[str, str]:
-    """Return which array an instruction indexes: its name, and that of the function's parameter it is or is a view of.
+    """Return the name of the array that an instruction indexes, and of the parameter that it is or is a view of.
 
-    Either is empty where there is none. `ir` is the module of the compiler's that has the classes of instructions.
+    Either is empty if there is none. `ir` is the compiler's module of instruction classes.
     """
     if isinstance(inst, ir.SetItem | ir.StaticSetItem):
         variable = inst.target
@@ -70,7 +70,7 @@ def indexed_array(inst: Any, func_ir: Any, ir: Any) -> tuple[str, str]:
             name = str(variable.unversioned_name)
         try:
             found = func_ir.get_definition(variable)
-        except KeyError:  # assigned at several places
+        except KeyError:  # assigned in several places
             break
         if isinstance(found, ir.Arg):
             root = str(found.name)
@@ -80,31 +80,31 @@ def indexed_array(inst: Any, func_ir: Any, ir: Any) -> tuple[str, str]:
 
 
 def _operand(expression: Any, ir: Any) -> Any:
-    """Return the variable that an expression indexes or, without one, is about."""
+    """Return the variable that an expression indexes or, failing that, operates on."""
     if not isinstance(expression, ir.Expr):
         return expression
-    if expression.op == "call":  # an atomic: the array comes first
+    if expression.op == "call":  # an atomic: the array is the first argument
         return expression.args[0] if expression.args else None
     return expression._kws.get("value")
 
 
 def array_text(name: str, root: str) -> str:
-    """Return how messages name an array."""
+    """Return the name of an array in messages."""
     return f"'{name}'" if name == root or not root else f"'{name}', a view of '{root}'"
 
 
 def pack(spots: Sequence[Spot], code: bytes) -> bytes:
-    """Return code together with its spots, to be stored."""
+    """Return code with its spots, for storage."""
     return json.dumps(spots).encode() + b"\n" + code
 
 
 def unpack(stored: bytes) -> tuple[list[Spot], bytes]:
-    """Return what `pack` was given.
+    """Return the arguments of `pack`.
 
     Raises
     ------
     ValueError
-        Something else is stored.
+        `stored` has another format.
     """
     head, _, code = stored.partition(b"\n")
     try:
@@ -121,12 +121,12 @@ def _is_spot(found: object) -> bool:
 
 
 def places_of(spots: Sequence[Spot], function: FunctionType, signature: Signature) -> tuple[Place, ...]:
-    """Return the places of a kernel that is loaded for a signature.
+    """Return the places of a kernel loaded for a signature.
 
     Raises
     ------
     ValueError
-        The spots are of another kernel.
+        The spots belong to another kernel.
     """
     parts = (function, *helpers(function)) if spots else ()
     slots = _slots_of(signature)
@@ -167,11 +167,11 @@ def message_of(message: str, code: int, instruction: int, raised: bytes) -> str:
     Parameters
     ----------
     message : str
-        What the core knows: the kernel, the index, the line of the kernel.
+        The core's message: the kernel, the index, the line of the kernel.
     code, instruction : int
-        The site that enqueued the launch; 0: not known.
+        Site of the launch; 0: unknown.
     raised : bytes
-        The exception, as Numba pickles it, or nothing.
+        The exception as Numba pickles it, or empty.
     """
     head, _, where = message.partition("\n")
     if raised:
@@ -185,5 +185,5 @@ def _exception_text(raised: bytes) -> str:
     try:
         kind, args, *_ = pickle.loads(raised)
         return f"{kind.__name__}: {', '.join(map(str, args or ()))}"
-    except Exception:  # another version of Numba's pickles
+    except Exception:  # the pickle of another Numba version
         return "an error in a function of Numba's"

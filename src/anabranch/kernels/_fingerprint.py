@@ -1,9 +1,8 @@
 """A digest of everything that decides what a function does, for the disk cache.
 
-Bytecode, constants, defaults, and the values of the globals and closure variables it reads, for
-the function and for every Python function it calls. A value whose meaning cannot be pinned down
-(an instance of some class, a foreign function, a module that code does more with than read an
-attribute) makes the kernel uncacheable rather than wrong.
+The digest covers bytecode, constants, defaults, and the values of globals and closure variables, for the function and
+for every Python function that it calls. A value that cannot be identified exactly makes the kernel uncacheable rather
+than wrong: an instance of some class, a foreign function, a module that the code uses other than by attribute.
 """
 
 from __future__ import annotations
@@ -21,21 +20,21 @@ _ENUM_BASES: Final = ((enum.Enum,), (enum.IntEnum,))
 
 
 def fingerprint(function: FunctionType, overloads: Overloads) -> bytes:
-    """Return a digest that changes whenever what `function` computes could change.
+    """Return a digest that changes whenever the result of `function` could change.
 
-    Equal digests also mean that each line of the function, and of each helper, is as far from the first one.
+    With equal digests, each line also has the same distance from the first line, in the function and its helpers.
 
     Parameters
     ----------
     function : function
-        The kernel's.
+        The kernel's function.
     overloads : Overloads
-        What has been given another meaning in this process.
+        Functions that are overloaded in this process.
 
     Raises
     ------
     UncacheableError
-        See the module's documentation.
+        See the module's docstring.
     """
     if overloads.everything:
         raise UncacheableError("the compiler has been taught another meaning of a library's function")
@@ -51,7 +50,7 @@ class _FunctionDigest(Digest):
     def __init__(self, overloads: Overloads) -> None:
         super().__init__()
         self._overloads = overloads
-        self._seen: dict[int, tuple[int, Any]] = {}  # functions and classes by their ids, and held so that these stay
+        self._seen: dict[int, tuple[int, Any]] = {}  # functions and classes by id; held so that ids stay unique
 
     def add(self, value: Any) -> None:
         if id(value) in self._overloads.values:
@@ -73,7 +72,7 @@ class _FunctionDigest(Digest):
             self._add_name(value)
 
     def _is_again(self, value: Any) -> bool:
-        """Add which of those seen before `value` is, if it is one."""
+        """Add the number of an earlier occurrence of `value`, if there is one."""
         if id(value) in self._seen:
             self.put("again")
             self.add(self._seen[id(value)][0])
@@ -121,7 +120,7 @@ class _FunctionDigest(Digest):
         if not self._overloads.attributes:
             return
         for code in codes_of(function.__code__):
-            # A string may be the name of an attribute: getattr(x, "name").
+            # A string may name an attribute: getattr(x, "name").
             names = {*code.co_names, *(constant for constant in code.co_consts if isinstance(constant, str))}
             for name in sorted(names & self._overloads.attributes):
                 raise UncacheableError(f"the compiler has been taught what .{name} is")
@@ -145,14 +144,14 @@ class _FunctionDigest(Digest):
         self.put("dispatcher")
         self.add(len(value.targetoptions))
         for name, option in sorted(value.targetoptions.items()):
-            plain = Digest()  # refuses what is no plain data: a function that decides what to inline, say
+            plain = Digest()  # raises for other than plain data, such as a function that decides on inlining
             plain.add((name, frozenset(option) if type(option) is set else option))
             self.put("option", plain.result())
         self.add(value.py_func)
         return True
 
     def _add_name(self, value: Any) -> None:
-        """Add a function or class of a library whose version is part of the key."""
+        """Add the name of a function or class of a library, whose version is part of the key."""
         name = library_name(value)
         if name is None:
             raise UncacheableError(f"{value!r}")

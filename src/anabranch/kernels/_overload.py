@@ -1,7 +1,7 @@
-"""What others have taught the compilers in this process: `numba.extending.overload` and its kin.
+"""Overloads that other packages registered with the compilers: `numba.extending.overload` and related functions.
 
-A kernel that such an overload may reach is not what its own code says, so the disk cache keeps out of it. The
-compilers' registries are looked at as they are: no compiler is imported for it, or asked to refresh its contexts.
+If such an overload may apply within a kernel, the kernel's own code does not decide its result, so the disk cache is
+not used. The compilers' registries are read as they are, without importing a compiler or refreshing its contexts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from anabranch.kernels._reference import LIBRARIES, is_library, library_name
 
 _OURS: Final = "anabranch"
-_CLOSURES: Final = 3  # how deep an overload lies in what Numba's decorators make of it
+_CLOSURES: Final = 3  # how deep Numba's decorators may wrap an overload in closures
 _TYPES: Final = (int, float, complex, bool, str, bytes, tuple, list, set, dict, range, slice, enum.Enum)
 
 _lock: Final = threading.Lock()
@@ -25,16 +25,16 @@ _scans: Final[dict[tuple[str, frozenset[str]], _Scan]] = {}
 
 
 class Overloads(NamedTuple):
-    """What has another meaning in this process.
+    """Values that are overloaded in this process.
 
     Attributes
     ----------
     everything : bool
-        Something of a library has, or of the language, which any function may use inside.
+        An overload affects a whole library or the language, which any function may use.
     values : dict of int to object
-        Functions and other objects that have, by their ids.
+        Overloaded functions and other objects, by id.
     attributes : set of str
-        Names of attributes and methods that have, and that the libraries' own types lack.
+        Names of overloaded attributes and methods that the libraries' own types lack.
     """
 
     everything: bool
@@ -48,14 +48,14 @@ class _Registries(NamedTuple):
 
 
 def overloads(backend: str, packages: frozenset[str] = frozenset()) -> Overloads:
-    """Return what others than the compiler have taught it.
+    """Return the overloads that do not come from the compiler itself.
 
     Parameters
     ----------
     backend : str
         "cpu" for Numba, "cuda" for numba-cuda-mlir.
     packages : set of str
-        Top-level packages whose registrations are as good as the compiler's, in each process.
+        Top-level packages whose registrations are trusted, since every process loads them.
     """
     with _lock:
         scan = _scans.pop((backend, packages), None) or _Scan(packages)
@@ -63,7 +63,7 @@ def overloads(backend: str, packages: frozenset[str] = frozenset()) -> Overloads
             registries = _cpu() if backend == "cpu" else _cuda()
             if registries is not None:
                 scan.read(registries)
-        except Exception:  # another thread is importing the compiler, or it is one that we do not know
+        except Exception:  # another thread is importing the compiler, or its version is unknown
             return Overloads(True, {}, frozenset())
         _scans[backend, packages] = scan
         return Overloads(scan.everything, dict(scan.values), frozenset(scan.attributes))
@@ -96,7 +96,7 @@ def _cuda() -> _Registries | None:
 
 
 class _Scan:
-    """What was found in the registries so far. They only grow, so each entry is looked at once."""
+    """Overloads found in the registries so far. Registries only grow, so each entry is read once."""
 
     def __init__(self, packages: frozenset[str]) -> None:
         self.everything = False
@@ -107,7 +107,7 @@ class _Scan:
         self._foreign_classes: dict[type, bool] = {}
 
     def read(self, registries: _Registries) -> None:
-        """Look at what was registered since the last time."""
+        """Read the entries registered since the last call."""
         for registry in registries.typing:
             for template in self._new(registry.functions):
                 if self._is_foreign_class(template):
@@ -153,7 +153,7 @@ class _Scan:
             self.attributes |= names
 
     def _is_foreign_class(self, kind: type) -> bool:
-        """Whether a class, or a class that it is derived from, has a function from elsewhere."""
+        """Whether a class or one of its bases has a foreign function."""
         for base in kind.__mro__:
             if base not in self._foreign_classes:
                 functions = [function for value in vars(base).values() for function in _functions(value)]
@@ -167,13 +167,13 @@ class _Scan:
         return False
 
     def _is_foreign(self, implementation: Any, depth: int = _CLOSURES) -> bool:
-        """Whether a function is from elsewhere, or made of one that is."""
+        """Whether a function is foreign, or wraps a foreign one."""
         for function in _functions(implementation):
             module = function.__globals__.get("__name__")
             if not self._knows(module):
                 return True
             if str(module).partition(".")[0] == _OURS or not depth:
-                continue  # what ours are made of is the kernel's, and counts as its code
+                continue  # functions wrapped by ours belong to the kernel and count as its code
             if any(self._is_foreign(value, depth - 1) for value in _captured(function)):
                 return True
         return False
@@ -205,7 +205,7 @@ def _captured(function: FunctionType) -> Iterator[Any]:
 
 
 def _names_of(template: Any) -> set[str] | None:
-    """Return the attributes that a template of attributes resolves; None if it may resolve any."""
+    """Return the attributes that an attribute template resolves; None if it may resolve any."""
     name = getattr(template, "_attr", None)
     if isinstance(name, str):
         return {name}

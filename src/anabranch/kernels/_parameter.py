@@ -1,4 +1,4 @@
-"""The parameters of a kernel, read from the function once, at decoration."""
+"""A kernel's parameters, read from its function once, at decoration."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ class Parameter(NamedTuple):
     name : str
         Its name in the function.
     access : str or None
-        "in", "out" or "inout"; None if nothing was declared, which counts as "inout" for an
-        array and as a value for a scalar.
+        "in", "out" or "inout"; None without a declaration, which means "inout" for an array and a value for a scalar.
     dtype : str or None
-        Dtype an array must have.
+        Dtype that an array must have.
     ndim : int or None
-        Number of dimensions an array must have.
+        Number of dimensions that an array must have.
     scalar : str or None
-        Dtype a scalar is cast to. Such a parameter takes no array.
+        Dtype to which a scalar is cast. Such a parameter accepts no array.
     access_code : int
-        0 in-out (also where nothing was declared), 1 in, 2 out.
+        0 in-out (also without a declaration), 1 in, 2 out.
     """
 
     name: str
@@ -39,15 +38,14 @@ class Parameter(NamedTuple):
 
 
 def read_parameters(function: FunctionType, scope: dict[str, Any]) -> tuple[Parameter, ...]:
-    """Read the parameters of a kernel function; the first one, the index, is left out.
+    """Read the parameters of a kernel function, without the first one, the index.
 
     Parameters
     ----------
     function : function
-        The function that was decorated.
+        The decorated function.
     scope : dict
-        Names where the decorator stands, for annotations that are strings and mention names the
-        function itself does not use.
+        Names in scope at the decorator, for string annotations that use names which the function itself does not use.
 
     Raises
     ------
@@ -115,7 +113,7 @@ def _evaluate(function: FunctionType, name: str, text: str, scope: dict[str, Any
     for free, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             names[free] = cell.cell_contents
-        except ValueError:  # assigned after the function was defined
+        except ValueError:  # assigned after the function's definition
             continue
     value: object = text
     try:

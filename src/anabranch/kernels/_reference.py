@@ -1,8 +1,8 @@
-"""What a kernel function refers to outside itself: helper functions and constants.
+"""References of a kernel function to objects outside it: helper functions and constants.
 
-Numba freezes globals and closure variables when it compiles, so they are part of what a kernel
-is. They are found in the bytecode, which exists also where the source text does not (notebooks,
-``exec``), and which names a helper behind a module, such as ``geometry.distance``.
+Numba freezes globals and closure variables at compilation, so they are part of a kernel. They are read from the
+bytecode, which exists even without source text (notebooks, ``exec``) and shows helpers that are accessed through a
+module, such as ``geometry.distance``.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ _CLOSURE: Final = frozenset({"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR
 _ATTRIBUTE: Final = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _NOTHING: Final = frozenset({"CACHE", "EXTENDED_ARG", "NOP"})
 
-# Packages whose functions Numba knows, or whose behaviour is fixed by their version.
+# Packages whose functions Numba supports, or whose versions fix their behaviour.
 LIBRARIES: Final = frozenset(
     {"_operator", "builtins", "cmath", "llvmlite", "math", "numba", "numba_cuda_mlir", "numpy", "operator"}
 )
 
-# The value of a name that is not defined: the compiler reports it with its line.
+# Value of an undefined name: the compiler reports the name with its line.
 UNDEFINED: Final = object()
 
 
 class Reference(NamedTuple):
-    """A value that a function reads from outside: the dotted name it is written as, and the value."""
+    """A value that a function reads from outside, with its dotted name."""
 
     name: str
     value: Any
 
 
 class Load(NamedTuple):
-    """Where code reads from outside, and what that gives now.
+    """A read of an outside value, and the value now.
 
     Attributes
     ----------
     name : str
-        The dotted name that it is written as, up to the first value that is no module.
+        The dotted name, up to the first value that is not a module.
     value : object
-        The value; `UNDEFINED` if there is none; a module if code uses that as a value.
+        The value; `UNDEFINED` if there is none; a module if the code uses the module itself.
     is_closure : bool
         Whether the name is a closure variable.
     is_exact : bool
-        Whether the value is what each module on the way has in its own dictionary, and no code ran to find it.
+        Whether the value is in the dictionary of each module along the name, found without running code.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Load(NamedTuple):
 
 
 def codes_of(code: CodeType) -> Iterator[CodeType]:
-    """Yield a code object and those nested in it (lambdas, comprehensions)."""
+    """Yield a code object and the code objects nested in it (lambdas, comprehensions)."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -67,29 +67,29 @@ def codes_of(code: CodeType) -> Iterator[CodeType]:
 
 
 def loads(function: FunctionType) -> list[Load]:
-    """List what `function` reads from globals and closure, each way of reading once, in the order of the bytecode."""
+    """List the distinct reads of globals and closure variables by `function`, in the order of the bytecode."""
     closure = _closure(function)
     found: dict[tuple[bool, str], Load] = {}
     for code in codes_of(function.__code__):
         for is_closure, names in _chains(code):
             if is_closure and names[0] not in closure:
-                continue  # a variable of the function itself, seen from a function in it
+                continue  # a local variable of the function, read by a nested function
             load = _follow(closure if is_closure else _globals(function, names[0]), is_closure, names)
             found[is_closure, load.name] = load
     return list(found.values())
 
 
 def references(function: FunctionType) -> list[Reference]:
-    """List what `function` reads from globals and closure, in the order of the bytecode.
+    """List the values that `function` reads from globals and closure, in the order of the bytecode.
 
-    A chain of attributes is followed through modules and stops at the first other value.
-    Undefined names are left out: the compiler reports them with their line.
+    A chain of attributes is followed through modules, up to the first other value. Undefined names are left out: the
+    compiler reports them with their line.
     """
     return [Reference(load.name, load.value) for load in loads(function) if load.value is not UNDEFINED]
 
 
 def _chains(code: CodeType) -> Iterator[tuple[bool, list[str]]]:
-    """Yield, per variable that is read from outside, whether it is of the closure, and the names in a row: a.b.c."""
+    """Yield each outside read: whether it is of a closure variable, and the parts of its name: a.b.c."""
     names: list[str] = []
     is_closure = False
     for instruction in dis.get_instructions(code):
@@ -131,9 +131,9 @@ def _globals(function: FunctionType, name: str) -> dict[str, Any]:
 
 
 def library_name(value: Any) -> str | None:
-    """Return the dotted name by which a library has `value`; None if none has it.
+    """Return the dotted name of `value` in a library; None if it belongs to none.
 
-    Libraries are NumPy, Numba, the standard mathematics and, the atomics, this package. A name that was copied to
+    Libraries are NumPy, Numba, the standard mathematics, and the atomics of this package. A name that was copied to
     another function, as by `functools.wraps`, does not count.
     """
     if isinstance(value, FunctionType):
@@ -154,7 +154,7 @@ def library_name(value: Any) -> str | None:
 
 
 def is_library(function: FunctionType) -> bool:
-    """Whether a function was defined by a library; see `library_name`."""
+    """Whether a library defines the function; see `library_name`."""
     module = function.__globals__.get("__name__")
     return (
         isinstance(module, str)
@@ -169,7 +169,7 @@ def _is_library_module(name: str) -> bool:
 
 
 def python_function(value: Any) -> FunctionType | None:
-    """Return the Python function behind a helper: the function, or that of a Numba dispatcher."""
+    """Return the Python function of a helper: the helper itself, or the function of a Numba dispatcher."""
     if isinstance(value, FunctionType):
         return None if is_library(value) else value
     if type(value).__module__.startswith("numba.") and isinstance(getattr(value, "py_func", None), FunctionType):
@@ -191,5 +191,5 @@ def helpers(function: FunctionType) -> list[FunctionType]:
 
 
 def constants(function: FunctionType) -> list[Any]:
-    """List the values that `function` and its helpers read from outside themselves."""
+    """List the outside values that `function` and its helpers read."""
     return [reference.value for part in (function, *helpers(function)) for reference in references(part)]

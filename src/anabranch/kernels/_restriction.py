@@ -1,7 +1,7 @@
-"""What no kernel may do on any device, found before a compiler is involved.
+"""Restrictions on kernels for every device, checked before compilation.
 
-A kernel runs where nobody can catch an exception, so one cannot be raised: no ``raise``, no
-``assert``, and with neither no ``try``. Helper functions are held to the same.
+Nothing can catch an exception where a kernel runs, so kernels cannot raise: no ``raise`` and no ``assert``, and
+therefore no ``try``. The same holds for helper functions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from anabranch._launch.indices import KernelBase
 from anabranch.kernels._compile_error import compile_error, definition
 from anabranch.kernels._reference import codes_of, helpers, references
 
-# Opcodes. That of an assertion comes before the one of `raise`, which both have.
+# Opcodes. An assertion has both, its own before that of `raise`.
 _ASSERT: Final = "LOAD_ASSERTION_ERROR"
 _RAISE: Final = "RAISE_VARARGS"
 _TRY: Final = "PUSH_EXC_INFO"
@@ -22,7 +22,7 @@ _YIELD: Final = "YIELD_VALUE"
 
 
 def check_restrictions(function: FunctionType) -> None:
-    """Raise `CompileError` with the line of what `function`, or a helper of it, may not do."""
+    """Raise `CompileError` with the line of the first violation in `function` or one of its helpers."""
     for part in (function, *helpers(function)):
         _check_calls(function, part)
         for code in codes_of(part.__code__):

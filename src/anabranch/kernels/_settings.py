@@ -1,4 +1,4 @@
-"""What configures the compilers beside the code: environment, file, and packages that extend Numba."""
+"""Settings of the compilers outside the code: environment, file, and packages that extend Numba."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _VARIABLES: Final = {
 }
 _PREFIXES: Final = ("LLVMLITE_", "NUMBA_")
 _CONFIGS: Final = {"cpu": "numba.core.config", "cuda": "numba_cuda_mlir.numba_cuda.core.config"}
-# What is set while programs run, or by the compilers themselves, and decides no code of ours.
+# Settings that change at run time or are set by the compilers themselves, without effect on our code.
 _FREE: Final = frozenset(
     {
         *("CUDA_DEFAULT_PTX_CC", "GDB_BINARY", "NUMBA_DEFAULT_NUM_THREADS", "NUMBA_NUM_THREADS"),
@@ -32,7 +32,7 @@ _FREE: Final = frozenset(
 
 
 class Extension(NamedTuple):
-    """A package that Numba loads before it compiles: its top-level name, and its distribution and version."""
+    """A package that Numba loads before compiling: top-level name, distribution and version."""
 
     package: str
     distribution: str
@@ -40,12 +40,12 @@ class Extension(NamedTuple):
 
 
 def settings(backend: str) -> tuple[object, ...]:
-    """Return what configures the compiler of a backend, "cpu" or "cuda".
+    """Return the settings of a backend's compiler, "cpu" or "cuda".
 
     Raises
     ------
     UncacheableError
-        The compiler is loaded and is configured otherwise, by the program.
+        The compiler is loaded, and the program has changed its settings.
     """
     names = _VARIABLES[backend]
     variables = tuple(sorted(item for item in os.environ.items() if item[0] in names or item[0].startswith(_PREFIXES)))
@@ -60,7 +60,7 @@ def settings(backend: str) -> tuple[object, ...]:
 
 
 def _file() -> tuple[bytes, bool] | None:
-    """Return the file's contents, and whether Numba can read them."""
+    """Return the file's contents, and whether Numba can read it."""
     try:
         return Path(_FILE).read_bytes(), importlib.util.find_spec("yaml") is not None
     except (FileNotFoundError, IsADirectoryError):
@@ -72,7 +72,7 @@ def _file() -> tuple[bytes, bool] | None:
 def _values(config: ModuleType, backend: str) -> dict[str, str]:
     return {
         name: repr(value)
-        for name, value in dict(vars(config)).items()  # which an import in another thread fills
+        for name, value in dict(vars(config)).items()  # an import in another thread may be filling it
         if name.isupper() and name not in _FREE and not (backend == "cpu" and name.startswith("CUDA_"))
     }
 
@@ -81,13 +81,13 @@ def _values(config: ModuleType, backend: str) -> dict[str, str]:
 def _fresh_values(
     config: ModuleType, backend: str, variables: tuple[Any, ...], file: tuple[bytes, bool] | None
 ) -> dict[str, str]:
-    """Return the values that a new process would begin with, which are those of the module run once more."""
+    """Return the settings of a new process: those of the module, executed once more."""
     spec = config.__spec__
     if spec is None or spec.loader is None:
         raise UncacheableError(f"{config.__name__} has no source")
     module = importlib.util.module_from_spec(spec)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a variable that makes no sense was warned of when the compiler was imported
+        warnings.simplefilter("ignore")  # the compiler's import already warned of invalid variables
         spec.loader.exec_module(module)
     return _values(module, backend)
 
@@ -99,7 +99,7 @@ def extensions() -> tuple[Extension, ...]:
     Raises
     ------
     UncacheableError
-        One is installed in place, so that its version says nothing of its code.
+        An editable install, whose version does not identify its code.
     """
     found = set()
     for entry in metadata.entry_points(group="numba_extensions", name="init"):

@@ -1,12 +1,12 @@
-"""What a kernel is specialised for: the kinds of its arguments, never their values.
+"""Signatures, for which a kernel is specialised: the kinds of its arguments, never their values.
 
 A signature is ``(launch_ndim, (code, ...))``, one code per parameter after the index:
 
 * ``("array", dtype, ndim, contiguous, readonly)`` for an array; contiguous means C order,
 * ``("scalar", dtype)`` for a scalar.
 
-Dtypes are canonical NumPy names. Plain tuples, because the launcher builds one per launch and
-looks it up in a dict.
+Dtypes are canonical NumPy names. Signatures are plain tuples, because the launcher builds one per launch and uses it as
+a dict key.
 """
 
 from __future__ import annotations
@@ -72,12 +72,12 @@ def _mismatch(parameter: Parameter, code: Code) -> str | None:
 
 
 def is_readonly(parameter: Parameter, code: ArrayCode) -> bool:
-    """Whether the kernel may not write this array: it declared In, or the memory is read-only."""
+    """Whether the kernel must not write this array: declared `In`, or read-only memory."""
     return parameter.access_code == IN_CODE or code[4]
 
 
 def describe(parameters: Sequence[Parameter], signature: Signature) -> str:
-    """Argument kinds for a message, such as ``alpha: float64, x: array(float32, 1d, C)``."""
+    """Return the kinds of the arguments for a message, such as ``alpha: float64, x: array(float32, 1d, C)``."""
     words = []
     for parameter, code in zip(parameters, signature[1], strict=True):
         if code[0] == "array":

@@ -1,1 +1,1 @@
-"""Kernels written in CUDA C++, and kernels in compiled code."""
+"""Kernels written in CUDA C++ and kernels loaded from compiled code."""

@@ -1,7 +1,7 @@
-"""What the source of CUDA C++ kernels says of their parameters.
+"""Declarations of kernels in CUDA C++ source.
 
-Not a compiler: it finds the ``__global__`` functions of a text and takes their parameter lists apart. What
-hides behind a macro or a ``using`` stays unknown, and the launch then checks sizes only.
+Not a compiler: it finds the ``__global__`` functions of a text and splits their parameter lists. Types behind a macro
+or a ``using`` remain unknown, and the launch then checks sizes only.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _LITERAL_OR_COMMENT: Final = re.compile(
 )
 _DIRECTIVE: Final = re.compile(r"^[ \t]*#(?:[^\n\\]|\\.)*", re.MULTILINE | re.DOTALL)
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
-# Names before a parenthesis that belong to no declarator.
+# Names before a parenthesis that are not part of a declarator.
 _ATTRIBUTES: Final = frozenset(
     ["__launch_bounds__", "__cluster_dims__", "__block_size__", "__maxnreg__", "__attribute__", "alignas", "decltype"]
 )
@@ -35,18 +35,18 @@ _TYPES: Final = {
 
 
 class CppParameter(NamedTuple):
-    """A parameter of a kernel as its source declares it.
+    """A parameter of a kernel as the source declares it.
 
     Attributes
     ----------
     name : str
-        Empty if it has none.
+        Empty without a name.
     pointer : bool
         Whether it is declared as a pointer or an array.
     const : bool
-        Of a pointer: whether what it points to is const.
+        For a pointer: whether it points to const.
     dtype : str or None
-        Of a scalar its dtype, of a pointer that of the elements, where the source spells it.
+        Dtype of a scalar or of a pointer's elements, if the source spells it out.
     """
 
     name: str
@@ -56,20 +56,20 @@ class CppParameter(NamedTuple):
 
 
 class CppKernel(NamedTuple):
-    """A kernel as its source declares it: its name, the names of its template's parameters, its parameters as text."""
+    """A kernel as the source declares it: its name, its template's parameter names, its parameters as text."""
 
     name: str
     template: tuple[str, ...]
     parameters: tuple[str, ...]
 
     def read(self, arguments: tuple[str, ...] = ()) -> list[CppParameter]:
-        """Return the parameters, those of the template replaced by `arguments`."""
+        """Return the parameters, with `arguments` in place of the template's."""
         known = dict(zip(self.template, arguments, strict=False))
         return [_read(text, known) for text in self.parameters]
 
 
 def kernels(source: str) -> list[CppKernel]:
-    """Return the kernels that `source` declares, in order; overloads and specialisations each once."""
+    """Return the kernels that `source` declares, in order; each overload and specialisation once."""
     text = _DIRECTIVE.sub(" ", _LITERAL_OR_COMMENT.sub(_blank, source))
     found = []
     for match in re.finditer(r"\b__global__\b", text):
@@ -86,7 +86,7 @@ def kernels(source: str) -> list[CppKernel]:
 
 
 def expression_parts(expression: str) -> tuple[str, tuple[str, ...]]:
-    """Take a name expression such as ``scale<float, 4>`` apart into the name and the template's arguments."""
+    """Split a name expression such as ``scale<float, 4>`` into the name and the template's arguments."""
     name, opening, rest = expression.strip().lstrip("&").partition("<")
     name = name.strip().rpartition("::")[2]
     if not opening:
@@ -95,12 +95,12 @@ def expression_parts(expression: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _blank(match: re.Match[str]) -> str:
-    # A literal keeps its quotes, so that `extern "C"` stays what it is.
+    # A literal keeps its quotes, which preserves `extern "C"`.
     return " " if match[0].startswith("/") else '""'
 
 
 def _declarator(text: str, at: int) -> tuple[str, int] | None:
-    """Return the name of the function declared from `at` on, and where its parameter list opens."""
+    """Return the name of the function declared from `at` on, and the position where its parameter list opens."""
     name = ""
     while at < len(text):
         character = text[at]
@@ -114,7 +114,7 @@ def _declarator(text: str, at: int) -> tuple[str, int] | None:
                 return None
             at = end + 1
             continue
-        if character == "<":  # the arguments of a specialisation
+        if character == "<":  # a specialisation's arguments
             depth_end = _closing(text, at)
             at = len(text) if depth_end is None else depth_end + 1
             continue
@@ -127,7 +127,7 @@ def _declarator(text: str, at: int) -> tuple[str, int] | None:
 
 
 def _closing(text: str, at: int) -> int | None:
-    """Return where the bracket that opens at `at` closes."""
+    """Return the position of the bracket that closes the one at `at`."""
     for position, depth in _depths(text[at:]):
         if depth == 0 and position > 0:
             return at + position
@@ -135,7 +135,7 @@ def _closing(text: str, at: int) -> int | None:
 
 
 def _depths(text: str) -> Iterator[tuple[int, int]]:
-    """Yield each position with the number of brackets open after it; ``<`` and ``>`` within others are no brackets."""
+    """Yield each position with the nesting depth after it; ``<`` and ``>`` inside other brackets do not count."""
     stack: list[str] = []
     for position, character in enumerate(text):
         if character in "([{":
@@ -151,7 +151,7 @@ def _depths(text: str) -> Iterator[tuple[int, int]]:
 
 
 def split(text: str) -> list[str]:
-    """Return the parts of a list that is separated by commas, those within brackets left alone."""
+    """Split a list at its commas, except those inside brackets."""
     parts, start = [], 0
     for position, depth in _depths(text):
         if depth == 0 and text[position] == ",":
@@ -161,7 +161,7 @@ def split(text: str) -> list[str]:
 
 
 def _template_before(text: str, at: int) -> tuple[str, ...]:
-    """Return the names of the parameters of the template that the declaration at `at` belongs to."""
+    """Return the parameter names of the template that the declaration at `at` belongs to."""
     head = text[max(text.rfind(";", 0, at), text.rfind("}", 0, at)) + 1 : at]
     opening = re.search(r"\btemplate\s*<", head)
     if opening is None:
@@ -198,7 +198,7 @@ def _read(text: str, known: Mapping[str, str]) -> CppParameter:
 
 
 def _without_arguments(text: str) -> str:
-    """Return `text` with what stands within ``<>`` replaced by blanks."""
+    """Return `text` with everything inside ``<>`` blanked out."""
     shown, before = [], 0
     for position, depth in _depths(text):
         shown.append(" " if depth or before else text[position])

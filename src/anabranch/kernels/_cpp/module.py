@@ -1,4 +1,4 @@
-"""`Module`: kernels written in CUDA C++, or compiled elsewhere."""
+"""`Module`: kernels written in CUDA C++ or compiled elsewhere."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class KernelAttributes(NamedTuple):
 
 
 class _Code(NamedTuple):
-    """What was loaded on one device: the code, the symbols of name expressions, the parameters by symbol."""
+    """Code loaded on one device: the code, the symbols of name expressions, the parameters by symbol."""
 
     loaded: LoadedCode
     symbols: dict[str, str]
@@ -143,11 +143,11 @@ class Module:
         return f"<Module of {what}>"
 
     def _code(self, device: Device, expression: str | None = None) -> _Code:
-        """Return the module's code on a device, with the kernel of a name expression in it."""
+        """Return the module's code on a device, including the kernel of a name expression."""
         with self._lock:
             if expression is not None and expression not in self._expressions:
                 self._instantiate(device, expression)
-            # Kernels found before stay with the code they were found in, and so with its variables.
+            # A kernel keeps the code in which it was found, and therefore that code's variables.
             wanted = () if expression is None else self._expressions[: self._expressions.index(expression) + 1]
             key = device, wanted
             if key not in self._codes:
@@ -186,7 +186,8 @@ class Module:
         if self._declared is None:
             from anabranch.kernels._cpp import declaration
 
-            # Of overloads the first: what a name expression says of the others is left to the sizes.
+            # The first of several overloads; for the others, which a name expression may select, only sizes are
+            # checked.
             self._declared = {}
             for kernel in declaration.kernels(self._source):
                 self._declared.setdefault(kernel.name, kernel)
@@ -214,7 +215,7 @@ class ModuleKernel(GridKernel):
         self.name = name
         self.module = module
         self._lock = threading.Lock()
-        # A function with C linkage is its own symbol; any other is found through a name expression.
+        # A function with C linkage is its own symbol; a name expression finds any other.
         code = module._code(device)
         self._expression = None if name in code.parameters or module._source is None else name
         if self._expression is not None:
@@ -290,7 +291,7 @@ class ModuleKernel(GridKernel):
         return f"<kernel {self.name}({', '.join(parameter.describe() for parameter in self.parameters)})>"
 
     def _check_sizes(self, parameters: Sequence[ModuleParameter], sizes: Sequence[int]) -> None:
-        # The driver's list is what counts; where it tells none, before CUDA 12.4, that of the code does.
+        # The driver's list decides; before CUDA 12.4 there is none, and the code's own list decides.
         found = [parameter.size for parameter in parameters]
         if sizes and found != list(sizes):
             raise CompileError(
@@ -298,7 +299,7 @@ class ModuleKernel(GridKernel):
             )
 
     def _load_for(self, device: Device) -> None:
-        """Load the kernel on a device where it is launched for the first time."""
+        """Load the kernel at its first launch on a device."""
         with self._lock:
             code = self.module._code(device, self._expression)
             self._load(code.loaded, code.symbols.get(self.name, self.name))
@@ -337,7 +338,7 @@ def _known(module: Module) -> str:
 
 
 def _is_ptx(code: str | bytes) -> bool:
-    """Whether a text is PTX: its first directive is ``.version``."""
+    """Whether a text is PTX, whose first directive is ``.version``."""
     text = code if isinstance(code, str) else code[:65536].decode("latin-1")
     lines = (line.strip() for line in text.splitlines())
     first = next((line for line in lines if line and not line.startswith("//")), "")
@@ -345,5 +346,5 @@ def _is_ptx(code: str | bytes) -> bool:
 
 
 def _is_loadable(code: bytes) -> bool:
-    """Whether the driver loads the code as it is: ELF or a fat binary, and no LTO-IR."""
+    """Whether the driver loads the code directly: ELF or a fat binary, but not LTO-IR."""
     return code.startswith((b"\x7fELF", b"\x50\xed\x55\xba"))

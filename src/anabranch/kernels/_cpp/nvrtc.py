@@ -15,18 +15,18 @@ SOURCE_NAME: Final = "module.cu"
 
 
 class Program(NamedTuple):
-    """What came of a source for one architecture.
+    """The compiled form of a source for one architecture.
 
     Attributes
     ----------
     image : bytes
-        Machine code, or PTX where the options name a virtual architecture.
+        Machine code, or PTX if the options name a virtual architecture.
     ptx : str
-        PTX, which says what the kernels' parameters are.
+        PTX, which describes the kernels' parameters.
     symbols : dict
-        The symbol of each name expression.
+        Symbols of name expressions.
     log : str
-        What the compiler had to say.
+        The compiler's messages.
     """
 
     image: bytes
@@ -36,7 +36,7 @@ class Program(NamedTuple):
 
 
 def compile_source(source: str, options: Sequence[str], expressions: Sequence[str], architecture: int) -> Program:
-    """Compile CUDA C++. Needs no device.
+    """Compile CUDA C++. No device is required.
 
     Parameters
     ----------
@@ -47,12 +47,12 @@ def compile_source(source: str, options: Sequence[str], expressions: Sequence[st
     expressions : sequence of str
         Name expressions of kernels that the program must contain, such as ``scale<float>``.
     architecture : int
-        90 for sm_90; counts unless the options name one.
+        90 for sm_90; the options take precedence if they name one.
 
     Raises
     ------
     anabranch.CompileError
-        With the compiler's messages, and the line of the source that the first is about.
+        With the compiler's messages, and the source line of the first one.
     """
     nvrtc = _nvrtc()
     handle = _checked(nvrtc, nvrtc.nvrtcCreateProgram(source.encode(), SOURCE_NAME.encode(), 0, [], []))
@@ -108,14 +108,14 @@ def _nvrtc() -> Any:
 
 @cache
 def _includes() -> tuple[str, ...]:
-    """Where the headers of CUDA are, such as cuda_fp16.h, if they are installed."""
+    """Return the include folders of installed CUDA headers, such as cuda_fp16.h."""
     from cuda.pathfinder import find_nvidia_header_directory
 
     found = []
     for name in ("cudart", "cccl"):
         try:
             path = find_nvidia_header_directory(name)
-        except Exception:  # each version of it knows other names, and refuses the rest in its own way
+        except Exception:  # versions know different names and reject others with different errors
             path = None
         if path:
             found.append(f"--include-path={path}")

@@ -1,4 +1,4 @@
-"""The parameters of a kernel of a module, from what its source, its PTX and the driver say."""
+"""Parameters of a module's kernel, combined from its source, its PTX and the driver."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from anabranch.kernels._cpp.declaration import CppParameter
 from anabranch.kernels._cuda.ptx import PtxParameter
 
 _CODES: Final = {"inout": INOUT_CODE, "in": IN_CODE, "out": OUT_CODE}
-# Elements that differ in sign only, or are one byte, may stand for each other.
+# Elements that differ only in sign, or that are one byte, are interchangeable.
 _GROUPS: Final = (
     ("bool", "int8", "uint8"),
     ("int16", "uint16"),
@@ -20,7 +20,7 @@ _GROUPS: Final = (
 
 
 class ModuleParameter(NamedTuple):
-    """A parameter of a kernel of a module.
+    """A parameter of a module's kernel.
 
     Attributes
     ----------
@@ -45,13 +45,13 @@ class ModuleParameter(NamedTuple):
 
     @property
     def accepts(self) -> tuple[str, ...] | None:
-        """The dtypes that an array for it may have; None: any."""
+        """The dtypes that its array may have; None: any."""
         if self.kind != "pointer" or self.dtype is None:
             return None
         return next((group for group in _GROUPS if self.dtype in group), (self.dtype,))
 
     def describe(self) -> str:
-        """Say what it is, such as ``const float32* x``."""
+        """Return its description, such as ``const float32* x``."""
         if self.kind == "pointer":
             const = "const " if self.access == "in" else ""
             return f"{const}{self.dtype or 'void'}* {self.name}"
@@ -63,7 +63,7 @@ class ModuleParameter(NamedTuple):
 
 
 def from_source(declared: Sequence[CppParameter], in_ptx: Sequence[PtxParameter]) -> list[ModuleParameter]:
-    """Join what the source and the PTX say of the same parameters; the PTX is right about kinds and sizes."""
+    """Merge the source's and the PTX's view of the same parameters; the PTX decides on kinds and sizes."""
     found = []
     for position, (cpp, ptx) in enumerate(zip(declared, in_ptx, strict=True)):
         name = cpp.name or f"#{position}"
@@ -76,7 +76,7 @@ def from_source(declared: Sequence[CppParameter], in_ptx: Sequence[PtxParameter]
 
 
 def from_symbol(in_ptx: Sequence[PtxParameter] | None, sizes: Sequence[int]) -> list[ModuleParameter]:
-    """Return what is known where no source is: kinds from PTX, else sizes from the driver."""
+    """Return the parameters without source: kinds from PTX, else sizes from the driver."""
     if in_ptx is None:
         return [ModuleParameter(f"#{position}", "bits", size, None, None) for position, size in enumerate(sizes)]
     return [
@@ -102,14 +102,14 @@ def _kind(ptx: PtxParameter, dtype: str | None) -> str:
 def access_codes(
     name: str, parameters: Sequence[ModuleParameter], access: str | Sequence[str] | Mapping[str, str] | None
 ) -> tuple[list[int | None], tuple[int, ...]]:
-    """Return the access code per parameter, None for what is no array, and those for arrays in their order.
+    """Return an access code per parameter, None if it is not an array, and the access codes of arrays in their order.
 
-    The second is empty unless the code does not say which parameters are arrays.
+    The second is empty unless the code leaves open which parameters are arrays.
 
     Raises
     ------
     TypeError, ValueError
-        `access` does not fit the kernel, or is none of the three words.
+        `access` does not fit the kernel, or is not one of the three words.
     """
     known = [None if parameter.access is None else _CODES[parameter.access] for parameter in parameters]
     arrays = [position for position, code in enumerate(known) if code is not None]
@@ -119,7 +119,8 @@ def access_codes(
         return _by_name(name, parameters, known, access), ()
     if isinstance(access, str):
         code = _code(name, access)
-        # What the code does not say to be an array may be one: of those that are given, none is left out.
+        # A parameter that the code does not identify as an array may be one; every array passed for such a parameter
+        # gets the code.
         by_order = (code,) * len(parameters) if len(arrays) < len(parameters) else ()
         return [code if parameter.access else None for parameter in parameters], by_order
     codes = [_code(name, word) for word in access]

@@ -1,4 +1,4 @@
-"""What the atomics mean to Numba on a CPU."""
+"""Atomics for Numba on a CPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numba.extending import lower_builtin
 from anabranch.kernels._atomic import atomic_add, atomic_max, atomic_min
 from anabranch.kernels._atomic_rule import atomic_signature
 
-# Names of LLVM's operations: signed integers, unsigned integers, floats.
+# LLVM's operations: for signed integers, unsigned integers, floats.
 _OPERATIONS: Final = {
     atomic_add: ("add", "add", "fadd"),
     atomic_min: ("min", "umin", "fmin"),
@@ -53,7 +53,7 @@ def _lower(operations: Any, context: Any, builder: Any, sig: Any, args: tuple[An
         operation = floating
     else:
         operation = signed if kind.dtype.signed else unsigned
-    # Monotonic, CUDA's relaxed: an update of one element orders no other.
+    # Monotonic is CUDA's relaxed: an update orders no other memory access.
     old = builder.atomic_rmw(operation, pointer, args[2], "monotonic")
     return impl_ret_untracked(context, builder, sig.return_type, old)
 

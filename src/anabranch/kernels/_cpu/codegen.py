@@ -1,6 +1,6 @@
 """From a Python function to an object file, through Numba.
 
-Imported when a kernel has to be compiled: importing Numba takes most of a second.
+Imported when a kernel must be compiled: importing Numba takes most of a second.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numba.core import codegen, compiler, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
-from anabranch.kernels._cpu import atomic  # noqa: F401  gives Numba the meaning of the atomics
+from anabranch.kernels._cpu import atomic  # noqa: F401  registers the atomics
 from anabranch.kernels._cpu.division import ufunc_division
 from anabranch.kernels._cpu.entry import add_entry, index_type
 from anabranch.kernels._cpu.half import half
@@ -26,8 +26,8 @@ from anabranch.kernels._parameter import Parameter
 from anabranch.kernels._reference import helpers
 from anabranch.kernels._signature import Code, Signature, is_readonly
 
-# Division follows NumPy; an index that is out of bounds is the user's to avoid, as on a GPU.
-# No wrapper for callers from Python, and everything inlined into the entry's loop.
+# Division follows NumPy. Indices out of bounds are the user's responsibility, as on a GPU. No wrapper for Python
+# callers; everything is inlined into the entry's loop.
 _OPTIONS: Final = {
     "nopython": True,
     "error_model": "numpy",
@@ -40,7 +40,7 @@ _OPTIONS: Final = {
 
 
 class ReturnsValueError(Exception):
-    """The function returns something; `kind` says what."""
+    """The function returns a value; `kind` is its type."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(kind)
@@ -48,9 +48,9 @@ class ReturnsValueError(Exception):
 
 
 class _ObjectLibrary(codegen.CPUCodeLibrary):  # type: ignore[misc]  # Numba has no types
-    """A code library that ends as an object file instead of in Numba's own JIT engine.
+    """A code library that emits an object file instead of using Numba's JIT engine.
 
-    That engine never frees code, and ends the process where a symbol is missing.
+    That engine never frees code, and ends the process if a symbol is missing.
     """
 
     entry = ""
@@ -66,33 +66,33 @@ class _ObjectLibrary(codegen.CPUCodeLibrary):  # type: ignore[misc]  # Numba has
         pass
 
     def add_ir_module(self, ir_module: Any) -> None:
-        """Add what Numba emitted, told that indices are mostly not negative."""
+        """Add Numba's output, with hints that indices are rarely negative."""
         expect_no_wraparound(ir_module)
         super().add_ir_module(ir_module)
 
     def compiled(self, description: Any) -> Any:
-        """Return the code of a function in the library."""
+        """Return the library's code of a function."""
         return self._final_module.get_function(description.mangled_name)
 
     def add_entry_module(self, module: Any) -> None:
-        """Add a module without the passes that Numba runs on each function alone.
+        """Add a module without the passes that Numba runs on each function separately.
 
-        They rewrite the entry's loop before the kernel is in it, and drop what says that the index
-        does not overflow. Then nothing folds the test for a negative index, and nothing vectorises.
+        They would rewrite the entry's loop before the kernel is inlined, and drop the flag that the index does not
+        overflow. The test for a negative index would then remain, and the loop would not vectorise.
         """
         parsed = llvm.parse_assembly(str(module))
         parsed.verify()
         self._final_module.link_in(parsed)
 
     def emit_object(self, entry: str) -> bytes:
-        """Optimize the whole library and return it as an object file with one public function."""
+        """Optimize the whole library and emit it as an object file with one public function."""
         self.entry = entry
         self.finalize()
         return bytes(self._codegen._tm.emit_object(self._final_module))
 
 
 class _ObjectCodegen(codegen.JITCPUCodegen):  # type: ignore[misc]  # Numba has no types
-    """Numba's code generator for this very CPU, with the library above."""
+    """Numba's code generator for the host CPU, with the library above."""
 
     _library_class = _ObjectLibrary
 
@@ -101,10 +101,10 @@ class _ObjectCodegen(codegen.JITCPUCodegen):  # type: ignore[misc]  # Numba has 
 
 
 def scalar_type(dtype: str) -> Any:
-    """Return the Numba type in which a kernel sees a scalar of this dtype."""
+    """Return the Numba type of a scalar of this dtype in a kernel."""
     if dtype == "bool":
         return types.boolean
-    # The kernel computes in float32 (see `half`), so it takes the scalar as one.
+    # The kernel computes in float32 (see `half`), so the scalar is passed as float32.
     return getattr(types, "float32" if dtype == "float16" else dtype)
 
 
@@ -119,7 +119,7 @@ def _source_type(parameter: Parameter, code: Code) -> Any:
 def _flags(**more: bool) -> Any:
     flags: Any = compiler.Flags()
     cpu_target.options.parse_as_flags(flags, {**_OPTIONS, **more})
-    flags.no_compile = True  # the entry is still to be added to the library
+    flags.no_compile = True  # the library still lacks the entry
     return flags
 
 
@@ -158,21 +158,21 @@ def build(
     code : bytes
         The object file.
     spots : list of Spot
-        Where the code may fail, by the numbers that it tells.
+        Places where the code may fail, by the numbers that it reports.
     has_addresses : bool
-        Whether it holds addresses of this process: those of large arrays that are globals.
+        Whether the code contains addresses of this process: those of large global arrays.
 
     Raises
     ------
     ReturnsValueError
         The function returns something.
-    numba.core.errors.NumbaError, and what Numba lets through from NumPy and LLVM
+    numba.core.errors.NumbaError, and errors of NumPy and LLVM that Numba passes on
         The function cannot be compiled.
     """
     build, result, sources = _compile(function, parameters, signature, _flags(boundscheck=checked))
     if result.signature.return_type != types.none:
         raise ReturnsValueError(str(result.signature.return_type))
-    with build.target.push_code_library(result.library):  # where casts put the code they need
+    with build.target.push_code_library(result.library):  # receives the code that casts need
         add_entry(build.target, result.library, result.fndesc, symbol, signature[0], sources)
     code = result.library.emit_object(symbol)
     spots = build.spots if FAULT_FUNCTION.encode() in code else []
@@ -181,10 +181,10 @@ def build(
 
 @global_compiler_lock  # type: ignore[untyped-decorator]
 def find_allocation(function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature) -> Exception:
-    """Return the error with which Numba refuses `function`, which was built, where memory is not to be had.
+    """Return Numba's error for `function`, which compiles, in a mode without memory allocation.
 
-    Without its memory manager Numba names the line that allocates. It is not built so from the start,
-    because Numba would keep the helpers compiled on the way for the user's own functions.
+    Without its memory manager Numba names the line that allocates. This is not the normal mode, because Numba would
+    keep the helpers compiled in it for the user's own functions.
     """
     try:
         _compile(function, parameters, signature, _flags(_nrt=False))

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from anabranch._core.errors import CompileError
     from anabranch.kernels._cpu.loader import Compiled
 
-# How many kernels this process has compiled; a kernel that the disk cache had is not one.
+# Number of kernels that this process has compiled, without those loaded from the disk cache.
 compilations = 0
 
 _counting: Final = threading.Lock()
-# Functions that no kernel may need, by their names in an object file.
+# Allocation functions, which no kernel may need, by their names in an object file.
 _ALLOCATION: Final = re.compile(r"NRT_\w*(?:[Aa]lloc|new|varsize)|numba_(?:list|dict)_")
 _PYTHON: Final = re.compile(r"_?Py|numba_(?:gil|unpickle|do_raise)")
 
@@ -38,12 +38,12 @@ _PYTHON: Final = re.compile(r"_?Py|numba_(?:gil|unpickle|do_raise)")
 def compile_kernel(
     function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature, checked: bool
 ) -> Compiled:
-    """Return native code of `function` for a checked `signature`; with `checked`, its indices are, too.
+    """Return native code of `function` for a valid `signature`; with `checked`, the code checks indices.
 
     Raises
     ------
     anabranch.CompileError
-        Numba refuses the function, or it does what no kernel may.
+        Numba rejects the function, or the function violates a restriction on kernels.
     ModuleNotFoundError
         Numba is not installed.
     """
@@ -62,7 +62,7 @@ def compile_kernel(
             check_object(code, symbol)
             return _load(code, spots, function, signature, symbol)
         except (ValueError, loader.MissingSymbolError):
-            pass  # no entry of ours, or an optional library that it used is gone
+            pass  # not an entry of ours, or an optional library that it needs is gone
     code, spots, has_addresses = _compile(function, parameters, signature, symbol, checked)
     try:
         compiled = _load(code, spots, function, signature, symbol)
@@ -70,7 +70,7 @@ def compile_kernel(
         raise _missing_symbols(function, parameters, signature, error.names) from None
     if has_addresses:
         return compiled._replace(keepalive=(compiled.keepalive, constants(function)))
-    if key and key == _key(function, parameters, signature, symbol, checked):  # unchanged while it was compiled
+    if key and key == _key(function, parameters, signature, symbol, checked):  # unchanged during compilation
         _cache.write("cpu", key, pack(spots, code))
     return compiled
 
@@ -97,7 +97,7 @@ def _compile(
         arguments = describe(parameters, signature)
         raise compile_error(function, reason, definition(function), arguments) from None
     except Exception as error:
-        # The traceback of a refusal tells nothing that the message does not; that of a bug does.
+        # For a rejection the traceback adds nothing to the message; for a bug it does.
         cause = None if type(error).__module__.startswith("numba.") else error
         raise from_compiler(function, parameters, signature, error) from cause
     unwanted = [name for name in undefined_symbols(code) if _ALLOCATION.match(name) or _PYTHON.match(name)]
@@ -132,12 +132,12 @@ def _key(
 
 @cache
 def _platform() -> tuple[object, ...]:
-    """Everything but the kernel that decides what the compiler puts out."""
+    """Return everything but the kernel that decides the compiler's output."""
     from llvmlite import binding as llvm
 
     try:
         features = llvm.get_host_cpu_features().flatten()
-    except RuntimeError:  # an architecture LLVM cannot ask
+    except RuntimeError:  # LLVM cannot query this architecture
         features = ""
     packages = tuple(importlib.metadata.version(name) for name in ("numba", "llvmlite", "numpy"))
     return (
@@ -152,7 +152,7 @@ def _platform() -> tuple[object, ...]:
 
 
 def _has_svml() -> bool:
-    """Whether Numba would let LLVM use Intel's library of vector functions."""
+    """Whether Numba lets LLVM use Intel's vector math library."""
     from llvmlite import binding as llvm
 
     if not llvm.targets.has_svml():

@@ -1,4 +1,4 @@
-"""Division in kernels on a CPU as NumPy defines it, where Numba's differs.
+"""Division in kernels on a CPU as NumPy defines it, where Numba differs.
 
 * Complex division by zero is inf and nan; Numba raises.
 * The least integer divided by -1 is itself; Numba gives 0. The remainder is 0 in both.
@@ -22,7 +22,7 @@ _FLOOR: Final = (operator.floordiv, operator.ifloordiv)
 
 
 class Definitions(dict[Any, Any]):
-    """What functions mean in kernels: the rules here, those of helpers that are added, else Numba's."""
+    """Meanings of functions in kernels: the rules here, then helpers that are added, then Numba's own."""
 
     def __init__(self, base: Any) -> None:
         super().__init__()
@@ -47,9 +47,9 @@ class Definitions(dict[Any, Any]):
 
 @contextmanager
 def ufunc_division() -> Iterator[None]:
-    """Give ``numpy.floor_divide`` and ``numpy.divmod`` of signed integers these meanings in what is compiled meanwhile.
+    """Give ``numpy.floor_divide`` and ``numpy.divmod`` of signed integers these meanings during the block.
 
-    Numba has one table of them for all targets, so this is for holders of its compiler lock alone.
+    Numba has one table of them for all targets, so the caller must hold Numba's compiler lock.
     """
     changed = []
     for ufunc, rule, outputs in ((numpy.floor_divide, _floor_quotient, 1), (numpy.divmod, _quotient_and_rest, 2)):
@@ -66,14 +66,14 @@ def ufunc_division() -> Iterator[None]:
 
 
 def _complex_quotient(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    """Divide by Smith's method: by the larger part of the divisor first."""
+    """Divide by Smith's method, which first divides by the larger part of the divisor."""
     kind = sig.return_type
     a, b = (context.make_complex(builder, kind, value) for value in args)
     size_real, size_imag = (_absolute(builder, part) for part in (b.real, b.imag))
     real, imag = (cgutils.alloca_once(builder, a.real.type) for _ in range(2))
     with builder.if_else(builder.fcmp_ordered(">=", size_real, size_imag)) as (by_real, by_imag):
         with by_real:
-            # By zero: the signs are those of the dividend.
+            # Division by zero: the dividend determines the signs.
             zero = builder.fcmp_ordered("==", size_real, size_real.type(0))
             ratio = builder.fdiv(b.imag, b.real)
             scale = builder.fadd(b.real, builder.fmul(b.imag, ratio))
@@ -84,7 +84,7 @@ def _complex_quotient(context: Any, builder: Any, sig: Any, args: Any) -> Any:
                 quotient = builder.select(zero, builder.fdiv(part, size_real), builder.fdiv(rest, scale))
                 builder.store(quotient, place)
         with by_imag:
-            # Also where a part is nan, as the result then is.
+            # Also taken if a part is nan: the result is then nan.
             ratio = builder.fdiv(b.real, b.imag)
             scale = builder.fadd(builder.fmul(b.real, ratio), b.imag)
             for place, rest in (

@@ -4,15 +4,15 @@
 
     int64_t entry(int64_t begin, int64_t end, const int64_t* dims, const void* args);
 
-It unpacks the 8-byte slots of `args` once and calls the kernel, which LLVM inlines, for each
-index ``begin <= i < end`` of the row-major index space `dims`. It returns `end`, or the first index
-at which the kernel failed, after which it has run none. What decides the speed of the loop:
+It unpacks the 8-byte slots of `args` once and calls the kernel, which LLVM inlines, for each index ``begin <= i < end``
+of the row-major index space `dims`. It returns `end`, or the first index at which the kernel failed and the loop
+stopped. The loop is fast because:
 
-* the arrays' pointers, shapes and strides are values of the function, loaded before the loop;
-* an index is known to be at least 0, so the wraparound of ``x[i]`` for negative ones folds away;
-* of a launch of several dimensions the last one is a plain inner loop, with no division;
-* where the arguments allow it, a second version asks neither whether arrays overlap nor where in
-  the array an index is (see `loop_versioning`).
+* pointers, shapes and strides of the arrays are values of the function, loaded before the loop;
+* LLVM sees that the index is at least 0, so the wraparound of a negative index in ``x[i]`` folds away;
+* in a launch of several dimensions the last one is a plain inner loop, without division;
+* a second version, for arguments that allow it, checks neither whether arrays overlap nor where in the array an
+  index is (see `loop_versioning`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NO_WRAP: Final = ("nuw", "nsw")
 
 
 class _Loop(NamedTuple):
-    """How the loop over the last axis is emitted: with one of its own for what is `halo` from the ends, and `hints`."""
+    """The loop over the last axis: `halo` at each end is left out of the inner loop; LLVM gets `hints`."""
 
     halo: int = 0
     hints: Sequence[Any] = ()
@@ -52,7 +52,7 @@ def add_entry(context: Any, library: Any, kernel: Any, symbol: str, launch_ndim:
     kernel
         Numba's description of the compiled function; its arguments are the index, then one per source.
     sources
-        Numba type that the slots of each argument hold: an array, or a scalar before its cast.
+        Numba type of each argument's slots: an array, or a scalar before its cast.
     """
     module = library.create_ir_module("anabranch.entry")
     callee = context.declare_function(module, kernel)
@@ -92,7 +92,7 @@ def add_entry(context: Any, library: Any, kernel: Any, symbol: str, launch_ndim:
 
 
 def _at_least_zero(builder: Any, value: Any) -> Any:
-    """Return `value`, which is at least 0, in a form from which LLVM sees it (an assumption gets lost)."""
+    """Return `value`, which is at least 0, in a form that LLVM recognizes (it would lose an assumption)."""
     return builder.select(builder.icmp_signed("<", value, _I64(0)), _I64(0), value)
 
 
@@ -105,7 +105,7 @@ def _larger(builder: Any, first: Any, second: Any) -> Any:
 
 
 def _loop(builder: Any, start: Any, stop: Any, hints: Sequence[Any], body: Any) -> None:
-    """Emit ``for (i = start; i < stop; ++i) body(i)`` in the form LLVM vectorises, unless `hints` say not to."""
+    """Emit ``for (i = start; i < stop; ++i) body(i)`` in a form that LLVM vectorises unless `hints` forbid it."""
     before = builder.block
     loop = builder.append_basic_block("loop")
     after = builder.append_basic_block("after")
@@ -123,7 +123,7 @@ def _loop(builder: Any, start: Any, stop: Any, hints: Sequence[Any], body: Any) 
 
 
 def _loop_metadata(module: Any, hints: Sequence[Any]) -> Any:
-    """Return a node of its own for a loop; LLVM knows one by its being its own first operand."""
+    """Return a distinct metadata node for a loop; LLVM requires that it is its own first operand."""
     nodes = [module.add_metadata(hint) for hint in hints]
     loop = module.add_metadata([f"loop {len(module.metadata)}", *nodes])
     loop.operands = (loop, *nodes)
@@ -131,7 +131,7 @@ def _loop_metadata(module: Any, hints: Sequence[Any]) -> Any:
 
 
 def _loop_inside(builder: Any, start: Any, stop: Any, size: Any, how: _Loop, body: Any) -> None:
-    """Emit the loop so that the calls which are far enough from the ends of an axis of `size` have one of their own."""
+    """Emit the loop with a separate inner loop for the indices far enough from the ends of an axis of `size`."""
     if how.halo == 0:
         _loop(builder, start, stop, how.hints, body)
         return
@@ -139,7 +139,7 @@ def _loop_inside(builder: Any, start: Any, stop: Any, size: Any, how: _Loop, bod
     first = _larger(builder, start, halo)
     last = _smaller(builder, stop, builder.sub(size, halo, flags=("nsw",)))
     if how.halo == 1:
-        # What is known of the indices at the ends folds the kernel, mostly to nothing.
+        # At the ends the indices are constants, which folds most of the kernel.
         with builder.if_then(builder.icmp_signed("==", start, _I64(0))):
             body(_I64(0))
         _loop(builder, first, last, how.hints, body)
@@ -153,7 +153,7 @@ def _loop_inside(builder: Any, start: Any, stop: Any, size: Any, how: _Loop, bod
 
 
 def _loop_rows(builder: Any, begin: Any, end: Any, dims: Any, ndim: int, how: _Loop, call: Any) -> None:
-    """Emit the loops over rows, each the part of one that lies within the range, which is not empty."""
+    """Emit the loops over the rows in a non-empty range; the first and last row may be partial."""
     sizes = [builder.load(builder.gep(dims, [_I64(axis)])) for axis in range(ndim)]
     rest = begin
     coordinates: list[Any] = []
@@ -189,7 +189,7 @@ def _loop_rows(builder: Any, begin: Any, end: Any, dims: Any, ndim: int, how: _L
 def _loop_plane(
     builder: Any, row: Any, column: Any, left: Any, end: Any, sizes: Sequence[Any], how: _Loop, call: Any
 ) -> Any:
-    """Emit the loop over the rows of a plane from that index on; return how many of `left` before `end` then remain."""
+    """Emit the loop over the rows of a plane from that index on; return how many of `left` before `end` remain."""
     before = builder.block
     rows = builder.append_basic_block("rows")
     after = builder.append_basic_block("rows.after")

@@ -1,7 +1,7 @@
-"""Arrays of float16 on a CPU, for which Numba has no half precision.
+"""Arrays of float16 on a CPU; Numba has no half precision.
 
-An element takes 16 bits in memory and is a float32 in a register: it is widened when loaded, and
-rounded when stored. So is it on hardware without half-precision arithmetic.
+An element takes 16 bits in memory and is a float32 in a register: widened on load, rounded on store, as on hardware
+without half-precision arithmetic.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _HalfModel(models.PrimitiveModel):  # type: ignore[misc]  # Numba has no t
         return builder.fpext(value, _REGISTER)
 
 
-# Operations are found as for float32, and what converts to float32 also converts to half.
+# Operations resolve as for float32: half promotes to float32, and every type that converts to float32 converts to half.
 default_casting_rules.promote_unsafe(half, types.float32)
 
 

@@ -1,7 +1,7 @@
-"""Makes the Python functions that a kernel calls part of its compilation.
+"""Compiles the Python functions that a kernel calls as part of the kernel.
 
-Numba's own way, a dispatcher per function, would keep what it compiled once: with globals as they were then, with the
-error model of whoever called first, and without the kernel's checks.
+Numba's dispatchers would cache each function's first compilation: with the globals of that time, the error model of the
+first caller, and without the kernel's checks.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Helper(types.Callable, types.Opaque):  # type: ignore[misc]  # Numba has n
         self._signature = utils.pysignature(function)
         self._results: dict[tuple[Any, ...], Any] = {}
         self._compiling = False
-        # Numba takes types of one name for one type, also those of two compilations.
+        # Numba identifies types by name, even across compilations.
         super().__init__(f"anabranch.helper({function.__qualname__}, {next(_numbers)})")
 
     def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
@@ -90,9 +90,9 @@ class Helpers:
         self._kept: list[Any] = []
 
     def type_of(self, value: Any) -> Helper | None:
-        """Return the type of a function; None if it is no plain function, or Numba has a meaning for it.
+        """Return the type of a function; None if it is not a plain function, or if Numba implements it itself.
 
-        One that `numba.extending.overload` has given a meaning keeps that; one that Numba's decorators have
+        A function overloaded by `numba.extending.overload` keeps that meaning. A function that Numba's decorators have
         compiled counts as the plain function behind it, with its ``fastmath``.
         """
         function = python_function(value)
@@ -117,5 +117,5 @@ class Helpers:
 def _is_known(function: FunctionType) -> bool:
     try:
         return cpu_target.typing_context.resolve_value_type(function) is not None
-    except Exception:  # Numba's and NumPy's: it has no type
+    except Exception:  # Numba's or NumPy's error: the function has no type
         return False

@@ -1,8 +1,8 @@
-"""What a compiled kernel compares its index with, and so where its conditions are known before the loop.
+"""Comparisons of a compiled kernel's index, and the range of indices where their results are known.
 
-A kernel over a whole array often has a test for the inner part, such as ``if 0 < j < m - 1``, or an index that wraps
-around, such as ``u[j - 1]``. In a loop over `j` each is a condition of every single index. Where `j` is far enough from
-both ends of its axis, and `m` is the length of that axis, all of them are known.
+A kernel over a whole array often tests for the interior, as in ``if 0 < j < m - 1``, or uses an index that wraps
+around, such as ``u[j - 1]``. In a loop over `j` each of these is a condition for every index. If `j` is far enough from
+both ends of its axis, and `m` is the axis' length, all results are known.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from llvmlite.binding.value import ValueKind
 
 _PREDICATE: Final = re.compile(r" icmp (?:samesign )?(\w+) ")
 _SWAPPED: Final = {"slt": "sgt", "sgt": "slt", "sle": "sge", "sge": "sle"}
-# Edges are computed one index at a time, so an inner part that starts later than this is not worth it.
+# Edges are computed one index at a time, so a wider edge does not pay.
 _WIDEST: Final = 16
 
 
 class Interior(NamedTuple):
-    """Where all comparisons of the last index are known.
+    """The range where all comparisons of the last index are known.
 
     Attributes
     ----------
     halo : int
-        How far the index is at least from both ends of its axis.
+        Minimum distance of the index from both ends of its axis.
     lengths : frozenset of int
-        Slots of what it is compared with: each must hold the length of the axis.
+        Slots of the values that it is compared with: each must hold the length of the axis.
     atomic : bool
         Whether the kernel has atomics.
     """
@@ -38,18 +38,18 @@ class Interior(NamedTuple):
 
 
 def find_interior(function: Any, index: str, slots: Mapping[str, int]) -> Interior:
-    """Look at the comparisons in a compiled kernel.
+    """Find the interior from the comparisons in a compiled kernel.
 
     Parameters
     ----------
     function
-        The kernel, as llvmlite's reference to it, optimized on its own.
+        The kernel, optimized on its own, as a llvmlite reference.
     index : str
-        Name of the argument that is the last index.
+        Name of the argument that holds the last index.
     slots : mapping of str to int
-        Slots of the arguments that hold an int64 which does not change, by name.
+        Slots, by name, of arguments that hold a constant int64.
     """
-    # What is the index, or one of these arguments, plus a constant: by name, the argument and the constant.
+    # Values of the form argument + constant, by name: the argument (the index or one of `slots`) and the constant.
     terms = {name: (name, 0) for name in (index, *slots)}
     halo, lengths, atomic = 0, set[int](), False
     for block in function.blocks:
@@ -86,9 +86,9 @@ def _term(operand: Any, terms: Mapping[str, tuple[str, int]]) -> tuple[str, int]
 
 
 def _needed(predicate: str, offset: int, other: tuple[str, int]) -> int:
-    """Return how far from the ends an index must be for ``index + offset <predicate> other`` to be known."""
+    """Return the distance from the ends at which ``index + offset <predicate> other`` is known."""
     name, constant = other
-    below = -offset if predicate.startswith("u") else 0  # a negative sum is a large number without sign
+    below = -offset if predicate.startswith("u") else 0  # a negative sum is large if unsigned
     if not name:
         return max(below, constant - offset + (predicate not in ("slt", "sge")))
     return max(below, offset - constant - (predicate in ("sgt", "sle")))

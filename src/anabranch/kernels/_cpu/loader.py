@@ -1,4 +1,4 @@
-"""Loads a compiled kernel into the process. Needs llvmlite and, as a rule, no Numba."""
+"""Loads a compiled kernel into the process. Requires llvmlite but, as a rule, not Numba."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from anabranch.kernels._failure import Place
 
 
 class MissingSymbolError(Exception):
-    """An object file needs functions that this process does not have; `names` lists them."""
+    """An object file needs functions that this process lacks; `names` lists them."""
 
     def __init__(self, names: list[str]) -> None:
         super().__init__(", ".join(names))
@@ -27,10 +27,9 @@ class Compiled(NamedTuple):
     address : int
         Address of the C function.
     keepalive : object
-        The code lives as long as this object: hold it for as long as work that uses the address
-        may run.
+        Keeps the code alive: hold it while work that uses the address may run.
     places : tuple of Place
-        Where it may fail; empty if it cannot.
+        Places where it may fail; empty if it cannot.
     """
 
     address: int
@@ -41,17 +40,17 @@ class Compiled(NamedTuple):
 def load(code: bytes, symbol: str) -> Compiled:
     """Load an object file and find `symbol` in it.
 
-    Each kernel gets an engine of its own, so that its code goes when nothing holds it any more.
+    Each kernel has its own engine, so its code is freed with the last reference to it.
 
     Raises
     ------
     MissingSymbolError
-        The object needs a function that nothing in the process defines. LLVM would end the
-        process, so this is found out first.
+        The object needs a function that nothing in the process defines. LLVM would end the process, so this is checked
+        first.
     """
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    llvm.load_library_permanently("")  # the process itself: else LLVM finds none of the C library's functions
+    llvm.load_library_permanently("")  # the process itself: LLVM needs it to find the C library's functions
     llvm.add_symbol("anabranch_fault", fault_function())
     missing = _missing(code)
     if missing:
@@ -67,7 +66,7 @@ def load(code: bytes, symbol: str) -> Compiled:
 
 
 def _define_numba_symbols() -> None:
-    """Let LLVM find the functions of Numba's own C library, which few kernels use."""
+    """Make the functions of Numba's C library visible to LLVM; few kernels use them."""
     from numba.core.registry import cpu_target
 
     context: Any = cpu_target.target_context

@@ -1,8 +1,8 @@
-"""A second version of a kernel's loop, for arguments that leave less to be asked in it.
+"""A second version of a kernel's loop, with fewer checks inside the loop.
 
-It runs where no array that is written overlaps another, where arrays that need not be contiguous are so along the last
-axis, and where what the kernel compares its last index with is the length of that axis. All of that is asked once,
-before the loop.
+It runs if no written array overlaps another array, if arrays that may be strided are contiguous along the last axis,
+and if the values that the kernel compares its last index with equal the length of that axis. One test before the loop
+checks all of this.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from anabranch.kernels._cpu.interior import Interior, find_interior
 from anabranch.kernels._cpu.slots import places_of
 
 _I64: Final = ir.IntType(64)
-# Of the entry and of the second version, which takes the addresses of the arrays, too.
+# Of the entry, and of the second version before the arrays' addresses.
 PARAMETERS: Final = (_I64, _I64, _I64.as_pointer(), _I64.as_pointer())
-# What LLVM need not do to a loop that is run a few times.
+# Disables transformations that do not pay for a loop of few iterations.
 _NO_UNROLLING: Final = ["llvm.loop.unroll.disable"]
 _NO_VECTORS: Final = ["llvm.loop.vectorize.enable", ir.Constant(ir.IntType(1), 0)]
 FEW: Final = (_NO_UNROLLING, _NO_VECTORS)
-# Of more pairs of arrays it is not asked whether they overlap.
+# With more pairs of arrays, the test for overlap is left out.
 _MOST_PAIRS: Final = 32
 
 
 class Better(NamedTuple):
-    """What the second version relies on.
+    """Assumptions of the second version.
 
     Attributes
     ----------
     interior : Interior
-        Where the conditions of the kernel are known.
+        The range where the kernel's comparisons are known.
     arrays : dict of int to Array
         Numba types of the arrays, by the slot of their address.
     launch_ndim : int
@@ -48,7 +48,7 @@ class Better(NamedTuple):
 
     @classmethod
     def of(cls, function: Any, kernel: Any, launch_ndim: int, sources: Sequence[Any]) -> Better | None:
-        """Return what a second version of a compiled kernel can rely on; None, if it would be no better."""
+        """Return the assumptions for a second version of a compiled kernel; None if it would not be faster."""
         places = places_of(sources)
         arrays = {place: kind for place, kind in zip(places, sources, strict=True) if isinstance(kind, types.Array)}
         index, *names = (f"arg.{name}" for name in kernel.args)
@@ -65,28 +65,28 @@ class Better(NamedTuple):
         return better if gains else None
 
     def declare(self, module: Any, symbol: str) -> Any:
-        """Add the second version, with no body, to the module."""
+        """Declare the second version in the module, without a body."""
         pointers = [_I64.as_pointer()] * len(self.arrays)
         function = ir.Function(module, ir.FunctionType(_I64, [*PARAMETERS, *pointers]), f"{symbol}.better")
-        function.attributes.add("noinline")  # as a part of the entry, its arrays might overlap again
+        function.attributes.add("noinline")  # inlined into the entry, its arrays could overlap again
         for argument in function.args[len(PARAMETERS) :]:
             argument.add_attribute("noalias")
         return function
 
     def hints_for_others(self) -> Sequence[list[Any]]:
-        """Return what keeps the first version small where little is gained by its being fast."""
+        """Return hints that keep the first version small where its speed matters little."""
         if self._loose():
             return ()
-        # Without lengths it runs for arrays that overlap, and those are not vectorised anyway. In three dimensions LLVM
-        # takes twice as long for the addresses, and few launches have another shape than their arrays.
+        # Without lengths the first version serves overlapping arrays, which LLVM does not vectorise anyway. In three
+        # dimensions LLVM takes twice as long for the addresses, and few launches differ in shape from their arrays.
         return (_NO_UNROLLING,) if self.interior.lengths and self.launch_ndim < 3 else FEW
 
     def data(self, builder: Any, slots: Any) -> list[Any]:
-        """Return the addresses of the arrays, as the second version takes them."""
+        """Return the arrays' addresses as arguments of the second version."""
         return [builder.inttoptr(_load(builder, slots, place), _I64.as_pointer()) for place in self.arrays]
 
     def known(self, context: Any, builder: Any, function: Any) -> dict[int, Any]:
-        """Return values of slots that the second version need not read."""
+        """Return the slots' values that the second version knows without reading them."""
         length = _load(builder, function.args[2], self.launch_ndim - 1)
         pointers = function.args[len(PARAMETERS) :]
         return {
@@ -96,7 +96,7 @@ class Better(NamedTuple):
         }
 
     def holds(self, context: Any, builder: Any, dims: Any, slots: Any) -> Any:
-        """Return whether the arguments are as the second version needs them."""
+        """Return whether the arguments fulfil the second version's assumptions."""
         length = _load(builder, dims, self.launch_ndim - 1)
         found = [builder.icmp_signed("==", _load(builder, slots, slot), length) for slot in self.interior.lengths]
         for place, kind in self._loose().items():
@@ -110,7 +110,7 @@ class Better(NamedTuple):
         return functools.reduce(builder.and_, found, ir.Constant(ir.IntType(1), 1))
 
     def _loose(self) -> dict[int, Any]:
-        # Of one dimension, what has the step of a contiguous array is one.
+        # A one-dimensional array with the stride of a contiguous one is contiguous.
         return {place: kind for place, kind in self.arrays.items() if kind.layout != "C" and kind.ndim > 1}
 
     def _pairs(self) -> list[tuple[int, int]]:
@@ -118,7 +118,7 @@ class Better(NamedTuple):
         return [pair for pair in pairs if any(self.arrays[place].mutable for place in pair)]
 
     def _ends(self, context: Any, builder: Any, slots: Any, place: int) -> tuple[Any, Any]:
-        """Return the address of an array's first byte, and that after its last."""
+        """Return the addresses of an array's first byte and of the byte after its last."""
         kind = self.arrays[place]
         low = high = _load(builder, slots, place)
         size = _I64(_itemsize(context, kind))
@@ -146,7 +146,7 @@ def _itemsize(context: Any, kind: Any) -> int:
 def _integers(
     names: Sequence[str], places: Sequence[int], sources: Sequence[Any], targets: Sequence[Any]
 ) -> Iterator[tuple[str, int]]:
-    """Yield the names and slots of the parts of arguments that are 64-bit integers: lengths of arrays, and scalars."""
+    """Yield names and slots of the 64-bit integer parts of arguments: lengths of arrays, and scalars."""
     for name, place, source, target in zip(names, places, sources, targets, strict=True):
         if isinstance(source, types.Array):
             yield from ((f"{name}.5.{axis}", place + 1 + axis) for axis in range(source.ndim))

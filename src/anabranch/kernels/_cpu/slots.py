@@ -1,7 +1,7 @@
-"""The packed arguments of a launch, as a compiled kernel takes them.
+"""The packed arguments of a launch, in the layout that a compiled kernel reads.
 
-A scalar has one 8-byte slot, a complex one two; an array has one for its address, then those of its shape, then those
-of its strides in bytes.
+A scalar has one 8-byte slot, a complex number two. An array has a slot for its address, then slots for its shape, then
+slots for its strides in bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def places_of(sources: Sequence[Any]) -> list[int]:
 
 
 class Slots:
-    """Reads the packed arguments one after the other; `known` has values of slots that need not be read."""
+    """Reads packed arguments in sequence; `known` has values of slots that need not be read."""
 
     def __init__(self, context: Any, builder: Any, slots: Any, known: Mapping[int, Any]) -> None:
         self._context = context
@@ -37,7 +37,7 @@ class Slots:
         self._next = 0
 
     def read(self, source: Any, target: Any) -> Any:
-        """Return the next argument, stored as `source`, as a value of the type `target`."""
+        """Return the next argument, stored as `source`, as a value of type `target`."""
         if isinstance(source, types.Array):
             return self._array(source)
         if isinstance(source, types.Complex):
@@ -71,7 +71,7 @@ class Slots:
         nitems = functools.reduce(builder.mul, shape, _I64(1))
         itemsize = _I64(context.get_abi_sizeof(context.get_data_type(kind.dtype)))
         model = context.data_model_manager[kind]
-        array = model.get_value_type()(None)  # no owner, no parent: Numba counts no references
+        array = model.get_value_type()(None)  # no owner and no parent: Numba counts no references
         parts = {"data": data, "nitems": nitems, "itemsize": itemsize, "shape": shape, "strides": strides}
         for name, part in parts.items():
             place = model.get_field_position(name)

@@ -1,8 +1,8 @@
-"""What a kernel is compiled for on a CPU: Numba's target, with division as NumPy's and errors that are told.
+"""Numba's target for kernels on a CPU, with NumPy's division and with reported errors.
 
-No exception leaves a kernel. Where Numba's code would raise one, in the kernel, in a helper or in a function of
-Numba's that either calls, the place is told by `anabranch_fault` (see ``anabranch/fault.hpp``) and an error status
-returned from call to call, up to the loop over the indices, which ends there.
+No exception leaves a kernel. Where Numba's code would raise one, in the kernel, in a helper or in a function of Numba
+that either calls, the code reports the place through `anabranch_fault` (see ``anabranch/fault.hpp``) and returns an
+error status from call to call, up to the loop over the indices, which then ends.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _I64: Final = ir.IntType(64)
 _ZERO: Final = _I64(0)
 _NO_AXIS: Final = _I64(-1)
 _BYTES: Final = ir.IntType(8).as_pointer()
-# What tells of a failure, see ``anabranch/fault.hpp``; code that names it may fail.
+# Reports a failure, see ``anabranch/fault.hpp``; code that refers to it may fail.
 FAULT_FUNCTION: Final = "anabranch_fault"
 
 
 class Build:
-    """One compilation: the user's functions that take part, and where these may fail.
+    """One compilation: the user's functions in it, and the places where they may fail.
 
     Attributes
     ----------
     typing, target
-        Numba's contexts for everything that is compiled in it.
+        Numba's contexts for all of its code.
     spots : list of Spot
-        Filled as code is generated.
+        Filled during code generation.
     """
 
     def __init__(self, parts: Sequence[FunctionType], parameters: Sequence[str], codegen: Any) -> None:
@@ -55,20 +55,20 @@ class Build:
         self.target._defns = Definitions(target._defns)
 
     def number(self, spot: Spot) -> int:
-        """Return the number under which a spot is told."""
+        """Return the number under which the code reports a spot."""
         if spot not in self._numbers:
             self._numbers[spot] = len(self.spots)
             self.spots.append(spot)
         return self._numbers[spot]
 
     def enter(self, lower: Any) -> None:
-        """Note that the code of a function is about to be generated."""
+        """Register a function before its code is generated."""
         part = self._parts.get(lower.func_ir.func_id.func)
         if part is not None:
             self._lowering[lower.function.name] = lower, part
 
     def here(self, builder: Any, what: str = "") -> Spot | None:
-        """Return where the code is generated now; None in a function that is none of the user's."""
+        """Return the place whose code is being generated; None outside the user's functions."""
         lower, part = self._lowering.get(builder.function.name, (None, 0))
         if lower is None:
             return None
@@ -76,13 +76,13 @@ class Build:
         if what:
             return Spot(part, line, what, "", -1)
         name, root = indexed_array(lower.current, lower.func_ir, numba_ir)
-        # Of a view the shape is not known.
+        # The shape of a view is unknown.
         parameter = self._parameters.get(root, -1) if part == 0 and name == root else -1
         return Spot(part, line, what, array_text(name, root) if name else "", parameter)
 
 
 class _Typing(typing.Context):  # type: ignore[misc]  # Numba has no types
-    """Numba's typing context, with which it shares what is known, and the helpers of a build."""
+    """Numba's typing context, whose knowledge it shares, with the helpers of a build."""
 
     helper_type: Any = staticmethod(lambda _: None)
 
@@ -113,7 +113,7 @@ class _Target(cpu.CPUContext):  # type: ignore[misc]  # Numba has no types
 
 
 class _CallConv(callconv.CPUCallConv):  # type: ignore[misc]  # Numba has no types
-    """Numba's calling convention, in which errors are told when they are returned."""
+    """Numba's calling convention; it reports an error when returning it."""
 
     def return_user_exc(
         self, builder: Any, exc: Any, exc_args: Any = None, loc: Any = None, func_name: Any = None
@@ -128,7 +128,7 @@ class _CallConv(callconv.CPUCallConv):  # type: ignore[misc]  # Numba has no typ
         self._leave(builder, callconv.RETCODE_USEREXC)
 
     def return_out_of_bounds(self, builder: Any, axis: Any, index: Any, size: Any) -> None:
-        """Return the error that an index, negative ones counted from the end, is not below the size of an axis."""
+        """Return an error: an index, counted from the end if negative, is not below the size of an axis."""
         build = self.context.build
         spot = build.here(builder) or Spot(-1, 0, "", "", -1)
         number = build.number(spot)
@@ -149,7 +149,7 @@ class _CallConv(callconv.CPUCallConv):  # type: ignore[misc]  # Numba has no typ
         spot = self.context.build.here(builder)
         if spot is not None:
             where = self.context.build.number(spot)
-            # An error of code that Numba has compiled on its own is known by its information alone.
+            # An error in code that Numba compiled separately is known only by its exception information.
             none = cgutils.is_null(builder, status.excinfoptr)
             with builder.if_else(builder.or_(builder.not_(status.is_user_exc), none)) as (told, pickled):
                 with told:
@@ -183,7 +183,7 @@ class _CallConv(callconv.CPUCallConv):  # type: ignore[misc]  # Numba has no typ
 
 @contextmanager
 def bounds_told() -> Iterator[None]:
-    """Have comparisons of indices that are compiled meanwhile tell what they find. For holders of Numba's lock."""
+    """Make index comparisons in code compiled during the block report failures. Needs Numba's compiler lock."""
     before = cgutils.do_boundscheck
     cgutils.do_boundscheck = _check_index
     try:
@@ -193,7 +193,7 @@ def bounds_told() -> Iterator[None]:
 
 
 def _check_index(context: Any, builder: Any, ind: Any, dimlen: Any, axis: Any = None) -> None:
-    # One comparison without signs: an index that is negative still is very large.
+    # One unsigned comparison: an index that is still negative is very large.
     with builder.if_then(builder.icmp_unsigned(">=", ind, dimlen), likely=False):
         number = axis if isinstance(axis, ir.Value) else ind.type(axis or 0)
         context.call_conv.return_out_of_bounds(builder, number, ind, dimlen)
@@ -221,7 +221,7 @@ class _Lowering(typed_passes.NativeLowering):  # type: ignore[misc]  # Numba has
 
 
 class Pipeline(compiler.CompilerBase):  # type: ignore[misc]  # Numba has no types
-    """Numba's passes, of which the one that generates code notes where it is."""
+    """Numba's passes; code generation records its current place."""
 
     def define_pipelines(self) -> list[Any]:
         builder = compiler.DefaultPassBuilder

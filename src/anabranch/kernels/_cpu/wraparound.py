@@ -1,9 +1,8 @@
-"""Negative indices, which count from the end of an axis, and are rare.
+"""Branches for negative indices, which count from the end of an axis and are rare.
 
-Where the sign of an index is not known, as of one that was read from an array, Numba emits a choice between it and its
-sum with the length. As arithmetic that stands between the index and the address of every element; as a branch that is
-expected not to be taken it costs less, above all where the memory is far. (Of an index of 64 bits LLVM makes
-arithmetic all the same.)
+For an index of unknown sign, such as one read from an array, Numba emits a select between the index and its sum with
+the length. As arithmetic it delays the address of every element. A branch that is predicted not taken costs less, above
+all for distant memory. (For 64-bit indices LLVM emits arithmetic all the same.)
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from llvmlite import ir
 from llvmlite.ir import instructions
 
 _I32: Final = ir.IntType(32)
-# From about 100 to 1 on, LLVM makes a choice a branch.
+# From a ratio of about 100 on, LLVM turns a select into a branch.
 _RARELY: Final = ("branch_weights", 1, 10_000)
 
 
 def expect_no_wraparound(module: Any) -> None:
-    """Mark the choices between an index and ``index + length`` in a module that Numba emitted."""
+    """Mark the selects between an index and ``index + length`` in a module that Numba emitted as unlikely."""
     rarely = None
     for function in module.functions:
         for block in function.blocks:

@@ -1,7 +1,7 @@
-"""What the atomics mean to numba-cuda-mlir: PTX, written out for every dtype.
+"""Atomics for numba-cuda-mlir: PTX, written out for every dtype.
 
-Integers of 8 and 16 bits, and the least and greatest of floats, have no instruction; they are a loop
-around a compare-and-swap of the 32- or 64-bit word.
+There are no instructions for integers of 8 and 16 bits, nor for minimum and maximum of floats. These are loops around a
+compare-and-swap of the 32- or 64-bit word.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from anabranch.kernels._cuda.failure import check_indices
 
 _FUNCTIONS: Final = {atomic_add: "add", atomic_min: "min", atomic_max: "max"}
 
-# In all of these $0 is the old value, $1 the element's address, $2 the value; the braces are a scope.
+# In all templates $0 is the old value, $1 the element's address, $2 the value; the braces are a scope.
 
 _NATIVE: Final = "atom.global.{operation}.{kind}{bits} $0, [$1], $2;"
 
@@ -66,7 +66,7 @@ mov.b32 $0, old;
 
 
 def _text(operation: str, dtype: Any) -> tuple[str, str]:
-    """Return the PTX of an atomic, and the constraint of a register for its values."""
+    """Return the PTX of an atomic, and the register constraint of its values."""
     bits = dtype.bitwidth
     if isinstance(dtype, types.Float):
         register = "f" if bits == 32 else "d"
@@ -77,7 +77,7 @@ def _text(operation: str, dtype: Any) -> tuple[str, str]:
     kind = "s" if dtype.signed else "u"
     if bits < 32:
         return _NARROW.format(operation=operation, kind=kind, bits=bits), "r"
-    # PTX adds signed 64-bit integers as unsigned ones, which are the same bits.
+    # PTX adds signed 64-bit integers as unsigned ones, with the same bits.
     return _NATIVE.format(operation=operation, kind="u" if operation == "add" else kind, bits=bits), (
         "r" if bits == 32 else "l"
     )
@@ -128,7 +128,7 @@ def _lower(operation: str, builder: Any, target: Any, args: Any) -> None:
 
 
 def _wrapped(index: Any, array: Any, axis: int) -> Any:
-    """Return an index into an axis, negative ones counted from its end."""
+    """Return an index into an axis, counted from the end if negative."""
     zero = arith.constant(T.i64(), value=0)
     size = arith.index_cast(T.i64(), memref.dim(array, index_of(axis)))
     negative = arith.cmpi(arith.CmpIPredicate.slt, index, zero)

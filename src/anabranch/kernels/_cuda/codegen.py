@@ -1,6 +1,6 @@
 """From a Python function to PTX, through numba-cuda-mlir.
 
-Imported when a kernel has to be compiled for CUDA: importing the compiler takes most of a second.
+Imported when a kernel must be compiled for CUDA: importing the compiler takes most of a second.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numba_cuda_mlir.descriptor import mlir_target
 from numba_cuda_mlir.numba_cuda.core.compiler_lock import global_compiler_lock
 
 from anabranch._launch.target import Target
-from anabranch.kernels._cuda import atomic, slices  # noqa: F401  give the compiler the meaning of atomics and slices
+from anabranch.kernels._cuda import atomic, slices  # noqa: F401  register atomics and slices
 from anabranch.kernels._cuda.division import numpy_division
 from anabranch.kernels._cuda.element import element_access
 from anabranch.kernels._cuda.entry import first_argument, layout_of, make_entry, source_of
@@ -45,15 +45,15 @@ _SCOPE: Final = {
     "cuda": cuda,
     "ignore": ignore,
 }
-# What stands for each helper that was registered, by the helper's identity.
+# Overload templates of registered helpers, by the helper's id.
 _registered: Final[dict[int, Any]] = {}
 
 
 class Ptx(NamedTuple):
     """A kernel as PTX.
 
-    The text, the slot of each parameter after those of the index space, where it may fail, and whether it moves across
-    rows.
+    Has the text, the slot of each parameter after those of the index space, the places where the kernel may fail, and
+    whether it moves across rows.
     """
 
     text: str
@@ -80,9 +80,9 @@ def _parameter_types(parameter: Parameter, code: Code) -> list[Any]:
 
 @contextmanager
 def _target(capability: tuple[int, int]) -> Iterator[None]:
-    """Compile for that compute capability, whichever device the machine has, if any.
+    """Compile for a compute capability, independently of the machine's devices.
 
-    The compiler asks the current device, once, for what to link for; it need not be the target.
+    The compiler queries the current device once for its link target, which may be a different one.
     """
     found = tools._cached_cc
     tools._cached_cc = capability
@@ -93,10 +93,10 @@ def _target(capability: tuple[int, int]) -> Iterator[None]:
 
 
 def _register_helpers(function: FunctionType) -> None:
-    """Let kernels call plain Python functions, and those that Numba has decorated for the CPU.
+    """Register the plain Python functions that kernels call, and those that Numba has decorated for the CPU.
 
-    What was compiled of them before is forgotten: it has the globals of that time, and the checks and the places of
-    another kernel.
+    Earlier compilations of them are dropped, since they have outdated globals, and the checks and places of another
+    kernel.
     """
     for template in _registered.values():
         template._impl_cache.clear()
@@ -118,7 +118,7 @@ def _register(value: Any, helper: FunctionType) -> None:
 
 
 def _is_known(value: Any) -> bool:
-    """Whether the compiler has a meaning of its own for a function, such as one decorated for it."""
+    """Whether the compiler itself implements a function, such as one decorated for it."""
     return type(value).__module__.startswith("numba_cuda_mlir.")
 
 
@@ -136,10 +136,10 @@ def build(
     ------
     ReturnsValueError
         The function returns something.
-    numba_cuda_mlir's NumbaError, and what it lets through
+    numba_cuda_mlir's NumbaError, and other errors that it passes on
         The function cannot be compiled.
     """
-    mlir_target.typing_context.refresh()  # it may be older than the meanings that were registered here
+    mlir_target.typing_context.refresh()  # it may predate the rules registered here
     _register_helpers(function)
     launch_ndim, codes = signature
     kinds = [types.int64] * first_argument(signature, target)

@@ -24,14 +24,14 @@ from anabranch.kernels._parameter import Parameter
 from anabranch.kernels._restriction import check_restrictions
 from anabranch.kernels._signature import Signature, describe
 
-# Whatever of these is installed takes part in compiling. Each CUDA version has its own names.
+# Packages that take part in compilation if installed. Their names differ between CUDA versions.
 _TOOLS: Final = tuple(
     name + suffix
     for name in ("numba-cuda-mlir", "cuda-core", "cuda-bindings", "nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-nvjitlink")
     for suffix in ("", "-cu12")
 )
 _LIBRARIES: Final = ("numba", "numpy")  # whose functions kernels call
-# Slots, and whether it moves across rows.
+# Slots, and whether the kernel moves across rows.
 _HEAD: Final = re.compile(rb"\[\[(\d+(, \d+)*)?\], (true|false)\]")
 _ALLOCATION: Final = re.compile(r"malloc|NRT_")
 
@@ -46,14 +46,13 @@ class CompiledPTX(NamedTuple):
     symbol : str
         Name of the kernel in it.
     slots : tuple of int
-        Which 8-byte slot of a launch's arguments each parameter starts at, the sizes of the index
-        space, which come first, left out. A launch packs, for an array, its address, its sizes and
-        its strides in elements, and, for a scalar, what it packs on the CPU. Slot 2^32 - 1 is the
-        address of the launch's record of errors.
+        First 8-byte slot of each parameter after the sizes of the index space, which come first. For an array a launch
+        packs its address, its sizes and its strides in elements; for a scalar it packs the same as on the CPU. Slot
+        2^32 - 1 is the address of the launch's failure record.
     across : bool
         Whether it moves across the rows of an array, see `rows`.
     places : tuple of Place
-        Where it may fail; empty if it cannot.
+        Places where it may fail; empty if it cannot.
     """
 
     image: bytes
@@ -69,14 +68,14 @@ def compile_kernel(
     signature: Signature,
     target: Target,
 ) -> CompiledPTX:
-    """Return code of `function` for a checked `signature`.
+    """Return code of `function` for a valid `signature`.
 
-    Needs no device.
+    No device is required.
 
     Raises
     ------
     anabranch.CompileError
-        The compiler refuses the function, or it does what no kernel may.
+        The compiler rejects the function, or the function violates a restriction on kernels.
     ModuleNotFoundError
         numba-cuda-mlir is not installed.
     """
@@ -93,9 +92,9 @@ def compile_kernel(
         try:
             return _unpack(stored, symbol, function, signature, target)
         except ValueError:
-            pass  # no entry of ours
+            pass  # not an entry of ours
     compiled, spots = _compile(function, parameters, signature, symbol, target)
-    if key and key == _key(function, parameters, signature, symbol, target):  # unchanged while it was compiled
+    if key and key == _key(function, parameters, signature, symbol, target):  # unchanged during compilation
         _cache.write("cuda", key, _pack(compiled, spots))
     return compiled._replace(places=places_of(spots, function, signature))
 
@@ -109,7 +108,8 @@ def _compile(
 ) -> tuple[CompiledPTX, list[Spot]]:
     check_restrictions(function)
     with warnings.catch_warnings():
-        # The compiler's import uses what NumPy deprecates; who makes warnings errors means those of their own program.
+        # Importing the compiler triggers NumPy's deprecation warnings. Users who turn warnings into errors mean their
+        # own.
         warnings.simplefilter("ignore", DeprecationWarning)
         from anabranch.kernels._cuda import codegen, link
     from anabranch.kernels._cuda.refusal import refusal
@@ -125,7 +125,7 @@ def _compile(
         found = refusal(error)
         if found is not None:
             raise compile_error(function, found.reason, found.place or definition(function), arguments) from None
-        # The traceback of a refusal tells nothing that the message does not; that of a bug does.
+        # For a rejection the traceback adds nothing to the message; for a bug it does.
         cause = None if type(error).__module__.startswith("numba_cuda_mlir.") else error
         raise from_compiler(function, parameters, signature, error) from cause
     unwanted = externals(ptx.text)
@@ -149,7 +149,7 @@ def _pack(compiled: CompiledPTX, spots: list[Spot]) -> bytes:
 
 
 def _unpack(stored: bytes, symbol: str, function: FunctionType, signature: Signature, target: Target) -> CompiledPTX:
-    """Return what `_pack` was given; ValueError for anything else."""
+    """Return the arguments of `_pack`; ValueError for any other format."""
     head, _, rest = stored.partition(b"\n")
     slots, across = json.loads(head) if _HEAD.fullmatch(head) else ((-1,), False)
     if not {*layout_of(signature, target).slots, RECORD_SLOT} >= set(slots):
@@ -171,7 +171,7 @@ def _key(
 
 @cache
 def _tools() -> tuple[object, ...]:
-    """Everything but the kernel and its target that decides what the compiler puts out."""
+    """Return everything but the kernel and its target that decides the compiler's output."""
     versions = []
     for name in (*_LIBRARIES, *_TOOLS):
         try:

@@ -1,9 +1,9 @@
-"""Division in kernels on CUDA as NumPy defines it, where the hardware leaves it open or the compiler differs.
+"""Division in kernels on CUDA as NumPy defines it, where the hardware leaves it undefined or the compiler differs.
 
 * Integers by zero: 0. The least integer by -1: itself, and no remainder.
-* Complex numbers by zero: inf and nan with the signs of the dividend, and by Smith's method else, as on a CPU.
+* Complex numbers by zero: inf and nan with the signs of the dividend; otherwise Smith's method, as on a CPU.
 
-These rules replace the compiler's own while a kernel of Anabranch is compiled, and at no other time.
+These rules replace the compiler's only while it compiles a kernel of Anabranch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _active: Final = threading.local()
 
 @contextmanager
 def numpy_division() -> Iterator[None]:
-    """Make what this thread compiles meanwhile divide as NumPy does."""
+    """Apply NumPy's rules for division to code that this thread compiles during the block."""
     _active.on = True
     try:
         yield
@@ -34,7 +34,7 @@ def numpy_division() -> Iterator[None]:
 
 
 def _operands(builder: Any, kind: Any, args: Any) -> tuple[Any, Any, Any, Any]:
-    """Return the dividend, a divisor that is neither 0 nor, with a sign, -1, and whether it was either."""
+    """Return the dividend, a divisor that is neither 0 nor a signed -1, and whether the original was either."""
     left, right = (builder.lower_cast(builder.get_numba_type(arg.name), kind, builder.load_var(arg)) for arg in args)
     one = arith.constant(right.type, value=1)
     was_zero = arith.cmpi(arith.CmpIPredicate.eq, right, arith.constant(right.type, value=0))
@@ -71,11 +71,11 @@ def _mod(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
         lowering_math.mod_cg(builder, target, args, kwargs)
         return
     kind = builder.get_numba_type(target.name)
-    left, right, _, _ = _operands(builder, kind, args)  # a remainder of a division by 1 is the 0 that is wanted
+    left, right, _, _ = _operands(builder, kind, args)  # dividing by 1 leaves the expected remainder 0
     if not kind.signed:
         builder.store_var(target, arith.remui(left, right))
         return
-    # The result takes the sign of the divisor.
+    # The result has the divisor's sign.
     rest = arith.remsi(left, right)
     zero = arith.constant(rest.type, value=0)
     wrong_sign = arith.cmpi(arith.CmpIPredicate.slt, arith.xori(rest, right), zero)
@@ -95,7 +95,7 @@ def _complex_quotient(builder: Any, target: Any, args: Any, kwargs: Any) -> None
     (a_real, a_imag), (b_real, b_imag) = ((_complex.re(value), _complex.im(value)) for value in (a, b))
     size_real, size_imag = (_absolute(part) for part in (b_real, b_imag))
     by_real = arith.cmpf(arith.CmpFPredicate.OGE, size_real, size_imag)
-    # By the larger part of the divisor, or by zero, which both parts are then.
+    # By the larger part of the divisor; if both are zero, by zero.
     ratio = arith.divf(*_chosen(by_real, (b_imag, b_real), (b_real, b_imag)))
     larger, smaller = _chosen(by_real, (b_real, b_imag), (b_imag, b_real))
     scale = arith.addf(larger, arith.mulf(smaller, ratio))
@@ -116,7 +116,7 @@ def _complex_quotient(builder: Any, target: Any, args: Any, kwargs: Any) -> None
 def _absolute(value: Any) -> Any:
     zero = arith.constant(value.type, value=0.0)
     size = arith.select(arith.cmpf(arith.CmpFPredicate.OLT, value, zero), arith.negf(value), value)
-    return arith.addf(size, zero)  # so that the size of a zero has no sign
+    return arith.addf(size, zero)  # removes the sign of a zero
 
 
 def _chosen(condition: Any, first: Any, second: Any) -> list[Any]:

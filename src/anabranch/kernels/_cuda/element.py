@@ -1,8 +1,8 @@
-"""Elements of arrays in kernels on CUDA: checked, and found in 32 bits where these hold every offset.
+"""Access to array elements in kernels on CUDA: bounds checks, and 32-bit offsets where they suffice.
 
-The compiler's own way multiplies in 64 bits, which a GPU does in several instructions: a stencil in three dimensions
-takes a third longer by that. A kernel that is not *wide* is launched only for arrays whose offsets fit 32 bits. Of a
-contiguous array the sizes alone say where an element is.
+The compiler multiplies in 64 bits, which takes a GPU several instructions: a three-dimensional stencil takes a third
+longer. A kernel that is not *wide* is launched only for arrays whose offsets fit 32 bits. For a contiguous array the
+sizes alone determine an element's offset.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from anabranch.kernels._cuda.failure import check_indices
 _load: Final = lowering_utilities.array_element_value_load
 _store: Final = lowering_utilities.array_element_value_store
 _subview: Final = lowering_numpy._rank_reducing_subview
-# The type and the register of loads that need no order with stores, by the type in memory.
+# PTX type and register constraint of loads without order to stores, by the type in memory.
 _UNORDERED: Final = {"i32": ("u32", "r"), "i64": ("u64", "l"), "f32": ("f32", "f"), "f64": ("f64", "d")}
 
 
 @contextmanager
 def element_access(target: Target, unordered: bool) -> Iterator[None]:
-    """Have elements found so in what is compiled meanwhile. For holders of the compiler's lock.
+    """Use this access in code compiled during the block. The caller must hold the compiler's lock.
 
-    With `unordered`, no load needs to be kept in order with a store, see `kernels._cuda.straight`.
+    With `unordered`, loads need no order with stores, see `kernels._cuda.straight`.
     """
 
     def load(kind: Any, array: Any, indices: Sequence[Any], *, dynamic_shared_memory: bool = False) -> Any:
@@ -76,9 +76,9 @@ def element_access(target: Target, unordered: bool) -> Iterator[None]:
 
 
 def _unordered_load(storage: Any, pointer: Any) -> Any:
-    """Load as what nothing writes while the kernel runs, which the assembler may move before stores.
+    """Load an element that nothing writes while the kernel runs. The assembler may move the load before stores.
 
-    The compiler's dialect for GPUs up to Hopper ignores that a load is invariant, hence by assembly.
+    The compiler's dialect for GPUs up to Hopper ignores invariant loads, hence the inline assembly.
     """
     suffix, register = _UNORDERED[str(storage)]
     return llvm.inline_asm(
@@ -97,7 +97,7 @@ def _check(array: Any, indices: Sequence[Any]) -> None:
 
 def _checked_subview(array: Any, offsets: Any, sizes: Any, steps: Any, dropped: Any) -> Any:
     taken = [axis for axis, is_dropped in enumerate(dropped) if is_dropped]
-    # The axes that are taken come first but for slices before them, of which the offsets are in bounds.
+    # Indexed axes come first, except for slices before them, whose offsets are in bounds.
     if taken:
         first = taken[-1] + 1
         bounds = _sizes(array, first)

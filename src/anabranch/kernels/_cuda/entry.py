@@ -1,17 +1,17 @@
-"""The GPU kernel around a kernel function: which indices each thread takes, and how its arguments arrive.
+"""The GPU kernel around a kernel function: assignment of indices to threads, and unpacking of arguments.
 
-The wrapper is Python source that is compiled with the function. Its parameters are the sizes of the
-index space; of a *coarse* kernel, how many indices a thread runs; then, per argument, what
-`numba_cuda_mlir` makes of an array (a memref: two pointers, an offset, sizes, strides in elements) or
-one or two 8-byte scalars. The grid covers the index space (``CudaKernel::prepare`` chooses it):
+The wrapper is Python source, compiled together with the function. Its parameters are the sizes of the index space; for
+a *coarse* kernel, the number of indices per thread; then, per argument, the form that `numba_cuda_mlir` gives an array
+(a memref: two pointers, an offset, sizes, strides in elements), or one or two 8-byte scalars. The grid covers the index
+space (``CudaKernel::prepare`` chooses it):
 
-* The last axis is the grid's x, the one before its y, the first of three its z; of four, z counts the
-  indices of the first two. So no thread divides, but for the last case, and neighbours in a row are
-  neighbours in a warp.
-* A coarse kernel's thread runs several indices, a block apart: along y, or along x if there is no y.
-  A GPU starts about one warp per cycle and multiprocessor, which limits kernels that do little per index.
-* A *wide* kernel is for index spaces that do not fit such a grid, or arrays of 2^31 elements or more
-  along or between their axes: its grid is one-dimensional, and a thread divides its number by the sizes.
+* The last axis is the grid's x, the one before its y, the first of three its z. With four axes z counts the
+  indices of the first two. Threads therefore divide only in that last case, and neighbours in a row are neighbours in
+  a warp.
+* A thread of a coarse kernel runs several indices, one block apart, along y, or along x if there is no y. A GPU
+  starts about one warp per cycle and multiprocessor, which limits kernels that do little per index.
+* A *wide* kernel is for index spaces that do not fit such a grid, or arrays with 2^31 elements or more along or
+  between their axes. Its grid is one-dimensional, and a thread divides its number by the sizes.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from anabranch._launch.target import Target
 from anabranch.kernels._parameter import Parameter
 from anabranch.kernels._signature import Code, Signature
 
-# How many indices a thread of a coarse kernel runs at most; the launcher knows the same number.
+# Maximum indices per thread of a coarse kernel; the launcher uses the same number.
 MOST_PER_THREAD: Final = 4
 
 
 class Layout(NamedTuple):
-    """How the words that a launch packs become parameters of the wrapper.
+    """Mapping from the words that a launch packs to the wrapper's parameters.
 
     Attributes
     ----------
     slots : list of int
-        For every parameter after the index space's: the 8-byte slot where its value lies.
+        For each parameter after those of the index space, the 8-byte slot of its value.
     known : dict of int to int
         Values, by position among all parameters, that are the same in every launch.
     sizes, strides : list of int
-        Positions among all parameters of those that count elements.
+        Positions, among all parameters, of element counts.
     """
 
     slots: list[int]
@@ -54,9 +54,9 @@ def source_of(
     call: str = "function({})",
     unrolled: bool = False,
 ) -> str:
-    """Return the wrapper as Python source; it names dtypes as ``float32`` and so on, and calls as `call` says.
+    """Return the wrapper as Python source. It names dtypes as ``float32`` and so on, and calls the kernel by `call`.
 
-    With `unrolled`, a coarse kernel has the calls of a full thread one after the other as well.
+    With `unrolled`, a coarse kernel also contains the calls of a full thread in sequence.
     """
     launch_ndim, codes = signature
     names = [f"n{axis}" for axis in range(launch_ndim)]
@@ -82,9 +82,9 @@ def source_of(
 
 
 def _repeated(launch_ndim: int, value: str, run: Callable[[str], str], unrolled: bool) -> list[str]:
-    """Return lines that run each index of a coarse kernel's thread, of which `value` is the first."""
+    """Return lines that run every index of a coarse kernel's thread; `value` is the first index."""
     axis, size = ("x", "n0") if launch_ndim == 1 else ("y", f"n{launch_ndim - 2}")
-    # Casts keep 32 bits: the compiler's own product of two 32-bit numbers has 64.
+    # Casts keep 32 bits: the compiler multiplies two 32-bit numbers in 64 bits.
     step = f"cuda.blockDim.{axis}"
     lines = [f"        last = uint32({axis} + uint32({step} * count))"]
     indent = "        "
@@ -106,7 +106,7 @@ def _repeated(launch_ndim: int, value: str, run: Callable[[str], str], unrolled:
 
 
 def _scalar(name: str, parameter: Parameter, code: Code) -> str:
-    # As on the CPU: the word becomes what was passed, and that is cast to what is declared.
+    # As on the CPU: the word becomes the value passed, which is cast to the declared dtype.
     if code[1].startswith("complex"):
         narrow = f"complex({name}_real, {name}_imag)"
         return f"{parameter.scalar or code[1]}({narrow})"
@@ -123,7 +123,7 @@ def _register(dtype: str) -> str:
 
 
 class _Index(NamedTuple):
-    """Lines that find a thread's index, the condition that it has one, and the index itself."""
+    """Lines that compute a thread's index, the condition that it has one, and the index itself."""
 
     lines: list[str]
     inside: str
@@ -131,7 +131,7 @@ class _Index(NamedTuple):
 
 
 def _index(launch_ndim: int, coarse: bool) -> _Index:
-    # Unsigned: the compiler then sees that no index is negative, and that 32 bits hold it.
+    # Unsigned: the compiler then sees that no index is negative and that 32 bits suffice.
     repeated = ("x" if launch_ndim == 1 else "y") if coarse else ""
     lines = [
         f"    {axis} = uint32(cuda.blockIdx.{axis} * cuda.blockDim.{axis}"
@@ -141,7 +141,7 @@ def _index(launch_ndim: int, coarse: bool) -> _Index:
     if launch_ndim == 4:
         lines += ["    w = uint32(z // uint32(n1))", "    z = uint32(z % uint32(n1))"]
     axes = "xyzw"[:launch_ndim]
-    # Of four axes z is a remainder, which is in bounds.
+    # With four axes z is a remainder, which is in bounds.
     sizes = {axis: launch_ndim - 1 - place for place, axis in enumerate(axes) if launch_ndim < 4 or axis != "z"}
     sizes.pop(repeated, None)  # the loop compares it
     tests = [f"{axis} < uint32(n{size})" for axis, size in sizes.items()] or ["True"]
@@ -154,7 +154,7 @@ def _wide_index(launch_ndim: int) -> _Index:
     lines = ["    position = int64(cuda.blockIdx.x) * int64(cuda.blockDim.x) + int64(cuda.threadIdx.x)"]
     if launch_ndim == 1:
         return _Index(lines, "position < n0", "position")
-    # Unsigned division needs no care for signs.
+    # Unsigned division handles no signs.
     lines.append("    rest = uint64(position)")
     for axis in reversed(range(1, launch_ndim)):
         lines += [f"    i{axis} = int64(rest % uint64(n{axis}))", f"    rest = rest // uint64(n{axis})"]
@@ -163,7 +163,7 @@ def _wide_index(launch_ndim: int) -> _Index:
 
 
 def make_entry(source: str, function: Any, scope: dict[str, Any]) -> FunctionType:
-    """Return the wrapper as a function that calls `function`, the kernel as the compiler knows it."""
+    """Return the wrapper as a function that calls `function`, the kernel in the compiler's form."""
     names = {**scope, "function": function}
     exec(compile(source, "<anabranch>", "exec"), names)
     entry: FunctionType = names["entry"]
@@ -171,12 +171,12 @@ def make_entry(source: str, function: Any, scope: dict[str, Any]) -> FunctionTyp
 
 
 def first_argument(signature: Signature, target: Target) -> int:
-    """Return how many parameters come before those of the arguments."""
+    """Return the number of parameters before those of the arguments."""
     return signature[0] + target.coarse
 
 
 def layout_of(signature: Signature, target: Target) -> Layout:
-    """Return how the parameters of the wrapper are filled from what a launch packs."""
+    """Return the layout that fills the wrapper's parameters from the words that a launch packs."""
     codes = signature[1]
     first = first_argument(signature, target)
     slots: list[int] = []
@@ -191,7 +191,7 @@ def layout_of(signature: Signature, target: Target) -> Layout:
             slot += words
             continue
         ndim, contiguous = code[2], code[3]
-        known[first + len(slots) + 2] = 0  # the offset: a pointer is to the first element
+        known[first + len(slots) + 2] = 0  # the offset: pointers point to the first element
         slots += [slot, slot, slot, *range(slot + 1, slot + 1 + 2 * ndim)]
         end = first + len(slots)
         sizes += range(end - 2 * ndim, end - ndim)

@@ -1,10 +1,10 @@
-"""Errors in kernels on CUDA: a thread that meets one tells of it and ends.
+"""Errors in kernels on CUDA: a thread that encounters one reports it and ends.
 
-What an error is on a GPU is the compiler's to say at few places, all of them here replaced while a kernel is
-compiled: where it would set its own error code, and where it turns an index into an address. The code put in
-there keeps, of all threads of a launch, the error at the lowest index, in the launch's *record* in the device's
-memory, and ends the thread; nothing traps, so the context lives on. See ``FaultRecord`` in
-``core/src/cuda/checked.hpp`` for the record, `add_record` in `ptx` for how its address arrives.
+The compiler handles errors in a few places: where it sets its own error code, and where it turns an index into an
+address. All of them are replaced while a kernel is compiled. The replacement keeps the error with the lowest index
+among all threads of a launch, in the launch's *record* in device memory, and ends the thread. Nothing traps, so the
+context survives. See ``FaultRecord`` in ``core/src/cuda/checked.hpp`` for the record, and `add_record` in `ptx` for the
+passing of its address.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from anabranch.kernels._failure import Spot, array_text, indexed_array
 
 _active: Final = threading.local()
 _NUMBERED: Final = re.compile(r"a(\d+)")
-# What the compiler puts before the names of a short function that it puts into its caller.
+# Prefix of names in a short function that the compiler inlines.
 _INLINED: Final = re.compile(r"^.*_v\d+_")
 _EXCEPTIONS: Final = {code: kind.__name__ for kind, code in mlir_lowering.KERNEL_ERROR_CODES.items()}
 
-# $0: the place, $1: the axis or -1, $2: the index, $3: the size of the axis. The braces are a scope. Where millions of
-# threads fail, most see before they try for the lock that a lower index has failed.
+# $0: the place, $1: the axis or -1, $2: the index, $3: the size of the axis. The braces are a scope. If millions of
+# threads fail, most see that a lower index has failed before they try for the lock.
 _TELL: Final = f"""{{
 .reg .pred taken, higher;
 .reg .b32 old, block, blocks, thread;
@@ -83,12 +83,12 @@ exit;
 
 
 class Failures:
-    """Where the code that is compiled may fail.
+    """The places where the compiled code may fail.
 
     Attributes
     ----------
     spots : list of Spot
-        By the numbers that the code tells; filled as it is generated.
+        By the numbers that the code reports; filled during code generation.
     checked : bool
         Whether every index is compared with the size of its axis.
     code : list
@@ -114,9 +114,9 @@ class Failures:
             self._at.pop()
 
     def tell(self, what: str, axis: Any = None, index: Any = None, size: Any = None) -> None:
-        """Generate the code that tells of an error and ends the thread.
+        """Generate code that reports an error and ends the thread.
 
-        Of an index that is out of bounds: which axis, the index, and the size of the axis.
+        For an index out of bounds: the axis, the index, and the size of the axis.
         """
         spot = self._here(what)
         if spot not in self.spots:
@@ -137,7 +137,7 @@ class Failures:
             name, root = indexed_array(inst, lower.func_ir, numba_ir)
             if lower.func_ir.func_id.func not in self._parts:
                 name = _INLINED.sub("", name)
-            # A short function is put into the wrapper, whose parameters are called by their numbers.
+            # A short function is inlined into the wrapper, whose parameters are named by number.
             if number := _NUMBERED.fullmatch(root):
                 name = self._names[int(number[1])] if name == root else name
                 root = self._names[int(number[1])]
@@ -164,7 +164,7 @@ def _constant(value: int) -> Any:
 
 @contextmanager
 def telling(failures: Failures) -> Iterator[None]:
-    """Have what is compiled meanwhile tell of errors. For holders of the compiler's lock."""
+    """Make code compiled during the block report errors. The caller must hold the compiler's lock."""
     _active.failures = failures
     changes = [
         *[(module, "set_error_code_if_zero", _set_error_code_if_zero) for module in _USERS],
@@ -187,21 +187,21 @@ _lower_any_inst: Final = mlir_lowering.MLIRLower.lower_inst
 
 
 def is_active() -> bool:
-    """Whether this thread compiles a kernel of ours."""
+    """Whether this thread compiles a kernel of Anabranch."""
     return getattr(_active, "failures", None) is not None
 
 
 def tell(what: str) -> None:
-    """Generate, in a kernel that is being compiled, the code that tells of an error and ends the thread."""
+    """Generate code, in the kernel being compiled, that reports an error and ends the thread."""
     _active.failures.tell(what)
 
 
 def check_indices(indices: Sequence[Any], sizes: Sequence[Any]) -> None:
-    """Generate the comparison of indices with the sizes of the first axes, of MLIR's index type, if it is wanted."""
+    """Generate the comparison of indices with the sizes of the first axes (MLIR index type) if checks are enabled."""
     failures: Failures | None = getattr(_active, "failures", None)
     if failures is None or not failures.checked:
         return
-    # One comparison for each without signs: an index that is still negative is very large.
+    # One unsigned comparison each: an index that is still negative is very large.
     outside = [arith.cmpi(arith.CmpIPredicate.uge, index, size) for index, size in zip(indices, sizes, strict=True)]
     any_outside = outside[0]
     for one in outside[1:]:
@@ -217,7 +217,7 @@ def check_indices(indices: Sequence[Any], sizes: Sequence[Any]) -> None:
 
 @contextmanager
 def if_(condition: Any) -> Iterator[None]:
-    """Generate code that runs where `condition` holds."""
+    """Generate code that runs if `condition` holds."""
     with scf.if_ctx_manager(condition):
         yield
         scf.yield_([])

@@ -1,4 +1,4 @@
-"""What PTX text says of its kernels: their names and parameters. Needs no toolkit and no device."""
+"""Reading and rewriting PTX text: kernels and their parameters. Requires neither toolkit nor device."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _PARAMETER: Final = re.compile(
     r"(?P<pointer>\s+\.ptr(?:\s+\.(?:const|global|local|shared))?(?:\s+\.align\s+\d+)?)?"
     r"\s+(?P<name>[\w$.]+)\s*(?:\[(?P<count>\d+)\])?"
 )
-# In shared memory: where a launch's record of errors lies, then the sizes of the last two axes of its index space.
+# In shared memory: the address of the launch's failure record, then the sizes of the index space's last two axes.
 LAUNCH_VARIABLE: Final = "anabranch_launch"
-# What stands for its words in inline assembly, since the compiler assembles what it puts out without that variable.
+# Placeholders for its words in inline assembly, since the compiler assembles its output without that variable.
 LAUNCH_WORDS: Final = (7516192768, 7516192776, 7516192784)
-# The slot of the parameter that is the record's address.
+# The slot of the parameter that holds the record's address.
 RECORD_SLOT: Final = 2**32 - 1
 # A function with a body; a declaration ends with a semicolon.
 _FUNCTION: Final = re.compile(
@@ -28,7 +28,7 @@ _EXTERNAL: Final = re.compile(r"\.extern\s+\.func\s+(?:\([^)]*\)\s*)?([\w$.]+)")
 
 
 class PtxParameter(NamedTuple):
-    """A parameter of a kernel in PTX.
+    """A kernel's parameter in PTX.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class PtxParameter(NamedTuple):
     size : int
         Bytes in parameter space.
     pointer : bool
-        Whether the text says that it is one; compilers before PTX 8 do not say.
+        Whether the text declares a pointer; compilers before PTX 8 do not.
     """
 
     name: str
@@ -54,7 +54,7 @@ def entries(ptx: str) -> dict[str, list[PtxParameter]]:
 
 
 def externals(ptx: str) -> list[str]:
-    """Return the functions that `ptx` calls and does not define."""
+    """Return the functions that `ptx` calls but does not define."""
     return _EXTERNAL.findall(_uncommented(ptx))
 
 
@@ -72,25 +72,25 @@ def _parameters(text: str) -> list[PtxParameter]:
 
 
 def fold_parameters(ptx: str, symbol: str, known: Mapping[int, int], keep: int) -> tuple[str, list[int]]:
-    """Put what is known of a kernel's 64-bit parameters into its code, and drop parameters that nothing reads.
+    """Insert known values of a kernel's 64-bit parameters into its code, and drop unused parameters.
 
-    The launch then copies fewer parameters, and the assembler folds what depends on them.
+    The launch then copies fewer parameters, and the assembler folds dependent values.
 
     Parameters
     ----------
     ptx, symbol : str
-        The text, and the kernel's name in it.
+        The text, and the kernel's symbol.
     known : mapping of int to int
         Values of parameters, by position.
     keep : int
-        So many parameters at the front stay, read or not.
+        Number of leading parameters that stay even if unused.
 
     Returns
     -------
     ptx : str
         The new text.
     kept : list of int
-        Positions of the parameters that it still has.
+        Positions of the remaining parameters.
     """
     names = [parameter.name for parameter in entries(ptx)[symbol]]
     for position, value in known.items():
@@ -105,7 +105,7 @@ def fold_parameters(ptx: str, symbol: str, known: Mapping[int, int], keep: int) 
 
 
 def without_functions(ptx: str) -> str:
-    """Drop the functions that no other code calls: what was inlined everywhere need not be assembled."""
+    """Drop functions that no other code calls: functions inlined everywhere need not be assembled."""
     while True:
         for match in _FUNCTION.finditer(ptx):
             end = _end_of_block(ptx, match.end())
@@ -118,7 +118,7 @@ def without_functions(ptx: str) -> str:
 
 
 def _end_of_block(ptx: str, start: int) -> int:
-    """Return where the block of braces that begins at `start` is over."""
+    """Return the end of the block of braces that begins at `start`."""
     depth = 0
     for match in re.compile(r"[{}]").finditer(ptx, start):
         depth += 1 if match[0] == "{" else -1
@@ -128,9 +128,9 @@ def _end_of_block(ptx: str, start: int) -> int:
 
 
 def narrow_parameters(ptx: str, symbol: str, positions: Sequence[int], kind: str) -> str:
-    """Read 64-bit parameters of a kernel whose values fit 32 bits as such, ``"u32"`` or ``"s32"``.
+    """Read 64-bit parameters whose values fit in 32 bits as ``"u32"`` or ``"s32"``.
 
-    The assembler then computes in 32 bits what it can.
+    The assembler can then compute in 32 bits.
     """
     names = [parameter.name for parameter in entries(ptx)[symbol]]
     for position in positions:
@@ -140,10 +140,10 @@ def narrow_parameters(ptx: str, symbol: str, positions: Sequence[int], kind: str
 
 
 def add_record(ptx: str, symbol: str, launch_ndim: int) -> str:
-    """Give a kernel that may fail one more parameter, the address of a launch's record of errors.
+    """Add a parameter to a kernel that may fail: the address of the launch's failure record.
 
-    Each thread puts it, and the sizes of the last two axes, where the code that tells of an error finds them. That code
-    may be in another function.
+    Each thread stores the address, and the sizes of the last two axes, where the code that reports an error reads them.
+    That code may be in another function.
     """
     names = [parameter.name for parameter in entries(ptx)[symbol]]
     record = f"{symbol}_record"

@@ -1,6 +1,6 @@
-"""What numba-cuda-mlir takes for a bug of its own: things that its types allow and it cannot translate.
+"""Internal errors of numba-cuda-mlir that the user's code causes: its types allow more than it can translate.
 
-It hides the cause and leaves a file with the traceback. Mostly the cause is a function that allocates.
+It hides the cause and leaves a file with the traceback. The usual cause is a function that allocates.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _CALL: Final = re.compile(r"call to (?:<[\w-]+ )+'?([\w.]+)")
 
 
 class Refusal(NamedTuple):
-    """Why a function cannot be translated, and the file and line of it, if they are known."""
+    """The reason why a function cannot be translated, and its file and line, if known."""
 
     reason: str
     place: tuple[str, int] | None
 
 
 def refusal(error: Exception) -> Refusal | None:
-    """Return what stands behind an error of this kind; None for any other error."""
+    """Return the cause behind such an error; None for any other error."""
     if not isinstance(error, UserFacingInternalCompilerError):
         return None
     log = _LOG.search(str(error))
@@ -46,7 +46,7 @@ def refusal(error: Exception) -> Refusal | None:
 
 
 def _place(error: BaseException) -> tuple[str, int] | None:
-    """Return the innermost line of the user's that the compiler was at."""
+    """Return the innermost line of the user's code that the compiler had reached."""
     found = None
     for frame in _frames(error.__traceback__):
         for value in frame.values():

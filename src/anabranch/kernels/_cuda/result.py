@@ -1,4 +1,4 @@
-"""Finds out whether a kernel function returns something, which the compiler would not mind."""
+"""Detection of kernel functions that return a value, which the compiler would accept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _noted: Final = threading.local()
 
 
 class ReturnsValueError(Exception):
-    """The function returns something; `kind` says what."""
+    """The function returns a value; `kind` is its type."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(kind)
@@ -25,12 +25,12 @@ class ReturnsValueError(Exception):
 
 
 def ignore(result: Any) -> None:
-    """Take the result of the kernel function; exists in the generated wrapper only."""
+    """Accept the kernel function's result; used in the generated wrapper only."""
     raise NotImplementedError(result)
 
 
 def may_return(function: FunctionType) -> bool:
-    """Whether a ``return`` in the function gives anything but the constant None."""
+    """Whether the function has a ``return`` of anything but the constant None."""
     previous = None
     for instruction in dis.get_instructions(function):
         if instruction.opname == "RETURN_CONST" and instruction.argval is not None:
@@ -45,9 +45,9 @@ def may_return(function: FunctionType) -> bool:
 
 @contextmanager
 def nothing_returned() -> Iterator[None]:
-    """Raise `ReturnsValueError` if something compiled meanwhile gives `ignore` anything but None, and nothing else."""
+    """Raise `ReturnsValueError`, and nothing else, if code compiled in the block passes `ignore` a value."""
     _noted.kind = None
-    with suppress(Exception):  # the compiler has no None that was returned; without `ignore` it needs none
+    with suppress(Exception):  # the compiler cannot represent a returned None; without `ignore` it need not
         yield
     if _noted.kind is not None:
         raise ReturnsValueError(_noted.kind)

@@ -1,8 +1,7 @@
-"""Whether a kernel moves across the rows of an array, which decides the shape of its blocks.
+"""Detection of kernels that move across the rows of an array, which decides the shape of blocks.
 
-Threads that follow each other along the last axis of a launch should find what they access side by side in memory.
-Where one array has that axis last and another has it elsewhere, as in a transposition, no shape of blocks is best for
-both, and narrow ones lose least.
+Threads adjacent along a launch's last axis should access adjacent memory. If one array has that axis last and another
+has it elsewhere, as in a transposition, no shape of blocks is best for both, and narrow blocks lose least.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from numba_cuda_mlir.numba_cuda.core import ir
 
 
 def moves_across_rows(func_ir: Any, launch_ndim: int) -> bool:
-    """Return whether an access in a function's code has the launch's last axis anywhere but in its last index alone."""
+    """Return whether an access uses the launch's last axis other than alone in its last index."""
     if launch_ndim < 2:
         return False
     for block in func_ir.blocks.values():
@@ -38,13 +37,13 @@ def _index_of(inst: Any) -> Any:
 
 
 def _definition(func_ir: Any, variable: Any) -> Any:
-    """Return what a variable stands for, through other names for it."""
+    """Return the definition of a variable, following aliases."""
     seen: set[str] = set()
     while isinstance(variable, ir.Var) and variable.name not in seen:
         seen.add(variable.name)
         try:
             variable = func_ir.get_definition(variable)
-        except KeyError:  # assigned at several places
+        except KeyError:  # assigned in several places
             return None
         if isinstance(variable, ir.Expr) and variable.op in ("cast", "exhaust_iter"):
             variable = variable.value
@@ -57,7 +56,7 @@ def _items(func_ir: Any, index: Any) -> list[Any]:
 
 
 def _axis(func_ir: Any, item: Any, launch_ndim: int) -> int | None:
-    """Return which axis of the launch an index follows, if it is one of them and a number."""
+    """Return the launch axis that an index follows, if it is a single axis."""
     found = _definition(func_ir, item)
     if not isinstance(found, ir.Expr):
         return None
@@ -66,7 +65,7 @@ def _axis(func_ir: Any, item: Any, launch_ndim: int) -> int | None:
         return _axis(func_ir, found.rhs, launch_ndim) if axis is None else axis
     if found.op == "static_getitem" and isinstance(found.index, int):
         whole = _definition(func_ir, found.value)
-        # The kernel's index; the wrapper makes a tuple of it.
+        # The kernel's index; the wrapper builds a tuple for it.
         if isinstance(whole, ir.Arg) or len(_items(func_ir, found.value)) == launch_ndim:
             return found.index % launch_ndim
     return None

@@ -1,7 +1,7 @@
-"""Slices in kernels on CUDA as Python defines them: of any step, cut off at the ends of the axis.
+"""Slices in kernels on CUDA as Python defines them: of any step, clipped to the ends of the axis.
 
-The compiler's own take a slice for what it says: without these rules, ends below 0 or past the axis lead out of the
-array, steps other than 1 give views of the wrong size in several dimensions, and a step of 0 divides by it.
+The compiler takes a slice literally: without these rules, ends below 0 or past the axis lead out of the array, steps
+other than 1 give views of the wrong size in several dimensions, and a step of 0 divides by zero.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numba_cuda_mlir.numba_cuda import types
 
 from anabranch.kernels._cuda.failure import if_, is_active, tell
 
-_Axis = tuple[Any, Any, Any, bool]  # of a view's axis: offset, size, step; and whether it is dropped
+_Axis = tuple[Any, Any, Any, bool]  # an axis of a view: offset, size, step, and whether it is dropped
 _LESS: Final = arith.CmpIPredicate.slt
 
 
@@ -44,7 +44,7 @@ def _maximum(one: Any, other: Any) -> Any:
 
 
 def _cut(index: Any, size: Any, low: Any, high: Any) -> Any:
-    """Return an end of a slice, counted from the axis' end if it is negative, and not beyond `low` and `high`."""
+    """Return an end of a slice, counted from the axis' end if negative, clipped to `low` and `high`."""
     index = index_of(index)
     index = arith.select(arith.cmpi(_LESS, index, index_of(0)), arith.addi(index, size), index)
     return _minimum(_maximum(index, low), high)
@@ -66,7 +66,7 @@ def _along(found: _Slice, size: Any) -> _Axis:
     stop = arith.select(backwards, low, high) if found.stop is None else _cut(found.stop, size, low, high)
     length = arith.select(backwards, arith.subi(start, stop), arith.subi(stop, start))
     stride = arith.select(backwards, arith.subi(zero, step), step)
-    # The code that tells ends the thread; the division must not be by 0 for the compiler, either.
+    # The reporting code ends the thread, but the compiler must not see a division by 0 either.
     stride = _maximum(stride, one)
     count = arith.divui(arith.addi(_maximum(length, zero), arith.subi(stride, one)), stride)
     return start, count, step, False

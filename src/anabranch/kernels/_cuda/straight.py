@@ -1,9 +1,9 @@
-"""Kernels whose indices a thread may overlap: short, without a branch, with one store, which uses all that they load.
+"""Detection of kernels whose indices a thread may overlap: short, branchless, with one store that uses every load.
 
-The calls of a kernel for different indices run in no order, so a thread that runs several may load for all of them
-before it stores for the first. Within one call the loads come before the store anyway, since the store needs their
-values; so no load has to be kept in order with any store, whatever arrays share memory. The assembler is told by loads
-that bypass the order of memory (`element._unordered_load`), and then has several loads under way at a time.
+The calls of a kernel for different indices are unordered, so a thread that runs several may load for all of them before
+it stores for the first. Within one call the store needs the loaded values and therefore follows the loads. No load
+needs order with any store, whatever memory the arrays share. Loads without memory order (`element._unordered_load`)
+express this to the assembler, which then keeps several loads in flight.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Any, Final
 
 from numba_cuda_mlir.numba_cuda.core import bytecode, interpreter, ir
 
-LONGEST: Final = 120  # statements of a kernel that is repeated in the code
-# What may be called: functions that compute from numbers alone.
+LONGEST: Final = 120  # statements of a kernel whose calls are unrolled
+# Modules whose functions it may call: these compute from numbers alone.
 _PURE: Final = ("builtins", "math", "numpy")
 
 
 def is_straight(function: FunctionType) -> bool:
-    """Whether the indices of a thread may be overlapped in the kernel `function`."""
+    """Whether a thread may overlap the indices of the kernel `function`."""
     try:
         identity = bytecode.FunctionIdentity.from_function(function)
         code = interpreter.Interpreter(identity).interpret(bytecode.ByteCode(identity))
     except Exception:
-        return False  # what is wrong with it is for the compiler to say
+        return False  # the compiler reports the error
     if len(code.blocks) != 1:
         return False
     (block,) = code.blocks.values()
@@ -35,7 +35,7 @@ def is_straight(function: FunctionType) -> bool:
         return False
     values = {each.target.name: each.value for each in statements if isinstance(each, ir.Assign)}
     if len(values) != sum(isinstance(each, ir.Assign) for each in statements):
-        return False  # a variable that changes
+        return False  # reassigned
     used = _used(values, stores[0])
     for name, value in values.items():
         if isinstance(value, ir.Expr) and value.op in ("getitem", "static_getitem") and name not in used:
@@ -46,7 +46,7 @@ def is_straight(function: FunctionType) -> bool:
 
 
 def _used(values: dict[str, Any], store: Any) -> set[str]:
-    """Return the variables that a store follows from."""
+    """Return the variables that a store depends on."""
     used: set[str] = set()
     waiting = [variable.name for variable in store.list_vars()]
     while waiting:
