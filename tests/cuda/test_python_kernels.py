@@ -101,8 +101,8 @@ def test_kernels_compile_for_devices_that_the_machine_need_not_have(capability):
 def test_each_parameter_has_its_slot():
     ptx = build(saxpy, ("scalar", "float64"), array("float32"), array("float32", contiguous=False))
     (line,) = re.findall(r"\.entry symbol\((.*?)\)", ptx.text, re.DOTALL)
-    # The size of the index space; a thread's indices; alpha; the pointer of x, contiguous; pointer and stride of y.
-    assert line.count(".param") == 2 + len(ptx.slots)
+    # The size of the index space; alpha; the pointer of x, which is contiguous; pointer and stride of y.
+    assert line.count(".param") == 1 + len(ptx.slots)
     assert ptx.slots == (0, 1, 4, 6)
 
 
@@ -119,11 +119,11 @@ def test_a_narrow_kernel_neither_divides_nor_multiplies_in_64_bits():
     assert not re.search(r"\b(div|rem)\.|mul\.lo\.s64|mad\.lo\.s64|selp", text)
 
 
-def test_a_checked_kernel_runs_one_index_per_thread():
+def test_the_threads_of_a_coarse_kernel_alone_run_several_indices():
     loop = re.compile(r"(\$L__BB0_\d+):.*bra(?:\.uni)?\s+\1;", re.DOTALL)
     plane = array("float32", 2)
-    assert loop.search(build(smooth, plane, plane, ndim=2).text)
-    assert not loop.search(build(smooth, plane, plane, ndim=2, target=HOPPER._replace(checked=True)).text)
+    assert not loop.search(build(smooth, plane, plane, ndim=2).text)
+    assert loop.search(build(smooth, plane, plane, ndim=2, target=HOPPER._replace(coarse=True)).text)
 
 
 def test_a_wide_kernel_counts_in_64_bits():

@@ -105,12 +105,12 @@ def test_loads_of_other_kernels_keep_their_order(function):
     assert not is_straight(function)
 
 
-def test_checked_kernels_keep_the_order_of_loads():
+def test_kernels_of_small_launches_keep_the_order_of_loads():
     kernel = ab.kernel(copy)
-    for checked in (False, True):
-        target = Target((9, 0), checked=checked)
+    for coarse in (False, True):
+        target = Target((9, 0), coarse=coarse)
         ptx = codegen.build(kernel._function, kernel.parameters, (1, (VECTOR, VECTOR)), "symbol", target)
-        assert ("ld.global.nc" in ptx.text) != checked
+        assert ("ld.global.nc" in ptx.text) == coarse
 
 
 def run(function, cuda, *arguments, dim=BIG):

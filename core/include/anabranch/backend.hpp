@@ -29,9 +29,10 @@ struct Capabilities {
   std::size_t total_memory = 0;
   int lowest_priority = 0;
   int highest_priority = 0;
-  int architecture = 0;      // of the machine code that it loads: 90 for sm_90; 0 if it loads none
-  int workers = 0;           // threads that run kernels; 0 if the device schedules itself
-  bool host_memory = false;  // the host may touch device memory through its pointer
+  int architecture = 0;               // of the machine code that it loads: 90 for sm_90; 0 if it loads none
+  int workers = 0;                    // threads that run kernels; 0 if the device schedules itself
+  std::int64_t resident_threads = 0;  // that all multiprocessors together run at a time, at most; 0 if it has none
+  bool host_memory = false;           // the host may touch device memory through its pointer
 };
 
 // During its lifetime the device that created it is the calling thread's current one, for libraries that use that.

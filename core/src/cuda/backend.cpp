@@ -34,8 +34,8 @@ CudaBackend::CudaBackend(int ordinal, int index) : ordinal_(ordinal) {
   const int major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
   capabilities_.highest_priority = major >= 7 ? -5 : -1;
   capabilities_.architecture = 10 * major + attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-  resident_threads_ = std::int64_t{attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)} *
-                      attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
+  capabilities_.resident_threads = std::int64_t{attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)} *
+                                   attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
 }
 
 int CudaBackend::attribute(CUdevice_attribute which) const {

@@ -85,8 +85,6 @@ class CudaBackend final : public Backend {
   int ordinal() const noexcept { return ordinal_; }
   std::string alias() const { return "cuda:" + std::to_string(capabilities_.index); }
   int attribute(CUdevice_attribute which) const;
-  // The number of threads that all multiprocessors together run at a time, at most.
-  std::int64_t resident_threads() const noexcept { return resident_threads_; }
   Poller& poller() noexcept { return poller_; }
   EventPool& events() noexcept { return events_; }
   Transfer& transfer() noexcept { return transfer_; }
@@ -134,7 +132,6 @@ class CudaBackend final : public Backend {
 
   const int ordinal_;
   CUdevice device_ = 0;
-  std::int64_t resident_threads_ = 0;
   CUcontext context_ = nullptr;
   std::once_flag opened_;
   std::atomic<bool> is_open_{false};

@@ -140,7 +140,7 @@ std::int64_t CudaKernel::indices_per_thread(const LaunchShape& shape) const noex
   // If a thread may report an error, its place in the grid stands for the index.
   if (!coarse_ || across_ || takes_record_) return 1;
   std::int64_t count = 1;
-  while (count < most_per_thread && shape.size() >= 2 * count * device().resident_threads()) count *= 2;
+  while (count < most_per_thread && shape.size() >= 2 * count * device().capabilities().resident_threads) count *= 2;
   return count;
 }
 

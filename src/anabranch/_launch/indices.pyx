@@ -6,7 +6,7 @@ from libc.stdint cimport uint8_t, uint64_t
 from libcpp.vector cimport vector
 
 from anabranch._core.core cimport (
-    CKernel, CStream, HazardMode, LaunchShape, Point, Ref, Site, Slots, Touch, max_dimensions)
+    CBackend, CKernel, CStream, HazardMode, LaunchShape, Point, Ref, Site, Slots, Touch, max_dimensions)
 from anabranch._device.device cimport DeviceBase
 from anabranch._hazards.ordering cimport Submission, access_of, begin
 from anabranch._launch.call_args cimport CallArgs, named_device, stream_of
@@ -28,9 +28,11 @@ cdef enum:
     most_slots = 1024
     few_slots = 256
     few_touches = 16
-    # Beside the number of dimensions in a key: indices are checked; the launch or an array is too large for 32 bits.
+    # Beside the number of dimensions in a key: indices are checked; the launch or an array is too large for 32 bits; the
+    # threads of the launch run several indices each.
     checked_bit = 0x10
     wide_bit = 0x20
+    coarse_bit = 0x40
 
 cdef extern from *:
     """
@@ -38,8 +40,12 @@ cdef extern from *:
     static void set_device(uint8_t* key, uint16_t ordinal) { memcpy(key + 1, &ordinal, sizeof(ordinal)); }
     static void set_block(anabranch::LaunchShape& shape, int threads) { shape.block = threads; }
     static bool fits_grid(const anabranch::LaunchShape& shape) { return shape.fits_grid(); }
+    static bool is_large(const anabranch::LaunchShape& shape, const anabranch::Backend& backend) {
+      return shape.is_large(backend.capabilities().resident_threads);
+    }
     """
     bint fits_grid(const LaunchShape&) nogil
+    bint is_large(const LaunchShape&, const CBackend&) nogil
     void set_device(uint8_t*, int) nogil
     void set_block(LaunchShape&, int) nogil
 
@@ -95,9 +101,8 @@ cdef Ref[CKernel] _compile(KernelBase kernel, Packed* packed, DeviceBase device)
     cdef KernelForm form
     if architecture != 0:
         form.wide = packed.key[0] & wide_bit
-        machine = Target(divmod(architecture, 10), checked, form.wide)
-        form.coarse = machine.coarse
-        code = kernel.compile_cuda(signature, machine)
+        form.coarse = packed.key[0] & coarse_bit
+        code = kernel.compile_cuda(signature, Target(divmod(architecture, 10), checked, form.wide, form.coarse))
         form.across = code.across
         form.slots = code.slots
         form.places = places_of(code.places)
@@ -158,8 +163,11 @@ cdef int launch_indices(KernelBase kernel, object dim, const CallArgs* given) ex
     set_device(packed.key, (<Stream>target).device.ordinal)
     if state.bounds or state.mode == <int>HazardMode.check:
         packed.key[0] |= checked_bit
-    if architecture_of(deref((<Stream>target).device.backend)) != 0 and (packed.wide != 0 or not fits_grid(shape)):
-        packed.key[0] |= wide_bit
+    if architecture_of(deref((<Stream>target).device.backend)) != 0:
+        if packed.wide != 0 or not fits_grid(shape):
+            packed.key[0] |= wide_bit
+        elif not packed.key[0] & checked_bit and is_large(shape, deref((<Stream>target).device.backend)):
+            packed.key[0] |= coarse_bit
     cdef CStream* queue = (<Stream>target).get()
     cdef Ref[CKernel] fresh
     cdef CKernel* compiled = kernel.plans.find(packed.key, packed.key_length)

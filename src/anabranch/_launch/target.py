@@ -14,16 +14,12 @@ class Target(NamedTuple):
         Whether every index is checked.
     wide : bool
         For index spaces and arrays of any size, see `kernels._cuda.entry`.
+    coarse : bool
+        For large launches, whose threads run several indices each, see `kernels._cuda.entry`. Neither wide, nor
+        checked: the place of a thread in the grid identifies a failed index.
     """
 
     capability: tuple[int, int]
     checked: bool = False
     wide: bool = False
-
-    @property
-    def coarse(self) -> bool:
-        """Whether its threads may run several indices each, see `kernels._cuda.entry`.
-
-        Not if indices are checked: an error is told by the thread's place in the grid.
-        """
-        return not self.wide and not self.checked
+    coarse: bool = False
