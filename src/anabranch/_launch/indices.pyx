@@ -28,8 +28,8 @@ cdef enum:
     most_slots = 1024
     few_slots = 256
     few_touches = 16
-    # Beside the number of dimensions in a key: indices are checked; the launch or an array is too large for 32 bits; the
-    # threads of the launch run several indices each.
+    # Beside the number of dimensions in a key: indices are checked; the launch or an array is too large for 32 bits;
+    # the threads of the launch run several indices each.
     checked_bit = 0x10
     wide_bit = 0x20
     coarse_bit = 0x40
