@@ -282,6 +282,7 @@ def test_an_array_given_out_is_kept_until_their_work_with_it_is_done(torch, thei
     assert all((other.numpy() == 7).all() for other in others)
 
 
+@pytest.mark.memory
 def test_memory_given_out_comes_back(torch, cuda):
     ab.synchronize(cuda)
     before = cuda.free_memory

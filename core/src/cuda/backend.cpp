@@ -61,6 +61,7 @@ void CudaBackend::open_now() {
   const ContextScope scope(context);
   memory_.open();
   events_.open();
+  transfer_.open();
   auto* legacy = new CudaStream(*this, order_, reinterpret_cast<CUstream>(1), CudaStream::Origin::own);
   legacy->open({.non_blocking = false, .role = StreamRole::legacy, .name = "legacy"});
   legacy_ = Ref<CudaStream>::take(legacy);

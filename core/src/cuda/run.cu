@@ -1,6 +1,6 @@
 // Copies and fills of runs of bytes that begin on multiples of 16: one thread for each 16 bytes, then one for each
-// remaining byte. Separate from elements.cu, because the first copy of a process waits for the driver to compile this
-// file. tools/elements_ptx.py makes the embedded PTX in run.ptx from it.
+// remaining byte. Separate from elements.cu, because opening a device waits for the driver to compile this file.
+// tools/elements_ptx.py makes the embedded PTX in run.ptx from it.
 
 extern "C" __global__ void copy_run(uint4* dst, const uint4* src, long long bytes) {
   const long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;

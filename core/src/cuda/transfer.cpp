@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "backend.hpp"
 #include "elements_ptx.hpp"
@@ -148,14 +149,16 @@ void Transfer::load() {
   });
 }
 
-void Transfer::load_run() {
-  std::call_once(run_loaded_, [this] {
-    const ContextScope scope(device_.context());
-    CUmodule module = nullptr;
-    device_.check(driver->cuModuleLoadDataEx(&module, run_ptx, 0, nullptr, nullptr), "loading the copy kernels");
-    device_.check(driver->cuModuleGetFunction(&copy_run_, module, "copy_run"), "finding a copy kernel");
-    device_.check(driver->cuModuleGetFunction(&fill_run_, module, "fill_run"), "finding a fill kernel");
-  });
+void Transfer::open() {
+  CUmodule module = nullptr;
+  device_.check(driver->cuModuleLoadDataEx(&module, run_ptx, 0, nullptr, nullptr), "loading the copy kernels");
+  for (const auto& [function, name] : {std::pair(&copy_run_, "copy_run"), std::pair(&fill_run_, "fill_run")}) {
+    device_.check(driver->cuModuleGetFunction(function, module, name), "finding a copy kernel");
+    // A driver that loads lazily loads the code now.
+    int threads = 0;
+    device_.check(driver->cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, *function),
+                  "loading a copy kernel");
+  }
 }
 
 void Transfer::launch_run(CUstream stream, CUfunction function, std::size_t bytes, void** parameters) {
@@ -167,7 +170,6 @@ void Transfer::launch_run(CUstream stream, CUfunction function, std::size_t byte
 
 bool Transfer::copy_run(CUstream stream, CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   if (((to | from) & (run_unit - 1)) != 0) return false;
-  load_run();
   void* parameters[] = {&to, &from, &bytes};
   launch_run(stream, copy_run_, bytes, parameters);
   return true;
@@ -175,7 +177,6 @@ bool Transfer::copy_run(CUstream stream, CUdeviceptr to, CUdeviceptr from, std::
 
 bool Transfer::fill_run(CUstream stream, CUdeviceptr to, unsigned value, unsigned itemsize, std::size_t count) {
   if ((to & (run_unit - 1)) != 0) return false;
-  load_run();
   if (itemsize < 2) value = (value & 0xFF) * 0x0101U;
   if (itemsize < 4) value = (value & 0xFFFF) * 0x0001'0001U;
   const std::uint32_t pattern[run_unit / sizeof(std::uint32_t)] = {value, value, value, value};

@@ -13,12 +13,16 @@ class CudaBackend;
 
 // Copies and fills on a device, with any layout. Memory may be this device's, another's that it can access, or pinned.
 // Contiguous elements use the driver's copies and memsets; other elements use our kernels, which are loaded at first
-// use. In a stream, our kernels also do contiguous copies within the device's own memory and large fills, because the
-// driver's slow down queries (see `CudaBackend::slow_queries`), take as long on the device, and take longer on the
-// host.
+// use, unlike those for contiguous memory. In a stream, our kernels also do contiguous copies within the device's own
+// memory and large fills, because the driver's slow down queries (see `CudaBackend::slow_queries`), take as long on the
+// device, and take longer on the host.
 class Transfer {
  public:
   explicit Transfer(CudaBackend& device) : device_(device) {}
+
+  // Loads the kernels for runs of bytes, in the device's context, which is current. Not later: a driver may load code
+  // only once the kernels that are running have ended, and a copy must not wait for those. Throws DriverError.
+  void open();
 
   // Require that the context is current. Throw DriverError.
   void copy(CUstream stream, const Elements& dst, const Elements& src, std::int64_t count);
@@ -34,7 +38,6 @@ class Transfer {
  private:
   static constexpr int sizes = 5;  // elements of 1, 2, 4, 8 and 16 bytes
   void load();
-  void load_run();
   void launch_run(CUstream stream, CUfunction function, std::size_t bytes, void** parameters);
   template <class Sink>
   void plan_copy(Sink& sink, const Elements& dst, const Elements& src, std::int64_t count);
@@ -46,7 +49,6 @@ class Transfer {
 
   CudaBackend& device_;
   std::once_flag loaded_;
-  std::once_flag run_loaded_;
   CUfunction copy_[sizes] = {};
   CUfunction fill_[sizes] = {};
   CUfunction copy_run_ = nullptr;
