@@ -260,7 +260,7 @@ cdef object _in_place(int operation, Array array, object other):
     cdef int kind = kind_of(other)
     cdef Rule rule
     cdef Axes axes
-    cdef Array right
+    cdef Array right = None
     cdef int place = scalar_place
     if kind < 0:
         return _refused(operation, array, other)

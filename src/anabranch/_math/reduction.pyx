@@ -21,6 +21,7 @@ _names = ("sum", "prod", "min", "max", "mean", "any", "all", "argmin", "argmax")
 
 cdef enum:
     row_range = 16384       # elements of a row that one index reduces
+    position_range = 512    # the same, to find a position
     columns = 512           # inner elements of one index, as in the kernels
     plane_range = 65536     # elements that one index reduces across rows
     enough = 64             # indices that keep a machine's workers busy
@@ -102,7 +103,7 @@ cdef object reduce_array(int reduction, Array array, object axis, bint keepdims,
     if out.layout.size() == 0:
         return out
     cdef Extent extent
-    cdef Array x = _three_axes(array, reduced, &extent, target)
+    cdef Array x = _three_axes(array, reduced, &extent, reduction >= least_position_reduction, target)
     if architecture_of(deref(target.device.backend)) != 0:
         from anabranch._math.cuda_reduction import reduce_on_cuda
 
@@ -132,16 +133,17 @@ cdef object _of_nothing(Reduction rule, const Layout& kept, Stream stream):
 
 # -- the three axes --
 
-cdef Array _three_axes(Array array, const bint* reduced, Extent* extent, Stream stream):
-    # A view of the elements as outer, reduced and inner axes; of a copy where one view cannot show them so.
+cdef Array _three_axes(Array array, const bint* reduced, Extent* extent, bint in_rows, Stream stream):
+    # A view of the elements as outer, reduced and inner axes; of a copy where one view cannot show them so. `in_rows`:
+    # without inner axes.
     cdef int64_t[3] shape
     cdef int64_t[3] strides
-    if not _group(array.layout, reduced, shape, strides):
+    if not _group(array.layout, reduced, shape, strides) or (in_rows and shape[0] > 1 and shape[2] > 1):
         array = contiguous_copy(_reduced_last(array, reduced, shape), stream)
         strides[0] = shape[1] * array.layout.itemsize
         strides[1] = strides[2] = array.layout.itemsize
-    elif shape[0] == 1 and shape[2] > 1 and abs(strides[1]) < abs(strides[2]):
-        # Along memory instead of across it.
+    elif shape[0] == 1 and shape[2] > 1 and (in_rows or abs(strides[1]) < abs(strides[2])):
+        # Along memory instead of across it, or for positions.
         shape[0], shape[2] = shape[2], 1
         strides[0], strides[2] = strides[2], array.layout.itemsize
     extent.outer = shape[0]
@@ -202,15 +204,11 @@ cdef Array _reshaped(Array array, int ndim, int64_t first, int64_t second, int64
 # -- on a CPU --
 
 cdef int _reduce_rows(Reduction rule, Array x, Array out, const Extent* extent, Stream stream) except -1:
-    cdef int64_t[2] shape
-    cdef int64_t[2] strides
     cdef int64_t ranges = 1
     cdef int64_t size = extent.reduced
     cdef bint divides = rule.number == mean_reduction
     cdef Array partial
-    shape[0], shape[1] = extent.outer, extent.reduced
-    strides[0], strides[1] = x.layout.strides[0], x.layout.strides[1]
-    x = view_over(x, 2, shape, strides)
+    x = _matrix(x, extent)
     source = rule.source
     function = "rows"
     if extent.outer < enough and extent.reduced > row_range:
@@ -260,18 +258,20 @@ cdef int _reduce_columns(Reduction rule, Array x, Array out, const Extent* exten
 
 
 cdef int _find_position(Reduction rule, Array x, Array out, const Extent* extent, Stream stream) except -1:
-    cdef int64_t ranges = 1
-    cdef int64_t size = extent.reduced
-    cdef Array found
-    if extent.outer * extent.inner < enough and extent.reduced > row_range:
-        size = row_range
-        ranges = (extent.reduced + size - 1) // size
-    if ranges == 1:
-        found = _reshaped(out, 3, extent.outer, extent.inner, 1)
-    else:
-        found = _partial(extent.outer, extent.inner, ranges, rule.result, stream)
-    run(rule.kernel("positions", (rule.source,)), (extent.outer, extent.inner, ranges), (x, size, found), stream)
-    if ranges > 1:
-        run(rule.kernel("choices", (rule.source,)), (extent.outer, extent.inner),
-            (x, found, _reshaped(out, 2, extent.outer, extent.inner, 1)), stream)
+    cdef Reduction extremes = _reduction(
+        least_reduction if rule.number == least_position_reduction else greatest_reduction, x.code)
+    cdef int64_t ranges = 1 + (extent.reduced - 1) // position_range
+    cdef Array found = _reshaped(
+        _partial(1, extent.outer, ranges, extremes.result, stream), 2, extent.outer, ranges, 1)
+    x = _matrix(x, extent)
+    kernel = extremes.kernel("rows", (extremes.accumulator.dtype.name, rule.source))
+    run(kernel, (extent.outer, ranges), (x, position_range, 1.0, found), stream)
+    run(rule.kernel("position", (rule.source,)), extent.outer, (x, found, position_range, flat_view(out)), stream)
     return 0
+
+
+cdef Array _matrix(Array x, const Extent* extent):
+    # Without inner axes.
+    cdef int64_t[2] shape
+    shape[0], shape[1] = extent.outer, extent.reduced
+    return view_over(x, 2, shape, x.layout.strides)

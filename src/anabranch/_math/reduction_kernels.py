@@ -3,9 +3,11 @@
 The elements have three axes: outer ones that are kept, those that are reduced, and inner ones that are kept. Ranges of
 the reduced axis are independent of the number of workers, so results are, too.
 
-A sum along memory has `_LANES` partial sums, which LLVM keeps in vectors, over `_SEGMENT` elements at a time; rounding
-errors grow with the length of a segment and the number of segments, not with the number of elements. A sum across
-memory adds up eight rows at a time, element by element.
+LLVM vectorizes a loop over integers by itself, but keeps the order of floats. A sum of floats along memory therefore has
+`_LANES` partial sums, over `_SEGMENT` elements at a time; rounding errors grow with the length of a segment and the
+number of segments, not with the number of elements. The least of floats has as many partial results, which ignore nan;
+a second loop over the segment, which is in the cache by then, looks for nan. A sum across memory adds up eight rows at
+a time, element by element.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from anabranch._math.operations import Compute, less, less_complex, swapped
 from anabranch.kernels import In, Kernel, Out
 
 COLUMNS: Final = 512  # inner elements per index of `columns`
-_LANES: Final = 16
+_LANES: Final = 8
 _SEGMENT: Final = 512
 # An unsigned index needs no test for a negative one, which would keep LLVM from vectorizing.
 _at: Final = numpy.uint64
@@ -72,6 +74,14 @@ def _greatest(a: Any, b: Any) -> Any:
     return b if (b > a) | (b != b) else a
 
 
+def _lower(a: Any, b: Any) -> Any:
+    return b if b < a else a
+
+
+def _higher(a: Any, b: Any) -> Any:
+    return b if b > a else a
+
+
 def _is_nan(x: Any) -> Any:
     return (x.real != x.real) | (x.imag != x.imag)
 
@@ -101,42 +111,46 @@ def accumulation(name: str, dtype: str, source: str) -> Accumulation:
     return Accumulation(least if name == "min" else greatest, cast_to(dtype), None)
 
 
-def _reducer(how: Accumulation, dtype: str) -> Callable[..., Any]:
-    """Return the function that reduces a range of a row."""
-    combine, load, identity = how
-    start = None if identity is None else (numpy.bool_ if dtype == "bool" else cast_to(dtype))(identity)
-    has_identity = identity is not None
-
-    def beginning(x: Any, row: Any, begin: Any) -> Any:
-        return start if has_identity else load(x[row, begin])
+def _by_one(how: Accumulation, start: Any) -> Callable[..., Any]:
+    """Return the function that reduces a range of a row, one element after the other."""
+    combine, load, _ = how
+    has_start = start is not None
 
     def reduce_range(x: Any, row: Any, begin: Any, end: Any) -> Any:
-        total = beginning(x, row, begin)
+        total = start if has_start else load(x[row, begin])
+        for k in range(begin, end):
+            total = combine(total, load(x[_at(row), _at(k)]))
+        return total
+
+    return reduce_range
+
+
+def _by_sums(how: Accumulation, start: Any) -> Callable[..., Any]:
+    """Return the function that reduces a range of a row with partial sums or products."""
+    combine, load, _ = how
+
+    def four(x: Any, row: Any, k: Any) -> Any:
+        left = combine(load(x[_at(row), _at(k)]), load(x[_at(row), _at(k + _LANES)]))
+        right = combine(load(x[_at(row), _at(k + 2 * _LANES)]), load(x[_at(row), _at(k + 3 * _LANES)]))
+        return combine(left, right)
+
+    def reduce_range(x: Any, row: Any, begin: Any, end: Any) -> Any:
+        total = start
         at = begin
-        while at + _LANES <= end:
-            stop = min(at + _SEGMENT, end - (end - at) % _LANES)
-            s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = beginning(x, row, begin)
-            t0 = t1 = t2 = t3 = t4 = t5 = t6 = t7 = s0
-            for k in range(at, stop, _LANES):
-                s0 = combine(s0, load(x[_at(row), _at(k)]))
-                s1 = combine(s1, load(x[_at(row), _at(k + 1)]))
-                s2 = combine(s2, load(x[_at(row), _at(k + 2)]))
-                s3 = combine(s3, load(x[_at(row), _at(k + 3)]))
-                s4 = combine(s4, load(x[_at(row), _at(k + 4)]))
-                s5 = combine(s5, load(x[_at(row), _at(k + 5)]))
-                s6 = combine(s6, load(x[_at(row), _at(k + 6)]))
-                s7 = combine(s7, load(x[_at(row), _at(k + 7)]))
-                t0 = combine(t0, load(x[_at(row), _at(k + 8)]))
-                t1 = combine(t1, load(x[_at(row), _at(k + 9)]))
-                t2 = combine(t2, load(x[_at(row), _at(k + 10)]))
-                t3 = combine(t3, load(x[_at(row), _at(k + 11)]))
-                t4 = combine(t4, load(x[_at(row), _at(k + 12)]))
-                t5 = combine(t5, load(x[_at(row), _at(k + 13)]))
-                t6 = combine(t6, load(x[_at(row), _at(k + 14)]))
-                t7 = combine(t7, load(x[_at(row), _at(k + 15)]))
-            first = combine(combine(combine(s0, t0), combine(s1, t1)), combine(combine(s2, t2), combine(s3, t3)))
-            second = combine(combine(combine(s4, t4), combine(s5, t5)), combine(combine(s6, t6), combine(s7, t7)))
-            total = combine(total, combine(first, second))
+        while at + 4 * _LANES <= end:
+            stop = min(at + _SEGMENT, end - (end - at) % (4 * _LANES))
+            s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = start
+            for k in range(at, stop, 4 * _LANES):
+                s0 = combine(s0, four(x, row, k))
+                s1 = combine(s1, four(x, row, k + 1))
+                s2 = combine(s2, four(x, row, k + 2))
+                s3 = combine(s3, four(x, row, k + 3))
+                s4 = combine(s4, four(x, row, k + 4))
+                s5 = combine(s5, four(x, row, k + 5))
+                s6 = combine(s6, four(x, row, k + 6))
+                s7 = combine(s7, four(x, row, k + 7))
+            left = combine(combine(s0, s4), combine(s2, s6))
+            total = combine(total, combine(left, combine(combine(s1, s5), combine(s3, s7))))
             at = stop
         for k in range(at, end):
             total = combine(total, load(x[_at(row), _at(k)]))
@@ -145,9 +159,55 @@ def _reducer(how: Accumulation, dtype: str) -> Callable[..., Any]:
     return reduce_range
 
 
+def _by_extremes(how: Accumulation, quick: Compute, nan: Any) -> Callable[..., Any]:
+    """Return the function that finds an extreme of a range of a row of floats."""
+    combine, load, _ = how
+
+    def reduce_range(x: Any, row: Any, begin: Any, end: Any) -> Any:
+        total = load(x[row, begin])
+        at = begin
+        while at + _LANES <= end:
+            stop = min(at + _SEGMENT, end - (end - at) % _LANES)
+            s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = total
+            for k in range(at, stop, _LANES):
+                s0 = quick(s0, load(x[_at(row), _at(k)]))
+                s1 = quick(s1, load(x[_at(row), _at(k + 1)]))
+                s2 = quick(s2, load(x[_at(row), _at(k + 2)]))
+                s3 = quick(s3, load(x[_at(row), _at(k + 3)]))
+                s4 = quick(s4, load(x[_at(row), _at(k + 4)]))
+                s5 = quick(s5, load(x[_at(row), _at(k + 5)]))
+                s6 = quick(s6, load(x[_at(row), _at(k + 6)]))
+                s7 = quick(s7, load(x[_at(row), _at(k + 7)]))
+            total = quick(quick(quick(s0, s4), quick(s2, s6)), quick(quick(s1, s5), quick(s3, s7)))
+            has_nan = False
+            for k in range(at, stop):
+                value = load(x[_at(row), _at(k)])
+                has_nan = has_nan | (value != value)
+            if has_nan:
+                return nan
+            at = stop
+        for k in range(at, end):
+            total = combine(total, load(x[_at(row), _at(k)]))
+        return total
+
+    return reduce_range
+
+
+def _reducer(how: Accumulation, name: str, dtype: str) -> Callable[..., Any]:
+    """Return the function that reduces a range of a row."""
+    kind = numpy.dtype(dtype).kind
+    convert = numpy.bool_ if dtype == "bool" else cast_to(dtype)
+    start = None if how.identity is None else convert(how.identity)
+    if kind in "fc" and start is not None:
+        return _by_sums(how, start)
+    if kind == "f":
+        return _by_extremes(how, _lower if name == "min" else _higher, convert(numpy.nan))
+    return _by_one(how, start)
+
+
 def rows(name: str, dtype: str, source: str, divides: bool = False) -> Kernel:
     """Return the kernel that reduces ranges of `size` elements of each row of a matrix; `divides`: by `count`."""
-    reduce_range = _reducer(accumulation(name, dtype, source), dtype)
+    reduce_range = _reducer(accumulation(name, dtype, source), name, dtype)
     cast = cast_to(dtype)
 
     def function(index: Any, x: Any, size: Any, count: Any, out: Any) -> None:
@@ -216,40 +276,24 @@ def _better(name: str, source: str) -> Compute:
     return better
 
 
-def positions(name: str, source: str) -> Kernel:
-    """Return the kernel that finds the position of the least or greatest of `size` elements of the middle axis."""
+def position(name: str, source: str) -> Kernel:
+    """Return the kernel that finds the position of an extreme, from the extremes of ranges of `size` elements."""
     better = _better(name, source)
     load = cast_to("uint8" if source == "bool" else source)
 
-    def function(index: Any, x: Any, size: Any, out: Any) -> None:
-        outer, inner, block = index
-        found = block * size
-        best = load(x[outer, found, inner])
-        for k in range(found + 1, min(found + size, x.shape[1])):
-            value = load(x[_at(outer), _at(k), _at(inner)])
+    def function(row: Any, x: Any, extremes: Any, size: Any, out: Any) -> None:
+        chosen = 0
+        best = load(extremes[row, 0])
+        for block in range(1, extremes.shape[1]):
+            value = load(extremes[row, block])
             if better(value, best):
                 best = value
-                found = k
-        out[outer, inner, block] = found
+                chosen = block
+        at = chosen * size
+        end = min(at + size, x.shape[1]) - 1
+        # Neither of two equal elements is better; nor is one of two that are nan.
+        while at < end and better(best, load(x[row, at])):
+            at += 1
+        out[row] = at
 
-    return finished(function, name, (In, "int64", Out))
-
-
-def choices(name: str, source: str) -> Kernel:
-    """Return the kernel that chooses among the positions that were found in ranges."""
-    better = _better(name, source)
-    load = cast_to("uint8" if source == "bool" else source)
-
-    def function(index: Any, x: Any, candidates: Any, out: Any) -> None:
-        outer, inner = index
-        found = candidates[outer, inner, 0]
-        best = load(x[outer, found, inner])
-        for block in range(1, candidates.shape[2]):
-            at = candidates[outer, inner, block]
-            value = load(x[outer, at, inner])
-            if better(value, best):
-                best = value
-                found = at
-        out[index] = found
-
-    return finished(function, name, (In, In, Out))
+    return finished(function, name, (In, In, "int64", Out))
