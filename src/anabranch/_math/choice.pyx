@@ -63,8 +63,8 @@ def where(condition, a, b, /, *, stream=None):
             operands[position] = number_for(operands[position], kind, type_.code)
         elif (<Array>operands[position])._device is not test._device:
             raise DeviceError(
-                f"where: {operands[position]!r} is on {operands[position].device.alias}, the condition {test!r} on "
-                f"{test._device.alias}; copy one to the other's device first")
+                f"where of arrays on two devices: the condition {test!r} is on {test._device.alias}, "
+                f"{operands[position]!r} on {operands[position].device.alias}; copy one to the other's device first")
     return _chosen(operands, type_, target)
 
 
