@@ -335,8 +335,11 @@ cdef class _Operators(Operators):
         (<Array>array).check()
         return _unary(_rule(operation, (<Array>array).code, no_kind), <Array>array)
 
-    cdef object reduce(self, int reduction, object array, object axis, bint keepdims, object stream):
+    cdef object reduce(
+            self, int reduction, object array, object axis, bint keepdims, object stream, object other):
         (<Array>array).check()
+        if other is not None:
+            raise TypeError(f"the result of a reduction is a new array of NumPy's dtype; {other!r} was given for another")
         return reduce_array(reduction, <Array>array, axis, keepdims, stream)
 
 

@@ -60,7 +60,7 @@ class Array:
     def __iter__(self) -> Iterator[Array]: ...
     def __len__(self) -> int: ...
     def __bool__(self) -> bool: ...
-    __array_ufunc__: None
+    __array_priority__: float
     def __hash__(self) -> int: ...
     def __eq__(self, other: object) -> Array: ...  # type: ignore[override]
     def __ne__(self, other: object) -> Array: ...  # type: ignore[override]
@@ -93,25 +93,65 @@ class Array:
     def __pos__(self) -> Array: ...
     def __abs__(self) -> Array: ...
     def sum(
-        self, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False, stream: Stream | None = None
+        self,
+        axis: int | tuple[int, ...] | None = None,
+        *,
+        keepdims: bool = False,
+        stream: Stream | None = None,
+        out: None = None,
     ) -> Array: ...
     def prod(
-        self, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False, stream: Stream | None = None
+        self,
+        axis: int | tuple[int, ...] | None = None,
+        *,
+        keepdims: bool = False,
+        stream: Stream | None = None,
+        out: None = None,
     ) -> Array: ...
     def min(
-        self, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False, stream: Stream | None = None
+        self,
+        axis: int | tuple[int, ...] | None = None,
+        *,
+        keepdims: bool = False,
+        stream: Stream | None = None,
+        out: None = None,
     ) -> Array: ...
     def max(
-        self, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False, stream: Stream | None = None
+        self,
+        axis: int | tuple[int, ...] | None = None,
+        *,
+        keepdims: bool = False,
+        stream: Stream | None = None,
+        out: None = None,
     ) -> Array: ...
     def mean(
-        self, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False, stream: Stream | None = None
+        self,
+        axis: int | tuple[int, ...] | None = None,
+        *,
+        keepdims: bool = False,
+        stream: Stream | None = None,
+        out: None = None,
+        dtype: None = None,
     ) -> Array: ...
     def any(
-        self, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False, stream: Stream | None = None
+        self,
+        axis: int | tuple[int, ...] | None = None,
+        *,
+        keepdims: bool = False,
+        stream: Stream | None = None,
+        out: None = None,
     ) -> Array: ...
     def all(
-        self, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False, stream: Stream | None = None
+        self,
+        axis: int | tuple[int, ...] | None = None,
+        *,
+        keepdims: bool = False,
+        stream: Stream | None = None,
+        out: None = None,
     ) -> Array: ...
-    def argmin(self, axis: int | None = None, *, keepdims: bool = False, stream: Stream | None = None) -> Array: ...
-    def argmax(self, axis: int | None = None, *, keepdims: bool = False, stream: Stream | None = None) -> Array: ...
+    def argmin(
+        self, axis: int | None = None, *, keepdims: bool = False, stream: Stream | None = None, out: None = None
+    ) -> Array: ...
+    def argmax(
+        self, axis: int | None = None, *, keepdims: bool = False, stream: Stream | None = None, out: None = None
+    ) -> Array: ...

@@ -341,8 +341,8 @@ cdef class Array:
             raise TypeError("an array of no dimension has no length")
         return self.layout.shape[0]
 
-    # NumPy's arrays leave operators to those here instead of reading the elements one by one.
-    __array_ufunc__ = None
+    # NumPy's arrays and scalars leave operators to those here instead of reading the elements.
+    __array_priority__ = 1000.0
 
     def __richcmp__(left, right, int operation):
         return operators().binary(operation, left, right)
@@ -401,7 +401,7 @@ cdef class Array:
     def __abs__(self):
         return operators().unary(absolute_operator, self)
 
-    def sum(self, axis=None, *, bint keepdims=False, stream=None):
+    def sum(self, axis=None, *, bint keepdims=False, stream=None, out=None):
         """Return the sum of the elements, over all axes or those given, as a new array. Asynchronous on the stream.
 
         The other reductions take the same parameters and raise the same errors.
@@ -414,6 +414,8 @@ cdef class Array:
             Keep the axes, with size 1.
         stream : Stream, optional
             None: the current stream of the array's device.
+        out : None
+            NumPy's functions, such as ``numpy.sum(array)``, pass it; anything else is a TypeError.
 
         Raises
         ------
@@ -422,39 +424,39 @@ cdef class Array:
         DeviceError
             For a stream of another device.
         """
-        return operators().reduce(sum_reduction, self, axis, keepdims, stream)
+        return operators().reduce(sum_reduction, self, axis, keepdims, stream, out)
 
-    def prod(self, axis=None, *, bint keepdims=False, stream=None):
+    def prod(self, axis=None, *, bint keepdims=False, stream=None, out=None):
         """Return the product of the elements, as `sum` does."""
-        return operators().reduce(product_reduction, self, axis, keepdims, stream)
+        return operators().reduce(product_reduction, self, axis, keepdims, stream, out)
 
-    def min(self, axis=None, *, bint keepdims=False, stream=None):
+    def min(self, axis=None, *, bint keepdims=False, stream=None, out=None):
         """Return the least elements, nan if one is nan. A ValueError for no elements; else as `sum`."""
-        return operators().reduce(least_reduction, self, axis, keepdims, stream)
+        return operators().reduce(least_reduction, self, axis, keepdims, stream, out)
 
-    def max(self, axis=None, *, bint keepdims=False, stream=None):
+    def max(self, axis=None, *, bint keepdims=False, stream=None, out=None):
         """Return the greatest elements, nan if one is nan. A ValueError for no elements; else as `sum`."""
-        return operators().reduce(greatest_reduction, self, axis, keepdims, stream)
+        return operators().reduce(greatest_reduction, self, axis, keepdims, stream, out)
 
-    def mean(self, axis=None, *, bint keepdims=False, stream=None):
+    def mean(self, axis=None, *, bint keepdims=False, stream=None, out=None, dtype=None):
         """Return the mean of the elements, nan for none, as `sum` does. That of integers is float64."""
-        return operators().reduce(mean_reduction, self, axis, keepdims, stream)
+        return operators().reduce(mean_reduction, self, axis, keepdims, stream, out if dtype is None else dtype)
 
-    def any(self, axis=None, *, bint keepdims=False, stream=None):
+    def any(self, axis=None, *, bint keepdims=False, stream=None, out=None):
         """Return whether any element is true, as `sum` does."""
-        return operators().reduce(any_reduction, self, axis, keepdims, stream)
+        return operators().reduce(any_reduction, self, axis, keepdims, stream, out)
 
-    def all(self, axis=None, *, bint keepdims=False, stream=None):
+    def all(self, axis=None, *, bint keepdims=False, stream=None, out=None):
         """Return whether all elements are true, as `sum` does."""
-        return operators().reduce(all_reduction, self, axis, keepdims, stream)
+        return operators().reduce(all_reduction, self, axis, keepdims, stream, out)
 
-    def argmin(self, axis=None, *, bint keepdims=False, stream=None):
+    def argmin(self, axis=None, *, bint keepdims=False, stream=None, out=None):
         """Return the position of the least element along one axis, or in the flattened array, as `min`."""
-        return operators().reduce(least_position_reduction, self, axis, keepdims, stream)
+        return operators().reduce(least_position_reduction, self, axis, keepdims, stream, out)
 
-    def argmax(self, axis=None, *, bint keepdims=False, stream=None):
+    def argmax(self, axis=None, *, bint keepdims=False, stream=None, out=None):
         """Return the position of the greatest element along one axis, or in the flattened array, as `max`."""
-        return operators().reduce(greatest_position_reduction, self, axis, keepdims, stream)
+        return operators().reduce(greatest_position_reduction, self, axis, keepdims, stream, out)
 
     def __reduce__(self):
         raise TypeError(f"{self!r} lives in this process; send a copy of its elements, array.numpy()")

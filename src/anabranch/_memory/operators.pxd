@@ -3,7 +3,9 @@ cdef class Operators:
     cdef object binary(self, int operation, object left, object right)
     cdef object in_place(self, int operation, object array, object other)
     cdef object unary(self, int operation, object array)
-    cdef object reduce(self, int reduction, object array, object axis, bint keepdims, object stream)
+    # `other`: a result or a dtype that was asked for, which is refused.
+    cdef object reduce(
+        self, int reduction, object array, object axis, bint keepdims, object stream, object other)
 
 
 # Positions in the names of `anabranch._math.operator_names` and `anabranch._math.reduction_names`. The first six are

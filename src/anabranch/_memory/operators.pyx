@@ -11,7 +11,8 @@ cdef class Operators:
     cdef object unary(self, int operation, object array):
         raise NotImplementedError
 
-    cdef object reduce(self, int reduction, object array, object axis, bint keepdims, object stream):
+    cdef object reduce(
+            self, int reduction, object array, object axis, bint keepdims, object stream, object other):
         raise NotImplementedError
 
 

@@ -126,3 +126,18 @@ def test_axes_that_are_not_there_are_refused():
         array.sum(1.0)
     with pytest.raises(TypeError, match="one number"):
         array.argmax((0, 1))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_numpy_s_functions_call_the_methods(name):
+    x = np.arange(1.0, 7).reshape(2, 3)
+    result = getattr(np, name)(ab.array(x), axis=1)
+    assert isinstance(result, ab.Array)
+    np.testing.assert_array_equal(result.numpy(), getattr(np, name)(x, axis=1))
+
+
+def test_results_are_new_arrays_of_numpy_s_dtype():
+    with pytest.raises(TypeError, match="new array of NumPy's dtype"):
+        ab.ones(3).sum(out=ab.empty(()))
+    with pytest.raises(TypeError, match="new array of NumPy's dtype"):
+        np.mean(ab.ones(3), dtype="float64")
