@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t
 
-from anabranch._core.core cimport Layout, max_dimensions
+from anabranch._core.core cimport Layout
 from anabranch._memory.array cimport Array
 from anabranch._memory.slice cimport whole_of
 

@@ -10,19 +10,18 @@ from anabranch._memory.dtype cimport ElementType, element_type
 from anabranch._stream.stream cimport Stream
 
 from anabranch._core.errors import DeviceError
-from anabranch._math import elementwise  # noqa: F401  which provides the operators of arrays
-
-_places = ("scalar", "one", "all", "", "", "outer2", "outer3", "outer4")
+from anabranch._math.elementwise import place_names
 
 cdef dict _kernels = {}
 
 
-cdef object _kernel(str dtype, tuple places):
-    found = _kernels.get((dtype, places))
+cdef object _kernel(str condition, str dtype, tuple places):
+    key = condition, dtype, places
+    found = _kernels.get(key)
     if found is None:
         from anabranch._math import kernels
 
-        found = _kernels.setdefault((dtype, places), kernels.choice(dtype, places))
+        found = _kernels.setdefault(key, kernels.choice(condition, dtype, places))
     return found
 
 
@@ -105,10 +104,12 @@ cdef Array _chosen(list operands, ElementType type_, Stream stream):
             place = place_of(&axes, operand)
             each = operand_view(&axes, each, operand, place)
             operand += 1
-        places.append(_places[place])
+        places.append(place_names[place])
         args.append(each)
     args.append(operand_view(&axes, out, operand, place_of(&axes, operand)))
-    run(_kernel(type_.dtype.name, tuple(places)), launch_dim(&axes), tuple(args), stream)
+    run(
+        _kernel(operands[0].dtype.name, type_.dtype.name, tuple(places)), launch_dim(&axes), tuple(args),
+        stream)
     return out
 
 

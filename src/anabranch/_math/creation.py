@@ -65,23 +65,27 @@ def arange(
 
     if stop is None:
         start, stop = 0, start
-    for name, value in (("start", start), ("stop", stop), ("step", step)):
+    first: Any = start
+    last: Any = stop
+    interval: Any = step
+    for name, value in (("start", first), ("stop", last), ("step", interval)):
         if numpy.ndim(value) or numpy.asarray(value).dtype.kind not in "biuf":
             raise TypeError(f"arange: {name} is a real number, not {value!r}")
-        if not math.isfinite(value):  # type: ignore[arg-type]
+        if not math.isfinite(value):
             raise ValueError(f"arange: {name} is {value!r}; an array ends")
     if step == 0:
         raise ValueError("arange: a step of 0 never reaches the end")
-    resolved = numpy.dtype(numpy.result_type(start, stop, step) if dtype is None else dtype)
-    count = max(0, math.ceil((stop - start) / step))  # type: ignore[operator]
-    made = empty(count, resolved, device=device, stream=stream, pinned=pinned)
+    resolved = numpy.dtype(numpy.result_type(first, last, interval) if dtype is None else dtype)
     if resolved.kind == "b":
         raise TypeError("arange: booleans do not count")
+    count = max(0, math.ceil((last - first) / interval))
+    made = empty(count, resolved, device=device, stream=stream, pinned=pinned)
     if count:
+        convert: Any = resolved.type
         with numpy.errstate(all="ignore"):
-            first = resolved.type(start)
-            delta = resolved.type(start + step) - first  # type: ignore[operator]
-        launch(_sequence(resolved.name), count, first.item(), delta.item(), made, stream=stream)
+            beginning = convert(first)
+            difference = convert(first + interval) - beginning
+        launch(_sequence(resolved.name), count, beginning.item(), difference.item(), made, stream=stream)
     return made
 
 
@@ -120,11 +124,13 @@ def linspace(
         raise ValueError(f"linspace: num is {num}; an array has 0 numbers or more")
     wide = complex if isinstance(start, complex) or isinstance(stop, complex) else float
     resolved = numpy.dtype(wide if dtype is None else dtype)
+    beginning: Any = start
+    end: Any = stop
     if num == 1:
-        return full(num, wide(start), resolved, device=device, stream=stream, pinned=pinned)  # type: ignore[arg-type]
+        return full(num, wide(beginning), resolved, device=device, stream=stream, pinned=pinned)
     made = empty(num, resolved, device=device, stream=stream, pinned=pinned)
     if num:
-        first, last = wide(start), wide(stop)  # type: ignore[arg-type]
+        first, last = wide(beginning), wide(end)
         step = (last - first) / (num - 1 if endpoint else num)
         launch(_spaced(resolved.name, endpoint), num, first, step, last, made, stream=stream)
     return made

@@ -1,22 +1,19 @@
 """The operators of arrays, element by element, each a launch of one kernel."""
 
 cimport cython
-from libc.stdint cimport int64_t
 from libcpp cimport bool as cbool
 
 from anabranch._core.core cimport Layout, byte_t
 from anabranch._math.broadcast cimport (
-    Axes, Place, add_operand, all_place, flat_view, launch_dim, merge_axes, most_axes, one_place, operand_view,
-    place_of, scalar_place, view_over)
+    Axes, add_operand, all_place, flat_view, launch_dim, merge_axes, most_axes, operand_view, place_of, scalar_place,
+    view_over)
 from anabranch._math.numbers cimport kind_of, number_for
 from anabranch._math.reduction cimport reduce_array
 from anabranch._math.run cimport contiguous_copy, copy_to, result_array, run, stream_on
 from anabranch._memory.array cimport Array
-from anabranch._memory.dtype cimport ElementType, element_type
+from anabranch._memory.dtype cimport element_type
 from anabranch._memory.operators cimport (
-    Operators, absolute_operator, add_operator, equal_operator, negative_operator, positive_operator, power_operator,
-    provide_operators, square_operator)
-from anabranch._memory.traced_scalar cimport TracedScalar
+    Operators, add_operator, equal_operator, power_operator, provide_operators, square_operator)
 from anabranch._stream.stream cimport Stream
 
 from anabranch._core.errors import DeviceError
@@ -36,7 +33,7 @@ _names = (
     "less", "less_equal", "equal", "not_equal", "greater", "greater_equal", "add", "subtract", "multiply",
     "true_divide", "floor_divide", "remainder", "power", "negative", "positive", "absolute", "square",
 )
-_places = ("scalar", "one", "all", "", "", "outer2", "outer3", "outer4")
+place_names = ("scalar", "one", "all", "", "", "outer2", "outer3", "outer4")
 
 cdef dict _rules = {}
 
@@ -73,9 +70,9 @@ cdef object _kernel(Rule rule, int first, int second):
     found = rule.kernels.get(key)
     if found is None:
         if first == in_place:
-            found = rule.loop.kernel_in_place(_places[second])
+            found = rule.loop.kernel_in_place(place_names[second])
         else:
-            found = rule.loop.kernel(_places[first], _places[second])
+            found = rule.loop.kernel(place_names[first], place_names[second])
         found = rule.kernels.setdefault(key, found)
     return found
 
@@ -339,7 +336,7 @@ cdef class _Operators(Operators):
             self, int reduction, object array, object axis, bint keepdims, object stream, object other):
         (<Array>array).check()
         if other is not None:
-            raise TypeError(f"the result of a reduction is a new array of NumPy's dtype; {other!r} was given for another")
+            raise TypeError(f"the result of a reduction is a new array of NumPy's dtype, not {other!r}")
         return reduce_array(reduction, <Array>array, axis, keepdims, stream)
 
 

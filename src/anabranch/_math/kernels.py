@@ -63,7 +63,10 @@ def register_type(dtype: str) -> str:
 
 def cast_to(dtype: str) -> Callable[..., Any]:
     """Return the conversion of an element to a dtype, as kernels compute with it."""
-    return _as_it_is if dtype == "bool" else getattr(numpy, register_type(dtype))  # type: ignore[no-any-return]
+    if dtype == "bool":
+        return _as_it_is
+    conversion: Callable[..., Any] = getattr(numpy, register_type(dtype))
+    return conversion
 
 
 def finished(function: Any, name: str, accesses: Sequence[object]) -> Kernel:
@@ -110,13 +113,22 @@ def binary_in_place(name: str, compute: Compute, dtypes: Sequence[str], place: s
     return finished(function, name, (InOut, _access(place, dtypes[1])))
 
 
-def choice(dtype: str, places: Sequence[str]) -> Kernel:
+def _is_true(x: Any) -> Any:
+    return x != 0
+
+
+def _is_true_complex(x: Any) -> Any:
+    return x.real != 0 or x.imag != 0
+
+
+def choice(condition_dtype: str, dtype: str, places: Sequence[str]) -> Kernel:
     """Return the kernel that takes an element of either operand."""
     test, first, second = (_AT[place] for place in places)
     cast = cast_to(dtype)
+    is_true = _is_true_complex if numpy.dtype(condition_dtype).kind == "c" else _is_true
 
     def function(index: Any, condition: Any, a: Any, b: Any, out: Any) -> None:
-        out[index] = cast(first(a, index)) if test(condition, index) != 0 else cast(second(b, index))
+        out[index] = cast(first(a, index)) if is_true(test(condition, index)) else cast(second(b, index))
 
     return finished(function, "where", (In, *(_access(place, dtype) for place in places[1:]), Out))
 

@@ -48,13 +48,18 @@ def power(a: Any, b: Any) -> Any:
     return a**b
 
 
-def power_of_complex(a: Any, b: Any) -> Any:
-    # The compilers multiply a logarithm, which zero does not have.
-    if a == 0:
-        if b == 0:
-            return a * 0 + 1
-        return a * 0 if b.real > 0 else a / a
-    return a**b
+def power_of_complex(convert: Compute) -> Compute:
+    """Return the function for complex numbers of one dtype, to which `convert` converts a number."""
+
+    def compute(a: Any, b: Any) -> Any:
+        # The compilers multiply a logarithm, which zero does not have.
+        if a.real == 0 and a.imag == 0:
+            if b.real == 0 and b.imag == 0:
+                return convert(1.0)
+            return convert(0.0 if b.real > 0 else math.nan)
+        return a**b
+
+    return compute
 
 
 def power_of_unsigned(a: Any, b: Any) -> Any:
@@ -140,6 +145,14 @@ def less_equal_across_signs(a: Any, b: Any) -> Any:
     return a < 0 or numpy.uint64(a) <= b
 
 
+def equal_complex(a: Any, b: Any) -> Any:
+    return a.real == b.real and a.imag == b.imag
+
+
+def not_equal_complex(a: Any, b: Any) -> Any:
+    return a.real != b.real or a.imag != b.imag
+
+
 def swapped(compute: Compute) -> Compute:
     """Return the function of the operands in the other order."""
 
@@ -175,7 +188,8 @@ _BY_KIND: Final[dict[str, dict[str, Compute]]] = {
     "u": {"power": power_of_unsigned, "absolute": positive},
     "f": {"floor_divide": floor_divide_floats, "absolute": absolute_of_float},
     "c": {
-        "power": power_of_complex,
+        "equal": equal_complex,
+        "not_equal": not_equal_complex,
         "absolute": absolute_of_complex,
         "less": less_complex,
         "less_equal": less_equal_complex,
@@ -218,14 +232,17 @@ _GENERAL: Final[dict[str, Compute]] = {
 }
 
 
-def compute_of(name: str, kinds: str) -> Compute:
-    """Return what a ufunc of NumPy computes for operands of these kinds, such as ``"ff"`` for two floats."""
+def compute_of(name: str, *dtypes: str) -> Compute:
+    """Return what a ufunc of NumPy computes for operands of these dtypes."""
+    kinds = "".join(numpy.dtype(dtype).kind for dtype in dtypes)
+    if name == "power" and kinds[0] == "c":
+        return power_of_complex(getattr(numpy, dtypes[0]))
     if kinds == "iu":
         if name in _ACROSS_SIGNS:
             return _ACROSS_SIGNS[name]
         return not_across_signs(_ACROSS_SIGNS[_complement(name)])
     if kinds == "ui":
-        return swapped(compute_of(_MIRRORED[name], "iu"))
+        return swapped(compute_of(_MIRRORED[name], *reversed(dtypes)))
     return _BY_KIND[kinds[0]].get(name, _GENERAL[name])
 
 

@@ -3,11 +3,11 @@
 The elements have three axes: outer ones that are kept, those that are reduced, and inner ones that are kept. Ranges of
 the reduced axis are independent of the number of workers, so results are, too.
 
-LLVM vectorizes a loop over integers by itself, but keeps the order of floats. A sum of floats along memory therefore has
-`_LANES` partial sums, over `_SEGMENT` elements at a time; rounding errors grow with the length of a segment and the
-number of segments, not with the number of elements. The least of floats has as many partial results, which ignore nan;
-a second loop over the segment, which is in the cache by then, looks for nan. A sum across memory adds up eight rows at
-a time, element by element.
+LLVM vectorizes a loop over integers by itself, but keeps the order of floats. A sum of floats along memory has
+`_LANES` partial sums therefore, over `_SEGMENT` elements at a time; rounding errors grow with the length of a segment
+and the number of segments, not with the number of elements. The least of floats has as many partial results, which
+ignore nan; a second loop over the segment, which is in the cache by then, looks for nan. A sum across memory adds up
+eight rows at a time, element by element.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ def _greatest(a: Any, b: Any) -> Any:
 
 
 def _lower(a: Any, b: Any) -> Any:
-    return b if b < a else a
+    return min(a, b)
 
 
 def _higher(a: Any, b: Any) -> Any:
-    return b if b > a else a
+    return max(a, b)
 
 
 def _is_nan(x: Any) -> Any:

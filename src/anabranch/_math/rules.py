@@ -68,15 +68,15 @@ def loop_of(name: str, *kinds: int) -> Loop:
     """
     if name == "square":  # of a power, whose dtype it has
         result = loop_of("power", kinds[0], INT).result
-        return Loop(name, compute_of(name, numpy.dtype(result).kind), (result,), result)
+        return Loop(name, compute_of(name, result), (result,), result)
     given = [_known(kind) for kind in kinds]
     try:
         *operands, result = getattr(numpy, name).resolve_dtypes((*given, None))
     except TypeError as error:
         shown = " and ".join(each.__name__ if isinstance(each, type) else each.name for each in given)
         raise TypeError(f"{name} is not defined for {shown}: {error}") from None
-    kind = "".join(each.kind for each in operands)
-    return Loop(name, compute_of(name, kind), tuple(each.name for each in operands), result.name)
+    loop = tuple(each.name for each in operands)
+    return Loop(name, compute_of(name, *loop), loop, result.name)
 
 
 def check_in_place(loop: Loop, dtype: str) -> None:

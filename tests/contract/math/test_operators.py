@@ -136,7 +136,15 @@ def test_integer_powers_to_negative_elements_are_integer_parts():
 @pytest.mark.parametrize(
     ("a", "b"),
     [
-        *[((4, 6), (6,)), ((4, 6), (4, 1)), ((6,), (4, 1)), ((), (3,)), ((), ()), ((1, 1), (3,)), ((3, 1, 5), (1, 4, 1))],
+        *[
+            ((4, 6), (6,)),
+            ((4, 6), (4, 1)),
+            ((6,), (4, 1)),
+            ((), (3,)),
+            ((), ()),
+            ((1, 1), (3,)),
+            ((3, 1, 5), (1, 4, 1)),
+        ],
         *[((0, 3), (3,)), ((2, 0), (1, 1)), ((2, 3, 2, 3, 2, 3), (2, 1, 2, 1, 2, 1)), ((2, 3, 4, 5), (2, 1, 4, 1))],
     ],
     ids=str,
@@ -172,7 +180,7 @@ def test_data_of_the_host_is_refused_on_either_side(other):
     array = ab.ones(3)
     for operation in (operator.add, operator.eq, operator.lt):
         for operands in ((array, other), (other, array)):
-            with pytest.raises(TypeError, match="anabranch.array"):
+            with pytest.raises(TypeError, match=r"anabranch\.array"):
                 operation(*operands)
     with pytest.raises(TypeError):
         array += other

@@ -60,7 +60,7 @@ def test_axes_are_reduced(name):
 
 
 @pytest.mark.parametrize("name", ["sum", "min", "argmax", "mean"])
-@pytest.mark.parametrize("shape", [(70_000,), (3, 30_000), (30_000, 3), (200, 700), (70, 2, 900), (100_000, 1)], ids=str)
+@pytest.mark.parametrize("shape", [(70_000,), (3, 30_000), (30_000, 3), (200, 700), (70, 2, 900)], ids=str)
 def test_long_axes_are_reduced_in_parts(name, shape):
     x = numbers(np.random.default_rng(2), shape, "float32", missing=False)
     array = ab.array(x)
