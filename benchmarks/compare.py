@@ -49,6 +49,8 @@ RATIOS: dict[str, dict[str, float]] = {
     "await.held1000": {"futures": 1},
     "kernel.saxpy_memory_bound": {"numba": 1 / 0.95},
     "import": {"numpy": 0.5},
+    "math.sum_10m": {"numpy": 1.1},
+    **{f"math.cuda.{name}": {"cupy": 1.05} for name in ("sum_10m", "max_10m", "sum_rows", "sum_columns")},
     "cuda.launch.4args": {FLOOR: 1.1},
     "cuda.launch.kernel4": {FLOOR: 1.1},
     "cuda.event.record": {FLOOR: 1.35},
