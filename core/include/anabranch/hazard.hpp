@@ -90,9 +90,9 @@ class Ordering {
   std::vector<Race> missing(std::span<const Touch> touches, const Past& before) const;
   // Waits for as few of the operations as it takes. The host's are left out: no stream can wait for them.
   void add(const std::vector<Race>& missing, const HostTask& task);
-  // `learned`: what that look returned.
+  // `snapshot`: what that look returned.
   static void note(Stream& stream, Point point, std::span<const Touch> touches, HazardMode mode, Site site,
-                   Lane::Version learned);
+                   Lane::Version snapshot);
   // The same at the moment that the operation already has.
   static void note(Stream& stream, Point point, std::span<const Touch> touches, HazardMode mode, Site site,
                    const Moment* made);
@@ -101,8 +101,8 @@ class Ordering {
   static void wait(Stream& stream, const Record& record);
 
  private:
-  // A wait for that was enqueued. `version`: of the lane whose past it is; 0: not known. `learned` as for `note`.
-  static void follow(Stream& stream, const Past& past, Lane::Version version, Lane::Version learned);
+  // A wait for that was enqueued. `version`: of the lane whose past it is; 0: not known. `snapshot` as for `note`.
+  static void follow(Stream& stream, const Past& past, Lane::Version version, Lane::Version snapshot);
 
   Stream& stream_;
   const Lane& task_;

@@ -49,11 +49,11 @@ inline Past past_within(Stream& stream) {
   return stream.lane().past();
 }
 // The same, if the task has not observed it; `version` is 0 else.
-struct Sight {
+struct Observation {
   Lane::Version version = 0;
   Past past = {};
 };
-inline Sight look(Stream& stream, const HostTask& task) {
+inline Observation observation_of(Stream& stream, const HostTask& task) {
   if (stream.role() == StreamRole::legacy) stream.backend().legacy_lanes().join(stream);
   const Lane::Version version = stream.lane().version();
   if (task.has_observed(version)) return {};
@@ -64,13 +64,13 @@ inline Sight look(Stream& stream, const HostTask& task) {
 
 // Before one is enqueued: what the task knows is known to what the stream does from now on. What it returns goes to
 // `note_operation`.
-inline Lane::Version hand_on(Stream& stream, const HostTask& task) {
+inline Lane::Version begin_operation(Stream& stream, const HostTask& task) {
   Ordering(stream, task.lane).begin();
-  return stream.lane().look();
+  return stream.lane().snapshot();
 }
 // And after.
-inline void note_operation(Stream& stream, Lane::Version learned) {
-  stream.lane().settle(learned);
+inline void note_operation(Stream& stream, Lane::Version snapshot) {
+  stream.lane().settle(snapshot);
   stream.backend().legacy_lanes().note(stream);
 }
 // What is put into the stream from now on starts after everything in `target` by now. In a capture that `target` takes
@@ -83,7 +83,7 @@ inline void wait_for_stream(Stream& stream, Stream& target, const HostTask& task
 
 // The moment of an operation that runs Python code, maybe before whoever enqueues it has come to give it one: that is
 // done once it is in its stream, since the moments of a stream count in the order of its operations.
-class ComingMoment {
+class DeferredMoment {
  public:
   void set(Moment moment) noexcept {
     moment_ = std::move(moment);

@@ -28,7 +28,7 @@ struct Refusal {
   std::vector<Touch> touches;  // that `Race::second` counts
   Ref<Stream> stream;
   KeptMemory memory;
-  std::vector<Race> untold;  // order that is missing, too, but is added: nobody is told of those accesses
+  std::vector<Race> unreported;  // order that is missing, too, but is added: nobody is told of those accesses
 };
 
 // One operation on its way into a stream, by a host task. Everything that touches memory goes through these steps:
@@ -41,7 +41,7 @@ struct Refusal {
 //
 // `begin` makes the order that the operation needs, `commit` remembers its accesses. A submission that is dropped in
 // between, because the verb threw or the operation was refused, leaves no access behind. The waits that `begin` added
-// stay, and so does what the stream learned from the task: more order than needed harms no later operation.
+// stay, and so does what the stream snapshot from the task: more order than needed harms no later operation.
 //
 // From `begin` to `commit` the touched memory must live: the caller runs no Python code, or keeps the arrays. `touches`
 // belong to the caller and outlive the submission. One thread uses a submission; any number of threads may submit to
@@ -71,7 +71,7 @@ class Submission {
     return std::unique_ptr<Refusal>(refusal);
   }
   // For accesses that somebody else has put in order. Throws nothing but std::bad_alloc.
-  void begin_in_order() { learned_ = stream_->lane().look(); }
+  void begin_in_order() { snapshot_ = stream_->lane().snapshot(); }
   // The races of a refusal were reported, and the operation goes ahead all the same. False if memory was given up
   // meanwhile: then nothing may be enqueued. Throws as `begin` does.
   [[nodiscard]] bool proceed(const HostTask& task, const Refusal& refusal);
@@ -80,14 +80,14 @@ class Submission {
   void commit(Point point, Site site) {
     if (stream_->capture()) [[unlikely]]
       return commit_captured(point, site);
-    Ordering::note(*stream_, point, touches_, mode_, site, learned_);
+    Ordering::note(*stream_, point, touches_, mode_, site, snapshot_);
   }
 
   // An operation that runs code of the program's on the host has to know where it stands before `commit`:
   // between `begin` and enqueuing, everything that it comes after,
   Past past();
   // right after enqueuing, its moment,
-  Moment advance() { return stream_->lane().advance(learned_); }
+  Moment advance() { return stream_->lane().advance(snapshot_); }
   // and this in place of the other `commit`, with a moment of no lane where order is not kept track of.
   void commit_call(Point point, Site site, const Moment& when);
 
@@ -107,7 +107,7 @@ class Submission {
   void start() {
     if (tracing()) [[unlikely]]
       open_operation(*stream_);
-    learned_ = stream_->lane().look();
+    snapshot_ = stream_->lane().snapshot();
   }
   void add_missing(const HostTask& task, std::span<const Touch> touches);
   Refusal* check(const HostTask& task, std::span<const Touch> touches);
@@ -116,7 +116,7 @@ class Submission {
 
   Stream* stream_ = nullptr;
   std::span<const Touch> touches_;
-  Lane::Version learned_ = 0;  // by the stream's lane, right before the operation is enqueued
+  Lane::Version snapshot_ = 0;  // by the stream's lane, right before the operation is enqueued
   HazardMode mode_ = HazardMode::off;
 };
 

@@ -52,23 +52,23 @@ void HostAccess::end() {
 
 void Ordering::wait(Stream& target) {
   begin();
-  const Lane::Version recorded = target.backend().legacy_lanes().join_and_look(target);
-  const Lane::Version learned = stream_.backend().legacy_lanes().join_and_look(stream_);
+  const Lane::Version recorded = target.backend().legacy_lanes().join_and_snapshot(target);
+  const Lane::Version snapshot = stream_.backend().legacy_lanes().join_and_snapshot(stream_);
   const Lane::Version version = target.lane().version();
   const Past past = version == stream_.target_seen_.load(std::memory_order_acquire) ? Past{} : target.lane().past();
   enqueue_wait(stream_, target, target.backend().record(target), nullptr, false);
   target.backend().legacy_lanes().note(target, recorded);
-  follow(stream_, past, version, learned);
+  follow(stream_, past, version, snapshot);
 }
 
 void Ordering::wait(Stream& stream, const Record& record) {
-  const Lane::Version learned = stream.backend().legacy_lanes().join_and_look(stream);
+  const Lane::Version snapshot = stream.backend().legacy_lanes().join_and_snapshot(stream);
   enqueue_wait(stream, *record.stream, record.point, record.marker.get(), false);
-  follow(stream, record.past, record.version, learned);
+  follow(stream, record.past, record.version, snapshot);
 }
 
-void Ordering::follow(Stream& stream, const Past& past, Lane::Version version, Lane::Version learned) {
-  if (learned != 0) stream.lane().settle(learned);
+void Ordering::follow(Stream& stream, const Past& past, Lane::Version version, Lane::Version snapshot) {
+  if (snapshot != 0) stream.lane().settle(snapshot);
   if (version == 0 || version != stream.target_seen_.load(std::memory_order_acquire)) {
     stream.lane().follow(past);
     stream.target_seen_.store(version, std::memory_order_release);
@@ -107,7 +107,7 @@ void Ordering::add(const std::vector<Race>& missing, const HostTask& task) {
       if (other.stream == use.stream) return other.point > use.point || (other.point == use.point && &other < &use);
       return other.when.lane && use.when.lane && !task.precedes(other) && other.when.follows(use.when);
     });
-    if (!covered && !use.stream->backend().known_over(*use.stream, use.point)) {
+    if (!covered && !use.stream->backend().known_completed(*use.stream, use.point)) {
       enqueue_wait(stream_, *use.stream, use.point, nullptr, true);
       added.fetch_add(1, std::memory_order_relaxed);
     }
@@ -116,11 +116,11 @@ void Ordering::add(const std::vector<Race>& missing, const HostTask& task) {
 }
 
 void Ordering::note(Stream& stream, Point point, std::span<const Touch> touches, HazardMode mode, Site site,
-                    Lane::Version learned) {
+                    Lane::Version snapshot) {
   Moment* moment = nullptr;
   if (mode != HazardMode::off) {
     moment = newest_moment ? newest_moment : make_newest_moment();
-    stream.lane().advance(*moment, learned);
+    stream.lane().advance(*moment, snapshot);
   }
   note(stream, point, touches, mode, site, moment);
 }

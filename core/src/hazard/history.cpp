@@ -122,7 +122,7 @@ bool History::renew(const Touch& touch, const Noted& operation) {
   if (uses_.end() - place > 1) uses_.erase(std::remove_if(place + 1, uses_.end(), replaces), uses_.end());
   place->point = newest;
   place->access = touch.access;
-  place->untold = false;
+  place->unreported = false;
   place->where = bytes;
   place->site = operation.site;
   place->when = operation.when ? *operation.when : Moment{};

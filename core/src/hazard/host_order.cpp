@@ -19,7 +19,7 @@ std::vector<Use> uses_before(const HostTask& task, const Touch& touch) {
 std::vector<Use> host_conflicts(const HostTask& task, const Touch& touch) {
   std::vector<Use> found = touch.storage->conflicts(task.lane.past(), nullptr, touch.access, touch.footprint());
   std::erase_if(found, [&task](const Use& use) {
-    return use.untold || !use.when.lane || task.precedes(use) || task.has_open(use);
+    return use.unreported || !use.when.lane || task.precedes(use) || task.has_open(use);
   });
   return found;
 }

@@ -68,8 +68,8 @@ void LegacyLanes::leave(Stream& stream) noexcept {
     if (stream.fresh_lane_.exchange(false)) {
       std::erase(fresh_, &stream);
       const Past past = stream.lane().settled();
-      gone_.learn(past.clock);
-      gone_.learn(past.lane, past.count);
+      gone_.join(past.clock);
+      gone_.join(past.lane, past.count);
     }
   }
   stream.forget_seen();

@@ -17,15 +17,15 @@ cdef extern from "anabranch/host_order.hpp" namespace "anabranch" nogil:
     void follow_use(CStream&, const Use&) except +
     Past past_of(CStream&) except +
     Past past_within(CStream&) except +
-    cdef cppclass Sight:
-        Sight()
+    cdef cppclass Observation:
+        Observation()
         uint64_t version
         Past past
-    Sight look(CStream&, const HostTask&) except +
-    uint64_t hand_on(CStream&, const HostTask&) except +
-    void note_operation(CStream&, uint64_t learned) except +
+    Observation observation_of(CStream&, const HostTask&) except +
+    uint64_t begin_operation(CStream&, const HostTask&) except +
+    void note_operation(CStream&, uint64_t snapshot) except +
     void wait_for_stream(CStream&, CStream& target, const HostTask&) except +translate
-    cdef cppclass ComingMoment:
+    cdef cppclass DeferredMoment:
         void set(Moment)
         const Moment& get()
     void follow_call(HostTask&, const Past& before, const Moment&) except +
@@ -127,9 +127,9 @@ cdef class Found:
 
 
 # The current task has found that to be over.
-cdef inline int observe(const Sight& sight) except -1:
-    if sight.version != 0:
-        current_task().observe(sight.past, sight.version)
+cdef inline int observe(const Observation& observation) except -1:
+    if observation.version != 0:
+        current_task().observe(observation.past, observation.version)
     return 0
 
 cdef inline int observe_record(const Record& record) except -1:
@@ -137,7 +137,7 @@ cdef inline int observe_record(const Record& record) except -1:
     return 0
 
 cdef inline int observe_stream(CStream* stream) except -1:
-    return observe(look(stream[0], current_task()[0]))
+    return observe(observation_of(stream[0], current_task()[0]))
 
 
 cdef class PastOf:

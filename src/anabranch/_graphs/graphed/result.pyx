@@ -102,7 +102,7 @@ def _view_of(Array like, position, offset, args):
 cdef object _host_argument(CStream* stream, object argument):
     # Of a call that stands for others, numbers are those of this one, and arrays cannot be told apart later.
     if type(argument) is TracedScalar:
-        return (<TracedScalar>argument).look()
+        return (<TracedScalar>argument).concretize()
     if type(argument) is Array and (<Array>argument).storage.get().original().get() != NULL:
         stream.capture().refuse(b"a host function has an array of the call, which later calls could not exchange")
     return argument
