@@ -11,7 +11,7 @@ namespace {
 std::atomic<std::uint64_t> added{0};
 std::atomic<bool> checking{false};
 
-// The moment of the newest operation that this thread has noted, to be made use of again.
+// The moment of the newest operation that this thread has noted, kept to reuse its references.
 thread_local Moment* newest_moment = nullptr;
 
 Moment* make_newest_moment() noexcept {
@@ -100,7 +100,7 @@ void Ordering::add(const std::vector<Race>& missing, const HostTask& task) {
   for (std::size_t i = 0; i < missing.size(); ++i) {
     const Use& use = missing[i].first;
     if (!use.stream || task.precedes(use)) continue;
-    // Who waits for one that comes after this one waits for this one too.
+    // A wait for a later operation covers this one.
     const bool covered = std::any_of(missing.begin(), missing.end(), [&](const Race& race) {
       const Use& other = race.first;
       if (&other == &use || !other.stream) return false;
@@ -128,8 +128,8 @@ void Ordering::note(Stream& stream, Point point, std::span<const Touch> touches,
 void Ordering::note(Stream& stream, Point point, std::span<const Touch> touches, HazardMode mode, Site site,
                     const Moment* made) {
   Noted operation{stream, point, mode == HazardMode::off ? nullptr : made, site, mode == HazardMode::check};
-  // Of two threads that use the stream the one that was first to enqueue may be second to come here. Whoever knows of a
-  // moment knows of all before it in the stream, and so has to wait for all that is enqueued by now.
+  // Two threads may arrive here in another order than they enqueued. A moment includes all earlier moments of the
+  // stream, so a wait for it must cover everything enqueued so far.
   operation.point = std::max(point, stream.issued());
   for (const Touch& touch : touches) touch.storage->note(touch, operation);
   if (operation.when) stream.backend().legacy_lanes().note(stream);

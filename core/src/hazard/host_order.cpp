@@ -5,7 +5,7 @@
 namespace anabranch {
 
 std::vector<Use> uses_of(const Touch& touch) {
-  // What others may have done by now with memory that is lent to them.
+  // Include what borrowers may have enqueued so far.
   Loan::note(*touch.storage, nullptr);
   return touch.storage->uses(touch.access, touch.footprint());
 }

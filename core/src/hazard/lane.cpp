@@ -7,15 +7,15 @@
 namespace anabranch {
 namespace {
 
-// Those that nobody goes by any more, each with where it ended, and how many there are in all.
+// The numbers that no moment refers to, each with its last count, and the total count of numbers.
 struct Numbers {
   std::mutex mutex;
   std::vector<std::pair<std::uint32_t, Point>> free;
   std::uint32_t count = 0;
 };
 
-// What this thread has found lanes to know, to be made use of again, and for what it does in between: a finalizer may
-// enqueue other things while an operation is on its way.
+// The newest snapshots of this thread. Several, because a finalizer may enqueue other operations between an operation's
+// snapshot and its `advance`.
 struct Snapshots {
   struct Snapshot {
     Lane::Version version = 0;
@@ -72,11 +72,11 @@ LaneNumber::~LaneNumber() {
   all.free.emplace_back(value, last);
 }
 
-// With its stream or task, on whichever thread drops that. No lock: nobody advances the lane any more.
+// Runs with the destructor of its stream or task, on any thread. Takes no lock: the lane has no other user.
 Lane::~Lane() { number_->last = count_; }
 
 Lane::Version Lane::next_version() noexcept {
-  // Room for four thousand million changes of each.
+  // Leaves room for 2^32 changes of each lane.
   static std::atomic<Version> next{1};
   return next.fetch_add(1, std::memory_order_relaxed) << 32;
 }
@@ -110,13 +110,13 @@ Lane::Version Lane::snapshot() {
   if (mine.all[mine.newest].version == current) return current;
   mine.newest = (mine.newest + 1) % Snapshots::most;
   Snapshots::Snapshot& newest = mine.all[mine.newest];
-  Clock before = std::move(newest.clock);  // let go outside the lock
+  Clock before = std::move(newest.clock);  // released after unlocking
   std::lock_guard guard(lock_);
   newest.clock = known_.clock;
   return newest.version = clock_version_.load(std::memory_order_relaxed);
 }
 
-// With the lock. What is known now in place of what this thread has looked at too much to tell.
+// Requires the lock. Returns the current clock if the thread no longer keeps the snapshot.
 const Clock& Lane::known_at(Version snapshot) const noexcept {
   if (snapshot == clock_version_.load(std::memory_order_relaxed)) [[likely]]
     return known_.clock;
@@ -124,7 +124,7 @@ const Clock& Lane::known_at(Version snapshot) const noexcept {
   return known ? *known : known_.clock;
 }
 
-// With the lock: what was expected has come.
+// Requires the lock. Enqueued operations now come after the expected order in `known`.
 void Lane::settle(const Clock& known) {
   if (known.same(known_.clock)) {
     known_.expecting = false;
@@ -151,7 +151,7 @@ Past Lane::settled() const {
   return {known_.expecting ? known_.settled : known_.clock, number_->value, count_};
 }
 
-// With the lock. Whether that is news.
+// Requires the lock. Returns whether the clock changed.
 bool Lane::join(Clock& clock, const Clock& other, std::uint32_t lane, Point count) const {
   bool news = clock.join(other);
   if (lane != number_->value) news |= clock.join(lane, count);
@@ -173,7 +173,7 @@ void Lane::expect(const Past& past) {
 }
 
 void Lane::restart() {
-  // With no moment of it remembered, the number would be given away and could come right back.
+  // A number without moments would be freed, and could be taken again at once.
   Ref<LaneNumber> other = number_->unique() ? nullptr : LaneNumber::take();
   std::lock_guard guard(lock_);
   if (other) {

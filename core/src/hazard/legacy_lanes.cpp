@@ -31,7 +31,7 @@ void LegacyLanes::join_other_side(Stream& stream) {
 // With the mutex. What a blocking stream's next operation comes after, of the other side.
 const Past& LegacyLanes::before_blocking() {
   if (!any_blocking_.load(std::memory_order_relaxed)) {
-    // Until now nobody was interested.
+    // Joined only at the legacy stream's first use.
     if (const Stream* legacy = legacy_.load(std::memory_order_acquire)) {
       past_ = legacy->lane().settled();
       version_.store(legacy->lane().version(), std::memory_order_release);

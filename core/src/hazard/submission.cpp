@@ -9,7 +9,7 @@
 namespace anabranch {
 namespace {
 
-// What stands for the memory within a capture. Good until this thread asks again.
+// The touches of the shadows of the memory within a capture. Valid until this thread's next call.
 const std::vector<Touch>& shadows_of(Capture& capture, std::span<const Touch> touches) {
   thread_local std::vector<Touch> shadows;
   capture.shadow(touches, shadows);
@@ -37,12 +37,12 @@ void Submission::add_missing(const HostTask& task, std::span<const Touch> touche
 }
 
 Refusal* Submission::check(const HostTask& task, std::span<const Touch> touches) {
-  // What is refused must not be told to the stream: another thread's next operation in it does not come after that.
+  // A refused operation must not update the stream's clock: another thread's next operation does not come after it.
   Ordering ordering(*stream_, task.lane);
   std::vector<Race> races;
   std::vector<Race> unreported;
   for (Race& race : ordering.missing(touches, ordering.coming())) {
-    // Of what happened unchecked, and of how memory came to its stream, nobody is told.
+    // Accesses made under `off`, and the memory's arrival on its stream, are never reported.
     if (race.first.unreported || !race.first.when.lane) {
       unreported.push_back(std::move(race));
     } else if (!task.precedes(race.first)) {
