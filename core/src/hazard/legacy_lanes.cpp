@@ -28,10 +28,10 @@ void LegacyLanes::join_other_side(Stream& stream) {
   stream.legacy_seen_.store(version_.load(std::memory_order_relaxed), std::memory_order_release);
 }
 
-// With the mutex. What a blocking stream's next operation comes after, of the other side.
+// Requires the mutex. The part of what a blocking stream's next operation comes after that is on the other side.
 const Past& LegacyLanes::before_blocking() {
   if (!any_blocking_.load(std::memory_order_relaxed)) {
-    // Joined only at the legacy stream's first use.
+    // `past_` is not kept up to date before a blocking stream's first use.
     if (const Stream* legacy = legacy_.load(std::memory_order_acquire)) {
       past_ = legacy->lane().settled();
       version_.store(legacy->lane().version(), std::memory_order_release);

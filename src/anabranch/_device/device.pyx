@@ -35,7 +35,7 @@ cdef class DeviceBase:
 
     @property
     def name(self):
-        """What the hardware or the system calls the device."""
+        """The name of the device according to the hardware or the system."""
         return self.backend.capabilities().name.decode()
 
     @property

@@ -53,7 +53,7 @@ cdef extern from "anabranch/submission.hpp" namespace "anabranch" nogil:
         void commit_call(Point, Site, const Moment&) except +
 
 
-# What a kernel's parameter is declared: 0 in-out, 1 in, 2 out.
+# The access that a kernel's parameter declares: 0 in-out, 1 in, 2 out.
 cdef inline Access access_of(int code) noexcept:
     return Access.read if code == 1 else Access.write if code == 2 else Access.read_write
 
@@ -126,7 +126,7 @@ cdef class Found:
     cdef size_t high
 
 
-# The current task has found that to be over.
+# The current task has observed that the stream's work is completed.
 cdef inline int observe(const Observation& observation) except -1:
     if observation.version != 0:
         current_task().observe(observation.past, observation.version)
@@ -141,11 +141,11 @@ cdef inline int observe_stream(CStream* stream) except -1:
 
 
 cdef class PastOf:
-    """What came before something, for Python code to hand on."""
+    """A past, as an object that Python code can pass on."""
     cdef Past past
 
 
 cdef class Touches:
-    """What an operation touches, with the arrays, for Python code to hand on."""
+    """The touches of an operation, with their arrays, as an object that Python code can pass on."""
     cdef vector[Touch] all
     cdef list arrays

@@ -92,7 +92,7 @@ class StreamFuture(Future[_T]):
 
     def resolve(self, outcome: Outcome | None) -> None:
         """Store the outcome. None: the future was cancelled before its function was called."""
-        # The caller holds the condition: a future that is already done was completed by somebody else, and stays so.
+        # The caller holds the condition. A future that is already done was completed by other code and stays unchanged.
         if outcome is None or (super().done() and not self.cancelled()):
             return
         self._silent = True

@@ -180,9 +180,9 @@ cdef class Stream:
 
     @property
     def handle(self):
-        """What identifies the stream to its driver; 1 is the legacy and 2 the per-thread default stream.
+        """The driver's handle of the stream; 1 is the legacy and 2 the per-thread default stream.
 
-        Means nothing across devices.
+        Handles of different devices may be equal.
         """
         self.check()
         return self.key
