@@ -21,7 +21,7 @@ std::int64_t now_nanoseconds() noexcept;
 class Span : public RefCounted {
  public:
   // Reads the times as far as they are known by now.
-  virtual void settle() {}
+  virtual void read_times() {}
 
   std::uint64_t number = 0;            // unique, for a device with its own way to measure; else 0
   std::atomic<std::int64_t> begin{0};  // 0: unknown

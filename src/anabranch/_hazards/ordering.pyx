@@ -64,7 +64,7 @@ cdef int report(Refusal* refusal, Submission* submission, TaskState state) excep
             found.append(
                 _found(refusal.races[i].first, stream, refusal.touches[refusal.races[i].second], site))
         _report(state, found)
-        # To tell of it is Python code, during which others may run.
+        # The report ran Python code, during which other threads may have closed an array.
         if not submission.proceed(deref(state.task.core.get()), deref(refusal)):
             raise ClosedError("an array was closed while a race of it was reported")
     except BaseException as error:

@@ -314,7 +314,10 @@ cdef class Array:
 
     @property
     def __cuda_array_interface__(self):
-        """What libraries for GPUs read; the current stream has the array ready. An AttributeError for CPU memory."""
+        """The interface that GPU libraries read. Raises AttributeError for CPU memory.
+
+        Work that is enqueued in the current stream afterwards may use the array.
+        """
         self.check()
         return protocols.cuda_interface(self)
 

@@ -14,7 +14,7 @@ from anabranch._core.core cimport (
     ByteRange, CBackend, CStream, Elements, HazardMode, Moment, Record, Ref, Site, Storage, StreamOptions, Touch, Use,
     discard_reference, find_device,
 )
-from anabranch._hazards.ordering cimport follow_use, hand_on, refuse_captured, uses_before
+from anabranch._hazards.ordering cimport follow_use, begin_operation, refuse_captured, uses_before
 from anabranch._memory.array cimport Array, as_array
 from anabranch._memory.slice cimport whole_of
 from anabranch._memory.staging cimport enqueue_download
@@ -102,10 +102,10 @@ cdef Record _enqueue(TaskState state, Array source, const Touch& touch, object r
     cdef ByteRange all
     all.low = 0
     all.high = target.get().bytes()
-    hand_on(deref(reader.get()), deref(state.task.core.get()))
+    begin_operation(deref(reader.get()), deref(state.task.core.get()))
     for i in range(uses.size()):
         follow_use(deref(reader.get()), uses[i])
-    moment = reader.get().lane().advance(reader.get().lane().look())
+    moment = reader.get().lane().advance(reader.get().lane().snapshot())
     if state.mode != <int>HazardMode.off:
         when = &moment
     try:

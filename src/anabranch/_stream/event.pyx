@@ -124,10 +124,10 @@ cdef class Event:
 
     @property
     def handle(self):
-        """What identifies the last record to its driver: on CUDA a ``CUevent``, made for it if there is no record yet.
+        """The driver's handle of the last record: on CUDA a ``CUevent``, created if there is no record yet.
 
-        May change with a record; good for as long as the event is there. Behind a gate or a host function the
-        driver does not know of the record until the stream has come to it.
+        Valid for the lifetime of the event; a new record may change it. After a gate or a host function the driver
+        has the record only once the stream has reached it.
         """
         return self.get().handle()
 

@@ -25,7 +25,7 @@ LAST_WAIT = 0.02
 class StreamFuture(Future[_T]):
     """A future that completes together with its stream's progress, before its callbacks run.
 
-    The caller of `settle` holds the future's condition, so no thread sees the future done before the stream has
+    The caller of `resolve` holds the future's condition, so no thread sees the future done before the stream has
     advanced. Callbacks are foreign code and must not run under the condition, so `announce` runs them afterwards.
     """
 
@@ -90,9 +90,9 @@ class StreamFuture(Future[_T]):
             self._observe()
             del self
 
-    def settle(self, outcome: Outcome | None) -> None:
+    def resolve(self, outcome: Outcome | None) -> None:
         """Store the outcome. None: the future was cancelled before its function was called."""
-        # The caller holds the condition: a future that is already done was completed by somebody else, and stays so.
+        # The caller holds the condition. A future that is already done was completed by other code and stays unchanged.
         if outcome is None or (super().done() and not self.cancelled()):
             return
         self._silent = True
@@ -105,7 +105,7 @@ class StreamFuture(Future[_T]):
             self.set_exception(value)
 
     def announce(self) -> None:
-        """Run the callbacks if `settle` stored the outcome."""
+        """Run the callbacks if `resolve` stored the outcome."""
         if not self._silent:
             return
         self._silent = False

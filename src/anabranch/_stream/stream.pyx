@@ -13,7 +13,7 @@ from anabranch._core.core cimport (
     synchronize_point,
 )
 from anabranch._device.device cimport DeviceBase, as_device
-from anabranch._hazards.ordering cimport Sight, look, observe, past_within, wait_for_stream
+from anabranch._hazards.ordering cimport Observation, observation_of, observe, past_within, wait_for_stream
 from anabranch._stream.event cimport Event
 from anabranch._stream.external cimport handle_of, owner_of_stream
 from anabranch._stream.host_threads cimport notification, submit_call
@@ -180,9 +180,9 @@ cdef class Stream:
 
     @property
     def handle(self):
-        """What identifies the stream to its driver; 1 is the legacy and 2 the per-thread default stream.
+        """The driver's handle of the stream; 1 is the legacy and 2 the per-thread default stream.
 
-        Means nothing across devices.
+        Handles of different devices may be equal.
         """
         self.check()
         return self.key
@@ -237,7 +237,7 @@ cdef class Stream:
             If the work failed.
         """
         cdef CStream* stream = self.get()
-        cdef Sight sight = look(deref(stream), deref(current_task()))
+        cdef Observation observation = observation_of(deref(stream), deref(current_task()))
         cdef vector[Record] records
         cdef size_t i
         if stream.role() != StreamRole.legacy:
@@ -248,7 +248,7 @@ cdef class Stream:
             for i in range(records.size()):
                 if not records[i].stream.get().backend().query(deref(records[i].stream.get()), records[i].point):
                     return False
-        observe(sight)
+        observe(observation)
         return True
 
     def synchronize(self):
@@ -263,7 +263,7 @@ cdef class Stream:
         """
         cdef CStream* stream = self.get()
         cdef CBackend* backend = &stream.backend()
-        cdef Sight sight = look(deref(stream), deref(current_task()))
+        cdef Observation observation = observation_of(deref(stream), deref(current_task()))
         cdef vector[Record] records
         cdef size_t i
         cdef bint several = stream.capture() != NULL or stream.role() == StreamRole.legacy
@@ -271,7 +271,7 @@ cdef class Stream:
             records = backend.frontier(deref(stream))
             for i in range(records.size()):
                 synchronize_point(records[i].stream.get(), records[i].point)
-        observe(sight)
+        observe(observation)
 
     def __await__(self):
         """Wait, without blocking the event loop, until everything enqueued by now is complete."""

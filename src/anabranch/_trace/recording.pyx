@@ -121,7 +121,7 @@ cdef object _operation(const TracedOperation& traced, int64_t began, dict stream
     cdef CStream* source = traced.source.get()
     kind = _kinds[<int>traced.kind]
     file, line = place_of(traced.site)
-    traced.span.get().settle()
+    traced.span.get().read_times()
     stream, points, operations, last = None, None, None, 0.0
     if traced.stream.get() != NULL:
         entry = streams.get(<uintptr_t>traced.stream.get())

@@ -295,7 +295,7 @@ cdef int _pack(CapturedCall call, tuple args, Words* numbers) except -1:
                 slots.extend((<GridKernel>kernel).slot_count - slots.size())
             slot = slots.data() + (<GridKernel>kernel).rules[<size_t>position].slot
             words = ((<GridKernel>kernel).rules[<size_t>position].size + 7) // 8
-            # What a number leaves of its last word is compared, too.
+            # Clears the unused bytes of the last word, because whole words are compared.
             memset(slot, 0, 8 * words)
             put_declared(
                 kernel, &(<GridKernel>kernel).rules[<size_t>position], position, value, slots.data())
