@@ -46,7 +46,7 @@ class StreamFuture(Future[_T]):
                 raise stopped("this function will not be called")
 
     def done(self) -> bool:
-        """Whether the function has returned or raised, or was cancelled. What this task does later then comes after."""
+        """Whether the function has ended or was cancelled. If so, later work of this task comes after it."""
         check_fork()
         done = super().done()
         if done:
@@ -54,7 +54,7 @@ class StreamFuture(Future[_T]):
         return done
 
     def result(self, timeout: float | None = None) -> _T:
-        """Return what the function returned, waiting for it. What this task does later comes after."""
+        """Wait for the function and return its result. Later work of this task comes after the function."""
         self._before_wait(timeout)
         try:
             return super().result(timeout)
@@ -64,7 +64,7 @@ class StreamFuture(Future[_T]):
             del self
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Return what the function raised, or None, waiting for it. What this task does later comes after."""
+        """Wait for the function and return its exception, or None. Later work of this task comes after the function."""
         self._before_wait(timeout)
         try:
             return super().exception(timeout)
@@ -72,12 +72,12 @@ class StreamFuture(Future[_T]):
             self._observe()
 
     def add_done_callback(self, fn: Callable[[Future[Any]], object]) -> None:
-        """Have a function called once this one has returned or raised, or was cancelled."""
+        """Call `fn` once the function has ended or was cancelled."""
         check_fork()
         super().add_done_callback(fn)
 
     def __await__(self) -> Generator[Any, None, _T]:
-        """Wait for the function without blocking the event loop. What this task does later comes after."""
+        """Wait for the function without blocking the event loop. Later work of this task comes after it."""
         self._before_wait(None)
         try:
             # `asyncio.wrap_future` would lose a StopIteration of the function on Python 3.11. Raised here, it becomes

@@ -189,7 +189,7 @@ cdef class Stream:
 
     @property
     def is_capturing(self):
-        """Whether a graph capture records what is put into the stream."""
+        """Whether a capture records the stream's operations."""
         self.check()
         return capturing() and self.get().capture() != NULL
 
@@ -284,7 +284,7 @@ cdef class Stream:
         return awaitable.until([notification(records[i]) for i in range(records.size())])
 
     def record_event(self, Event event=None):
-        """Put a marker into the stream.
+        """Record an event at the stream's current end.
 
         Parameters
         ----------
@@ -302,9 +302,9 @@ cdef class Stream:
         return event
 
     def wait_event(self, event):
-        """Let what is put into this stream from now on start after the event's last record. Does not block.
+        """Make later work of this stream start after the event's last record. Does not block.
 
-        The event may be of another device. A record made later does not move the wait; one never recorded is complete.
+        The event may be of another device. A later record does not move the wait; an event never recorded is complete.
         In a capture, waiting for a record from outside of it is a CaptureError.
         """
         if not isinstance(event, Event):
@@ -312,7 +312,7 @@ cdef class Stream:
         (<Event>event).wait_on(self)
 
     def wait_stream(self, other):
-        """Let what is put into this stream from now on start after everything in `other` by now. Does not block.
+        """Make later work of this stream start after the current work of `other`. Does not block.
 
         The other stream may be of another device. In a capture, waiting for a stream outside of it is a CaptureError.
         """
@@ -324,7 +324,7 @@ cdef class Stream:
             wait_for_stream(deref(stream), deref(target), deref(current_task()))
 
     def submit(self, fn, /, *args, reads=(), writes=(), **kwargs):
-        """Call a host function in stream order: after what was enqueued before, and before what is enqueued after.
+        """Call a host function in stream order: after all earlier operations and before all later ones.
 
         It runs on a thread of its own, which starts with the default stream and device, so functions of
         several streams run at the same time, and it may enqueue work and wait for other streams. If it
@@ -339,8 +339,8 @@ cdef class Stream:
         *args, **kwargs
             Passed to it.
         reads, writes : iterable of Array
-            What the function accesses: as if the stream did, so that the function comes after what writes to those
-            arrays, and what accesses them later after the function. An array of `writes` may also be read.
+            The arrays that the function accesses. Hazards treat the accesses as the stream's: the function comes after
+            conflicting operations, and later ones after the function. An array of `writes` may also be read.
 
         Returns
         -------
