@@ -23,6 +23,8 @@ from anabranch._graphs.graphed.graphed import graphed
 from anabranch._hazards.ordering import collect_races, hazards
 from anabranch._launch.configuration import LaunchConfig
 from anabranch._launch.launch import launch
+from anabranch._math.choice import where
+from anabranch._math.creation import arange, linspace
 from anabranch._memory.allocator import set_allocator
 from anabranch._memory.array import Array
 from anabranch._memory.copy import copy, fill
@@ -56,6 +58,7 @@ __all__ = [
     "per_thread_stream",
     # Arrays
     "Array",
+    "arange",
     "array",
     "asarray",
     "copy",
@@ -63,8 +66,10 @@ __all__ = [
     "fill",
     "from_dlpack",
     "full",
+    "linspace",
     "ones",
     "to_host",
+    "where",
     "zeros",
     # Kernels
     "In",
