@@ -131,7 +131,7 @@ cdef int launch_indices(KernelBase kernel, object dim, const CallArgs* given) ex
         set_block(shape, _read_block(<object>given.block))
     cdef DeviceBase where = named_device(given)
     if count != <Py_ssize_t>kernel.access_codes.size():
-        _wrong_count(kernel, count)
+        _wrong_count(kernel, count, shape.ndim)
     packed.key[0] = shape.ndim
     packed.key_length = head
     packed.slot_count = 0
@@ -202,8 +202,16 @@ cdef inline int _check_touched(KernelBase kernel, Py_ssize_t i, Array array, Dev
     return 0
 
 
-cdef int _wrong_count(KernelBase kernel, Py_ssize_t count) except -1:
+cdef int _wrong_count(KernelBase kernel, Py_ssize_t count, int ndim) except -1:
     names = [parameter.name for parameter in kernel.parameters]
+    if ndim > 1 and count == <Py_ssize_t>len(names) - (ndim - 1):
+        # One parameter for each dimension, it seems.
+        first = kernel._function.__code__.co_varnames[0]
+        indices = (first, *names[:ndim - 1])
+        raise TypeError(
+            f"kernel {kernel.name!r} has the parameters ({first}, {', '.join(names)}); of a launch over {ndim} dimensions "
+            f"the index is one tuple: def {kernel.name}({''.join(indices)}, {', '.join(names[ndim - 1:])}), and then "
+            f"{', '.join(indices)} = {''.join(indices)}")
     detail = f"missing {', '.join(names[count:])}" if count < len(names) else f"{count - len(names)} too many"
     raise TypeError(
         f"kernel {kernel.name!r} takes {len(names)} arguments after the index ({', '.join(names)}), "

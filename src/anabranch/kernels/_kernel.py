@@ -129,6 +129,15 @@ class Kernel(KernelBase):
     def __call__(self, *args: object, **kwargs: object) -> NoReturn:
         raise TypeError(f"kernel {self.name!r} is not called; ab.launch({self.name}, dim, ...) runs it once per index")
 
+    def __getitem__(self, sizes: object) -> NoReturn:
+        dim = repr(sizes).strip("()")
+        raise TypeError(
+            f"kernel {self.name!r} has no [{dim}]: ab.launch({self.name}, dim, ...) runs it for dim indices, and the "
+            "device chooses the blocks"
+        )
+
+    __iter__ = None
+
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"{self!r} lives in this process; hand over a function that launches it")
 
