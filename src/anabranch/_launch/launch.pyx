@@ -99,7 +99,8 @@ cdef int _read_names(CallArgs* given, PyObject** values, tuple names) except -1:
 cdef int _refuse(object kernel, object dim) except -1:
     if not isinstance(kernel, GridKernel):
         hint = f"; decorate {kernel.__name__} with @ab.kernel" if type(kernel) is FunctionType else ""
-        raise TypeError(f"only kernels are launched, made by @ab.kernel or ab.Module, not {type(kernel).__name__}{hint}")
+        kind = type(kernel).__name__
+        raise TypeError(f"only kernels are launched, made by @ab.kernel or ab.Module, not {kind}{hint}")
     if not isinstance(dim, LaunchConfig):
         raise TypeError(
             f"kernel {kernel.name!r} computes its own index: launch it with an ab.LaunchConfig, not {dim!r}")

@@ -77,7 +77,7 @@ cdef class Stream:
             return
         if others:
             raise TypeError(
-                f"Stream takes only the device by position; name the others: Stream({device!r}, priority={others[0]!r})")
+                f"Stream takes only the device by position; name the rest: Stream({device!r}, priority={others[0]!r})")
         if isinstance(priority, bool) or not isinstance(priority, int):
             raise TypeError(f"priority is an int, not {type(priority).__name__}")
         if name is not None and not isinstance(name, str):
