@@ -255,7 +255,7 @@ def test_contract_tests_use_the_public_names(file: Path) -> None:
 
 
 def test_contract_tests_are_in_the_folder_of_their_package() -> None:
-    flat = {"test_new.py", "test_other_process.py"}  # of every package
+    flat = {"test_mistakes.py", "test_new.py", "test_other_process.py"}  # of every package
     assert {file.name for file in (ROOT / "tests" / "contract").glob("test_*.py")} == flat
 
 

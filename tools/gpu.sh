@@ -62,7 +62,7 @@ wanted() {
 }
 
 wheels() {
-  "$python" -m pip install --quiet --no-deps cython-cmake nvidia-cuda-runtime-cu12 pytest-timeout typer || exit
+  "$python" -m pip install --quiet --no-deps cython-cmake nvidia-cuda-runtime-cu12 pytest-timeout || exit
   for archive in "${WHEELS:-.}"/*.tar.xz; do
     if [ -f "$archive" ]; then mkdir -p "$unpacked" && tar xJf "$archive" -C "$unpacked" || exit; fi
   done

@@ -1,5 +1,7 @@
 """Streams for Python that are safe by default, at the speed of the bare driver, on a GPU or with none."""
 
+import typing as _typing
+
 from anabranch import interop, testing
 from anabranch._core.errors import (
     CaptureError,
@@ -112,6 +114,23 @@ __all__ = [
     "set_allocator",
     # Helpers for tests
     "testing",
+    # This package
+    "__version__",
 ]
 
-_keep(globals()[name] for name in __all__)
+_keep(globals()[name] for name in __all__ if name in globals())
+
+if _typing.TYPE_CHECKING:
+    __version__: str
+else:
+
+    def __getattr__(name):
+        # Read only when asked for, from the metadata of the installed package: that takes longer than other imports.
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version(__name__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__():
+        return sorted({*globals(), *__all__})

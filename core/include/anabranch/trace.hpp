@@ -28,7 +28,7 @@ class Span : public RefCounted {
   std::atomic<std::int64_t> end{0};
 };
 
-enum class OperationKind : std::uint8_t { kernel, copy, fill, alloc, free, host, graph, record, wait };
+enum class OperationKind : std::uint8_t { kernel, copy, fill, alloc, free, host, graph, record, wait, compile };
 
 // One operation in a trace.
 struct TracedOperation {
@@ -83,6 +83,8 @@ void open_operation(Stream& stream);
 void close_operation(Stream& stream, TracedOperation operation);
 // Records something that the host does now, without a time in a stream.
 void trace_instant(Backend& backend, TracedOperation operation);
+// Records something that the host has done since a time of `now_nanoseconds`.
+void trace_host(Backend& backend, TracedOperation operation, std::int64_t since);
 
 // `Backend::wait` while `tracing`.
 Point trace_wait(Stream& stream, Stream& target, Point point, Marker* marker, bool added);

@@ -200,6 +200,13 @@ void trace_instant(Backend& backend, TracedOperation operation) {
   complete(backend, std::move(operation));
 }
 
+void trace_host(Backend& backend, TracedOperation operation, std::int64_t since) {
+  operation.span = make_ref<Span>();
+  operation.span->begin = since;
+  operation.span->end = now_nanoseconds();
+  complete(backend, std::move(operation));
+}
+
 Point trace_wait(Stream& stream, Stream& target, Point point, Marker* marker, bool added) {
   open_operation(stream);
   const Point waited = stream.backend().wait(stream, target, point, marker);

@@ -211,6 +211,7 @@ cdef extern from "anabranch/trace.hpp" namespace "anabranch" nogil:
         graph
         record
         wait
+        compile
     cdef cppclass Span:
         void read_times()
         uint64_t number

@@ -191,7 +191,8 @@ cdef DeviceBase as_device(object device):
         _devices()
         alias = device.encode()
         return device_of(&find_device(alias))
-    raise TypeError(f"a device is a Device, a str such as 'cpu:0', or None, not {type(device).__name__}")
+    hint = f"; as a str: 'cuda:{device}'" if type(device) is int and device >= 0 else ""
+    raise TypeError(f"a device is a Device, a str such as 'cpu:0', or None, not {type(device).__name__}{hint}")
 
 
 def devices(kind=None):

@@ -68,16 +68,16 @@ cdef class Stream:
     --------
     >>> import anabranch as ab
     >>> s = ab.Stream("cpu", name="upload")
-    >>> with s:
-    ...     a = ab.zeros(3)
-    >>> s.synchronize()
     >>> s
     <Stream 'upload' on cpu:0>
     """
 
-    def __cinit__(self, device=None, *, priority=0, non_blocking=True, name=None):
+    def __cinit__(self, device=None, *others, priority=0, non_blocking=True, name=None):
         if device is _another:
             return
+        if others:
+            raise TypeError(
+                f"Stream takes only the device by position; name the rest: Stream({device!r}, priority={others[0]!r})")
         if isinstance(priority, bool) or not isinstance(priority, int):
             raise TypeError(f"priority is an int, not {type(priority).__name__}")
         if name is not None and not isinstance(name, str):

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from anabranch._device.device import Device
     from anabranch._stream.stream import Stream
 
-Kind = Literal["kernel", "copy", "fill", "alloc", "free", "host", "graph", "record", "wait"]
+Kind = Literal["kernel", "copy", "fill", "alloc", "free", "host", "graph", "record", "wait", "compile"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,12 +19,12 @@ class Operation:
     Attributes
     ----------
     kind : str
-        ``"kernel"``, ``"copy"``, ``"fill"``, ``"alloc"``, ``"free"``, ``"host"``, ``"graph"``, ``"record"`` or
-        ``"wait"``.
+        ``"kernel"``, ``"copy"``, ``"fill"``, ``"alloc"``, ``"free"``, ``"host"``, ``"graph"``, ``"record"``,
+        ``"wait"``, or ``"compile"``: what a launch waits for before a kernel of its kinds of arguments is enqueued.
     name : str
         The name of the kernel or host function, else the kind.
     stream : Stream or None
-        None: of memory that is no stream's.
+        None: the host's compilations, and memory that is no stream's.
     device : Device
     begin, end : float
         Milliseconds since the trace began. A wait ends when the stream may go on; a record, an allocation and a free

@@ -287,6 +287,13 @@ class ModuleKernel(GridKernel):
             f"kernel {self.name!r} is not called; ab.launch(kernel, ab.LaunchConfig(grid, block), ...) runs it"
         )
 
+    def __getitem__(self, sizes: object) -> None:
+        raise TypeError(
+            f"kernel {self.name!r} has no [...]: ab.launch(kernel, ab.LaunchConfig(grid, block), ...) runs it in blocks"
+        )
+
+    __iter__ = None
+
     def __repr__(self) -> str:
         return f"<kernel {self.name}({', '.join(parameter.describe() for parameter in self.parameters)})>"
 
