@@ -1,9 +1,13 @@
 """Streams for Python that are safe by default, at the speed of the bare driver, on a GPU or with none."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
 from anabranch import interop, testing
 from anabranch._core.errors import (
     CaptureError,
     ClosedError,
+    CollectiveError,
     CompileError,
     DeviceError,
     DriverError,
@@ -92,6 +96,7 @@ __all__ = [
     # Errors
     "CaptureError",
     "ClosedError",
+    "CollectiveError",
     "CompileError",
     "DeviceError",
     "DriverError",
@@ -101,6 +106,8 @@ __all__ = [
     "KernelError",
     "OutOfMemoryError",
     "RaceError",
+    # Other processes
+    "distributed",
     # Other libraries
     "bridge",
     "interop",
@@ -109,4 +116,20 @@ __all__ = [
     "testing",
 ]
 
-_keep(globals()[name] for name in __all__)
+if _TYPE_CHECKING:
+    from anabranch import distributed
+
+_lazy = ("distributed",)  # imported on first use
+_keep(globals()[name] for name in __all__ if name not in _lazy)
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _lazy:
+        from importlib import import_module
+
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_lazy]

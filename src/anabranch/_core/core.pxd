@@ -211,6 +211,7 @@ cdef extern from "anabranch/trace.hpp" namespace "anabranch" nogil:
         graph
         record
         wait
+        collective
     cdef cppclass Span:
         void settle()
         uint64_t number

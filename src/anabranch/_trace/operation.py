@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from anabranch._device.device import Device
     from anabranch._stream.stream import Stream
 
-Kind = Literal["kernel", "copy", "fill", "alloc", "free", "host", "graph", "record", "wait"]
+Kind = Literal["kernel", "copy", "fill", "alloc", "free", "host", "graph", "record", "wait", "collective"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,10 +19,10 @@ class Operation:
     Attributes
     ----------
     kind : str
-        ``"kernel"``, ``"copy"``, ``"fill"``, ``"alloc"``, ``"free"``, ``"host"``, ``"graph"``, ``"record"`` or
-        ``"wait"``.
+        ``"kernel"``, ``"copy"``, ``"fill"``, ``"alloc"``, ``"free"``, ``"host"``, ``"graph"``, ``"record"``,
+        ``"wait"`` or ``"collective"``.
     name : str
-        The name of the kernel or host function, else the kind.
+        The name of the kernel, host function or collective, else the kind.
     stream : Stream or None
         None: of memory that is no stream's.
     device : Device
@@ -34,7 +34,7 @@ class Operation:
     added : bool
         Whether it is a wait that hazards added.
     nbytes : int or None
-        Of a copy, fill, allocation or free.
+        Of a copy, fill, allocation, free or collective.
     source : Operation or None
         What a wait waits for: the newest operation, when the wait was enqueued, of the stream waited for. None if the
         trace does not have it.

@@ -23,8 +23,8 @@ cdef extern from *:
     """
     Ref[Trace] make_trace()
 
-cdef tuple _kinds = ("kernel", "copy", "fill", "alloc", "free", "host", "graph", "record", "wait")
-cdef tuple _with_bytes = ("copy", "fill", "alloc", "free")
+cdef tuple _kinds = ("kernel", "copy", "fill", "alloc", "free", "host", "graph", "record", "wait", "collective")
+cdef tuple _with_bytes = ("copy", "fill", "alloc", "free", "collective")
 
 
 cdef object _correlated = None
