@@ -80,7 +80,6 @@ struct Waiting {
   double seconds = 0;  // since it was enqueued
 };
 
-
 class Channel;
 
 // A collective, or several messages as one operation. Its stream waits until all transfers are over.
@@ -104,8 +103,8 @@ class Collective final : public Pending {
   const std::chrono::steady_clock::time_point made_ = std::chrono::steady_clock::now();
   std::uint64_t number_ = 0;  // in its channel, from 1
   Waiting described() const;
-  bool reached_ = false;      // guarded by the progress thread's mutex
-  bool reported_ = false;     // owned by the progress thread, as is `began_`
+  bool reached_ = false;   // guarded by the progress thread's mutex
+  bool reported_ = false;  // owned by the progress thread, as is `began_`
   std::chrono::steady_clock::time_point began_;
 };
 
@@ -197,8 +196,8 @@ class Progress {
   std::condition_variable ended_;
   bool running_ = false;
   bool stopping_ = false;
-  bool attention_ = false;             // something to do since the last look
-  std::vector<Ref<Channel>> listed_;   // with something to do
+  bool attention_ = false;            // something to do since the last look
+  std::vector<Ref<Channel>> listed_;  // with something to do
   std::vector<Trouble> trouble_;
   std::vector<Ref<Collective>> flying_;  // owned by the thread
   std::atomic<std::size_t> in_flight_{0};

@@ -32,7 +32,8 @@ void Collective::skip(const Ref<Failure>& failure) noexcept {
   Progress& progress = Progress::instance();
   {
     const std::lock_guard lock(progress.mutex_);
-    if (!channel_->failure_) progress.report({channel_, described(), false, "its stream has failed: " + failure->message()});
+    if (!channel_->failure_)
+      progress.report({channel_, described(), false, "its stream has failed: " + failure->message()});
   }
   complete(failure);
 }

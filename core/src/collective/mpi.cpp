@@ -73,8 +73,8 @@ class MpiTransport final : public Transport {
         return as<int(const void*, std::int64_t, Handle, Handle, Handle, Handle, void*)>(function)(
             t.send, t.count, t.type, root, tag, comm, request);
       case Verb::receive:
-        return as<int(void*, std::int64_t, Handle, Handle, Handle, Handle, void*)>(function)(
-            t.receive, t.count, t.type, root, tag, comm, request);
+        return as<int(void*, std::int64_t, Handle, Handle, Handle, Handle, void*)>(function)(t.receive, t.count, t.type,
+                                                                                             root, tag, comm, request);
       case Verb::barrier:
         return as<int(Handle, void*)>(function)(comm, request);
     }

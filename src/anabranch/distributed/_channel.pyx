@@ -10,7 +10,7 @@ from libcpp.vector cimport vector
 from anabranch._core.core cimport Access as MemoryAccess
 from anabranch._core.core cimport (
     ByteRange, CStream, Failure, HazardMode, OperationKind, Pending, Point, Ref, Site, Storage, Touch, make_failure,
-    nanoseconds, now_nanoseconds, tracing)
+    now_nanoseconds, tracing)
 from anabranch._core.tracing cimport show
 from anabranch._hazards.ordering cimport Submission, begin, begin_untouched
 from anabranch._memory.array cimport Array, as_array
@@ -106,8 +106,8 @@ cdef extern from *:
 
 # In the order of the core's `Verb`.
 VERBS = (
-    "all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all", "gather", "scatter", "send", "recv",
-    "barrier")
+    "all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all", "gather", "scatter", "send",
+    "recv", "barrier")
 
 
 def is_packed(Array array not None):
@@ -287,7 +287,7 @@ cdef class Channel:
             self.core.get().fail(failure)
 
     def oldest(self):
-        """Return number, name, file, line and age in seconds of the oldest collective that is not over; number 0: none."""
+        """Return number (0: none), name, file, line and age in seconds of the oldest collective that is not over."""
         return _described(self.core.get().oldest())
 
     def close(self):

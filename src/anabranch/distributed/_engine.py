@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 from anabranch._core.errors import CollectiveError
 from anabranch._memory.array import Array
@@ -12,7 +13,8 @@ from anabranch.distributed._channel import Channel
 REDUCTIONS = ("all_reduce", "reduce", "reduce_scatter")
 
 
-class Call(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Call:
     """One transfer, with arguments that were checked.
 
     Attributes
@@ -62,7 +64,7 @@ class Engine(Protocol):
         """Whether an operation is not over."""
 
     def oldest(self) -> tuple[int, str, str | None, int | None, float]:
-        """Return number, name, file, line and age in seconds of the oldest operation that is not over; number 0: none."""
+        """Return number (0: none), name, file, line and age in seconds of the oldest operation that is not over."""
 
     def fail(self, error: CollectiveError) -> None:
         """Fail what is not over, and all that follows."""

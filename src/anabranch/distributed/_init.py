@@ -158,8 +158,14 @@ def _placed(process: _Process, control: Any, device: DeviceLike, backend: str | 
 
 
 def _made(
-    process: _Process, control: Any, backend: str, name: str, members: list[int], local: tuple[int, int],
-    device: Device, timeout: float,
+    process: _Process,
+    control: Any,
+    backend: str,
+    name: str,
+    members: list[int],
+    local: tuple[int, int],
+    device: Device,
+    timeout: float,
 ) -> Communicator:
     engine: Engine
     if backend == "nccl":

@@ -61,7 +61,9 @@ def find_launch(
     if any(value is not None for value in given.values()):
         missing = [name for name, value in given.items() if value is None]
         if missing:
-            raise ValueError(f"init was given {_listed(given)}, without {' and '.join(missing)}: give all three or none")
+            raise ValueError(
+                f"init was given {_listed(given)}, without {' and '.join(missing)}: give all three or none"
+            )
         assert rank is not None
         assert size is not None
         assert address is not None

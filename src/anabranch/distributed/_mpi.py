@@ -7,18 +7,14 @@ import os
 import sys
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
 
 from anabranch._core.errors import Error
 from anabranch.distributed import _rendezvous
 from anabranch.distributed._channel import VERBS, Transport
 from anabranch.distributed._launcher import Launch, host_and_port
-
-if TYPE_CHECKING:
-    from mpi4py import MPI as MPIModule
 
 _FUNCTIONS = {
     "all_reduce": "MPI_Iallreduce",
@@ -38,7 +34,7 @@ _OPS = {"sum": "SUM", "prod": "PROD", "min": "MIN", "max": "MAX", "avg": "SUM"}
 # NumPy's booleans add by "or" and multiply by "and"; MPI has no sum of them.
 _BOOLEAN_OPS = {"sum": "MAX", "prod": "MIN", "min": "MIN", "max": "MAX"}
 
-_TYPES = {
+_TYPES: dict[str, str] = {
     "?": "UINT8_T",
     **{np.dtype(f"i{size}").char: f"INT{8 * size}_T" for size in (1, 2, 4, 8)},
     **{np.dtype(f"u{size}").char: f"UINT{8 * size}_T" for size in (1, 2, 4, 8)},
@@ -124,7 +120,7 @@ def start(launch: Launch, timeout: float) -> Mpi:
     return Mpi(module, transport, large_counts, owned)
 
 
-def _wrong_world(module: MPIModule, launch: Launch, owned: bool) -> str:
+def _wrong_world(module: Any, launch: Launch, owned: bool) -> str:
     if not owned:
         return (
             f"mpi4py.MPI was imported before ab.distributed.init, and started MPI as one rank, where {launch.size} are "
@@ -169,7 +165,7 @@ def _import(launch: Launch, timeout: float) -> Any:
     return MPI
 
 
-def _transport(module: MPIModule) -> tuple[Transport, bool]:
+def _transport(module: Any) -> tuple[Transport, bool]:
     # mpi4py's module is linked to the library that it uses, or has loaded it; either way this finds its functions.
     library = ctypes.CDLL(module.__file__, mode=ctypes.DEFAULT_MODE)
 
@@ -187,5 +183,3 @@ def _transport(module: MPIModule) -> tuple[Transport, bool]:
         int(module.IN_PLACE) % 2**64,
     )
     return transport, large_counts
-
-

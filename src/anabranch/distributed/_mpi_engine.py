@@ -61,9 +61,7 @@ class MpiEngine:
         divide = 0
         for call in calls:
             send, receive = call.send, call.receive
-            if send is not None and (
-                not _is_ready(send) or (receive is not None and overlap(send, receive))
-            ):
+            if send is not None and (not _is_ready(send) or (receive is not None and overlap(send, receive))):
                 send = _host_copy(send, stream)
             if receive is not None and not _is_ready(receive):
                 temporary = _host_array(receive, stream)

@@ -13,6 +13,4 @@ def is_installed() -> bool:
 def require() -> None:
     """Raise ModuleNotFoundError where nccl4py is not installed."""
     if not is_installed():
-        raise ModuleNotFoundError(
-            "collectives between GPUs need nccl4py: pip install anabranch[nccl]", name="nccl"
-        )
+        raise ModuleNotFoundError("collectives between GPUs need nccl4py: pip install anabranch[nccl]", name="nccl")

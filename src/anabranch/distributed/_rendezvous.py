@@ -80,7 +80,7 @@ def _start_server(listener: socket.socket, size: int, timeout: float) -> None:
 
 
 def stop_server() -> None:
-    """End the server that this process has started, if it has. The other ranks need it until they have MPI finalized."""
+    """End the server, if this process has it. The other ranks need it until they have MPI finalized."""
     while _servers:
         server = _servers.pop()
         server.communicate()
@@ -97,6 +97,8 @@ class Server:
         self._values: dict[str, str] = {}
         self._in_barrier = 0
         self._barriers = 0
+        # MPICH names its shared memory after it, and what a killed process has left must not be taken for ours.
+        self._name = f"anabranch_{os.getpid()}_{time.time_ns()}"
 
     def serve(self, listener: socket.socket) -> None:
         """Answer whoever connects, for ever."""
@@ -153,7 +155,7 @@ class Server:
         self._say(stream, cmd="universe_size", size=self._size, rc=0)
 
     def _get_my_kvsname(self, stream: IO[bytes], words: dict[str, str], line: str) -> None:
-        self._say(stream, cmd="my_kvsname", kvsname="anabranch", rc=0)
+        self._say(stream, cmd="my_kvsname", kvsname=self._name, rc=0)
 
     def _put(self, stream: IO[bytes], words: dict[str, str], line: str) -> None:
         self._values[words["key"]] = line.split(" value=", 1)[1]

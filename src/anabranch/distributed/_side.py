@@ -15,7 +15,7 @@ from anabranch.distributed._hub import Hub
 from anabranch.distributed._line import Line, Message
 
 if TYPE_CHECKING:
-    from anabranch.distributed._communicator import Communicator
+    from anabranch.distributed._ranks import Ranks
 
 # How long collectives may go on without a rank that has said goodbye: its part of them may be over.
 _GRACE = 5.0
@@ -29,7 +29,7 @@ class SideChannel:
     def __init__(self, world: Any) -> None:
         self.rank: int = world.rank
         self.size: int = world.size
-        self._communicators: dict[str, Communicator] = {}
+        self._communicators: dict[str, Ranks] = {}
         self._left: set[int] = set()
         self._verdicts: dict[tuple[str, int], Message | None] = {}
         self._changed = threading.Condition()
@@ -58,14 +58,14 @@ class SideChannel:
         line._connection.settimeout(None)
         return line
 
-    def register(self, communicator: Communicator) -> None:
+    def register(self, communicator: Ranks) -> None:
         """Tell a communicator, from now on, what concerns it."""
         for name, other in list(self._communicators.items()):
             if other.closed and not other.is_waiting:
                 self._communicators.pop(name, None)
         self._communicators[communicator.name] = communicator
 
-    def compare(self, communicator: Communicator, number: int, call: Message) -> Message | None:
+    def compare(self, communicator: Ranks, number: int, call: Message) -> Message | None:
         """Compare a call with those of the other ranks; return what differs, or None. Blocks until all have called.
 
         Raises
@@ -78,9 +78,7 @@ class SideChannel:
         key = communicator.name, number
         with self._changed:
             self._verdicts[key] = None
-        self._line.send(
-            t="call", comm=key[0], number=number, rank=communicator.rank, size=communicator.size, call=call
-        )
+        self._line.send(t="call", comm=key[0], number=number, rank=communicator.rank, size=communicator.size, call=call)
         with self._changed:
             heard = self._changed.wait_for(
                 lambda: self._verdicts[key] is not None or communicator.error is not None, communicator.timeout
@@ -144,7 +142,7 @@ class SideChannel:
                     self.announce(t="fail", comm=communicator.name, reason=reason, ranks=[communicator.rank])
         return True
 
-    def _ask_who_is_late(self, communicator: Communicator, number: int) -> None:
+    def _ask_who_is_late(self, communicator: Ranks, number: int) -> None:
         reason = f"its {communicator.timeout:g} s are over"
         if self._line is None:
             communicator.fail(reason, ())
