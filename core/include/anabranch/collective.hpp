@@ -71,11 +71,13 @@ struct Division {
 struct Label {
   std::string name;
   Site site;
+  bool common = true;  // whether all ranks take part, which then count it alike; false: a message
 };
 
 // A collective that is not over, for messages.
 struct Waiting {
-  std::uint64_t number = 0;  // 0: there is none
+  bool found = false;
+  std::uint64_t number = 0;  // among those that all ranks take part in; 0: a message
   Label label;
   double seconds = 0;  // since it was enqueued
 };
@@ -101,7 +103,7 @@ class Collective final : public Pending {
   const Division division_;
   const Label label_;
   const std::chrono::steady_clock::time_point made_ = std::chrono::steady_clock::now();
-  std::uint64_t number_ = 0;  // in its channel, from 1
+  std::uint64_t number_ = 0;  // among those of its channel that all ranks take part in, from 1; 0: a message
   Waiting described() const;
   bool reached_ = false;   // guarded by the progress thread's mutex
   bool reported_ = false;  // owned by the progress thread, as is `began_`
@@ -122,8 +124,8 @@ class Channel final : public RefCounted {
   Channel(Ref<Transport> transport, std::uintptr_t communicator, std::chrono::nanoseconds timeout)
       : transport_(std::move(transport)), communicator_(communicator), timeout_(timeout) {}
 
-  // Gives the collective the next number, which is returned. Call before its stream can reach it. Returns 0 if the
-  // channel has failed; the collective then has, too.
+  // Call before the collective's stream can reach it. Returns its number among those that all ranks take part in, 0 for
+  // a message. If the channel has failed, the collective has, too.
   std::uint64_t enqueue(const Ref<Collective>& collective);
   // Takes back a collective that no stream will reach.
   void withdraw(const Ref<Collective>& collective);
@@ -135,9 +137,9 @@ class Channel final : public RefCounted {
   // Gives the communicator back once everything enqueued is over. Nothing may be enqueued afterwards.
   void close();
 
-  std::uint64_t enqueued() const noexcept { return enqueued_.load(std::memory_order_relaxed); }
+  bool idle() const;
+  // The number of collectives started that all ranks take part in.
   std::uint64_t started() const noexcept { return started_.load(std::memory_order_relaxed); }
-  std::uint64_t completed() const noexcept { return completed_.load(std::memory_order_relaxed); }
 
  private:
   friend class Collective;
@@ -151,9 +153,8 @@ class Channel final : public RefCounted {
   Ref<Failure> failure_;
   bool closed_ = false;
   bool listed_ = false;
-  std::atomic<std::uint64_t> enqueued_{0};
+  std::uint64_t numbered_ = 0;
   std::atomic<std::uint64_t> started_{0};
-  std::atomic<std::uint64_t> completed_{0};
 };
 
 // The thread that drives all channels of the process. It sleeps while nothing is in flight.

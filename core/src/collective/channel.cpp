@@ -17,7 +17,7 @@ Collective::~Collective() = default;
 
 Waiting Collective::described() const {
   const std::chrono::duration<double> age = std::chrono::steady_clock::now() - made_;
-  return {number_, label_, age.count()};
+  return {true, number_, label_, age.count()};
 }
 
 void Collective::start() noexcept {
@@ -43,7 +43,7 @@ std::uint64_t Channel::enqueue(const Ref<Collective>& collective) {
   {
     const std::lock_guard lock(Progress::instance().mutex_);
     if (!failure_) {
-      collective->number_ = enqueued_.fetch_add(1, std::memory_order_relaxed) + 1;
+      if (collective->label_.common) collective->number_ = ++numbered_;
       queue_.push_back(collective);
       return collective->number_;
     }
@@ -57,8 +57,8 @@ void Channel::withdraw(const Ref<Collective>& collective) {
   const std::lock_guard lock(Progress::instance().mutex_);
   const auto found = std::find(queue_.begin(), queue_.end(), collective);
   if (found == queue_.end()) return;
-  // The other ranks count it, too, so that later numbers keep their meaning only if this was the newest.
-  if (found + 1 == queue_.end()) enqueued_.fetch_sub(1, std::memory_order_relaxed);
+  // So that the numbers stay those of the other ranks. Nothing was enqueued since: one thread at a time does.
+  if (collective->label_.common) --numbered_;
   queue_.erase(found);
 }
 
@@ -73,6 +73,11 @@ void Channel::fail(const Ref<Failure>& failure) {
     progress.wake(*this);
   }
   for (const Ref<Collective>& each : waiting) each->complete(failure);
+}
+
+bool Channel::idle() const {
+  const std::lock_guard lock(Progress::instance().mutex_);
+  return queue_.empty() && started_ones_.empty();
 }
 
 Waiting Channel::oldest() const {

@@ -118,7 +118,7 @@ std::vector<Ref<Collective>> Progress::startable() {
         fresh.push_back(channel->queue_.front());
         channel->started_ones_.push_back(std::move(channel->queue_.front()));
         channel->queue_.pop_front();
-        channel->started_.fetch_add(1, std::memory_order_relaxed);
+        if (fresh.back()->label_.common) channel->started_.fetch_add(1, std::memory_order_relaxed);
         in_flight_.fetch_add(1, std::memory_order_release);
       }
     }
@@ -200,7 +200,6 @@ void Progress::finish(const Ref<Collective>& collective) {
     const std::lock_guard lock(mutex_);
     const auto found = std::find(channel.started_ones_.begin(), channel.started_ones_.end(), collective);
     if (found != channel.started_ones_.end()) channel.started_ones_.erase(found);
-    channel.completed_.fetch_add(1, std::memory_order_relaxed);
     in_flight_.fetch_sub(1, std::memory_order_release);
   }
   divide(collective->division_);

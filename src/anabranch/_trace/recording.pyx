@@ -68,6 +68,11 @@ cdef class Recording:
         """Stop recording until the next `start`."""
         self.core.get().stop()
 
+    @property
+    def began(self):
+        """When the first `start` was, in nanoseconds of the host's steady clock."""
+        return self.core.get().began()
+
     def __len__(self):
         return self.core.get().operations().size()
 

@@ -43,11 +43,13 @@ cdef extern from "anabranch/collective.hpp" namespace "anabranch" nogil:
         Label()
         string name
         Site site
+        cbool common
     cdef cppclass CTransport "anabranch::Transport":
         pass
     cdef cppclass Collective(Pending):
         pass
     cdef cppclass Waiting:
+        cbool found
         uint64_t number
         Label label
         double seconds
@@ -57,9 +59,8 @@ cdef extern from "anabranch/collective.hpp" namespace "anabranch" nogil:
         void fail(const Ref[Failure]&)
         Waiting oldest() except +
         void close()
-        uint64_t enqueued()
         uint64_t started()
-        uint64_t completed()
+        cbool idle() except +
     cdef cppclass Trouble:
         Ref[CChannel] channel
         Waiting collective
@@ -145,7 +146,7 @@ def descriptor():
 
 
 def take_trouble():
-    """Return what went wrong: channel, number, name, file, line and age of a collective, whether it is late, a text."""
+    """Return what went wrong, each as a channel, `Channel.oldest` of the collective, whether it is late, and a text."""
     cdef vector[Trouble] found = Progress.instance().take_trouble()
     cdef size_t i
     cdef Channel channel
@@ -173,7 +174,7 @@ def stop():
 
 cdef tuple _described(const Waiting& waiting):
     file, line = place_of(waiting.label.site)
-    return waiting.number, waiting.label.name.decode(), file, line, waiting.seconds
+    return waiting.found, waiting.number, waiting.label.name.decode(), file, line, waiting.seconds
 
 
 @cython.final
@@ -199,12 +200,14 @@ cdef class Channel:
     """A communicator of a transport. Two objects of the same one are equal."""
 
     cdef Ref[CChannel] core
+    cdef str title
 
-    def __init__(self, Transport transport not None, communicator, double timeout):
+    def __init__(self, Transport transport not None, communicator, str title, double timeout):
+        self.title = title
         self.core = make_channel(transport.core, communicator, <int64_t>(timeout * 1e9))
 
     def submit(self, Stream stream not None, str name not None, list transfers not None, int divide=0):
-        """Enqueue transfers as one operation of a stream; return its number, or 0 if the channel has failed.
+        """Enqueue transfers as one operation of a stream.
 
         Parameters
         ----------
@@ -251,12 +254,12 @@ cdef class Channel:
                     division.count = array.layout.size() * (2 if array._dtype.kind == "c" else 1)
                     division.by = divide
             calls.push_back(call)
-        return self.enqueue(state, stream.get(), name, touches, make_collective(
+        self.enqueue(state, stream.get(), name, touches, make_collective(
             self.core, calls, kept, division, _label(name)), size)
 
-    cdef uint64_t enqueue(
+    cdef int enqueue(
             self, TaskState state, CStream* stream, str name, const vector[Touch]& touches,
-            const Ref[Collective]& collective, size_t size) except? 0:
+            const Ref[Collective]& collective, size_t size) except -1:
         cdef Submission submission
         cdef Site site
         cdef uint64_t number
@@ -274,11 +277,12 @@ cdef class Channel:
             self.core.get().withdraw(collective)
             raise
         if tracing():
-            show(stream, point, OperationKind.collective, f"{name} #{number}", size)
+            told = f"{name} {self.title}#{number}" if number != 0 else name
+            show(stream, point, OperationKind.collective, told, size)
         if state.mode == <int>HazardMode.check:
             site = current_site()
         submission.commit(point, site)
-        return number
+        return 0
 
     def fail(self, error):
         """Fail what was enqueued and is not over, and everything that is enqueued from now on."""
@@ -287,7 +291,10 @@ cdef class Channel:
             self.core.get().fail(failure)
 
     def oldest(self):
-        """Return number (0: none), name, file, line and age in seconds of the oldest collective that is not over."""
+        """Return whether a collective is not over; of the oldest one number, name, file, line and age in seconds.
+
+        The number counts those that all ranks take part in, from 1; 0 is a message.
+        """
         return _described(self.core.get().oldest())
 
     def close(self):
@@ -296,19 +303,14 @@ cdef class Channel:
             self.core.get().close()
 
     @property
-    def enqueued(self):
-        """How many collectives were enqueued."""
-        return self.core.get().enqueued()
-
-    @property
     def started(self):
-        """How many were started."""
+        """How many collectives were started that all ranks take part in."""
         return self.core.get().started()
 
     @property
-    def completed(self):
-        """How many are over."""
-        return self.core.get().completed()
+    def idle(self):
+        """Whether everything enqueued is over."""
+        return self.core.get().idle()
 
     def __eq__(self, other):
         return isinstance(other, Channel) and (<Channel>other).core.get() == self.core.get()
@@ -321,4 +323,5 @@ cdef Label _label(str name) except *:
     cdef Label label
     label.name = name.encode()
     label.site = current_site()
+    label.common = name not in ("send", "recv", "group")
     return label

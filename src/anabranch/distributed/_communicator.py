@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from anabranch._memory.array import Array
 from anabranch._stream.stream import Stream
+from anabranch._trace.operation import Operation
 from anabranch.distributed._channel import is_checking
 from anabranch.distributed._engine import Call
 from anabranch.distributed._ranks import OPS, Group, Ranks, told
@@ -298,6 +300,13 @@ class Communicator(Ranks):
             raise ValueError(f"color is not negative, not {color}")
         self._splits += 1
         return split(self, self._control, color, self.rank if key is None else operator.index(key), self._splits)
+
+    def _joint(self, operations: Sequence[Operation], began: int) -> list[Operation] | None:
+        # For `trace.save`: the operations of all ranks, on rank 0.
+        self._check("trace.save")
+        from anabranch.distributed._timeline import joint
+
+        return joint(self._control, operations, began)
 
     def close(self) -> None:
         """Close the communicator. What was enqueued completes. Closing again does nothing."""

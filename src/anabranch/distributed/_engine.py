@@ -57,14 +57,14 @@ class Engine(Protocol):
 
     @property
     def started(self) -> int:
-        """How many operations were started."""
+        """How many operations of all ranks were started."""
 
     @property
     def is_waiting(self) -> bool:
         """Whether an operation is not over."""
 
-    def oldest(self) -> tuple[int, str, str | None, int | None, float]:
-        """Return number (0: none), name, file, line and age in seconds of the oldest operation that is not over."""
+    def oldest(self) -> tuple[bool, int, str, str | None, int | None, float]:
+        """Return what is known of the oldest operation that is not over, as `Channel.oldest`."""
 
     def fail(self, error: CollectiveError) -> None:
         """Fail what is not over, and all that follows."""

@@ -173,7 +173,7 @@ def _made(
 
         engine = NcclEngine(control, device)
     else:
-        engine = MpiEngine(process.mpi, control.Dup(), timeout)
+        engine = MpiEngine(process.mpi, control.Dup(), "" if name == "world.0" else f"{name} ", timeout)
     made = Communicator(
         engine, control, process.side, name, members=members, local=local, device=device, timeout=timeout
     )

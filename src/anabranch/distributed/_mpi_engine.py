@@ -23,16 +23,18 @@ class MpiEngine:
     mpi : Mpi
     communicator : mpi4py.MPI.Comm
         Used by nobody else; given back by `close`.
+    title : str
+        What traces call it.
     timeout : float
         Seconds from the start of a collective.
     """
 
     name = "mpi"
 
-    def __init__(self, mpi: Mpi, communicator: object, timeout: float) -> None:
+    def __init__(self, mpi: Mpi, communicator: object, title: str, timeout: float) -> None:
         self._mpi = mpi
         self._size: int = communicator.size  # type: ignore[attr-defined]
-        self._channel = Channel(mpi.transport, mpi.module._handleof(communicator), timeout)
+        self._channel = Channel(mpi.transport, mpi.module._handleof(communicator), title, timeout)
 
     def check(self, call: Call) -> None:
         """Raise TypeError for what MPI cannot reduce, ValueError for more elements than it counts."""
@@ -83,15 +85,15 @@ class MpiEngine:
 
     @property
     def started(self) -> int:
-        """How many operations were started."""
+        """How many operations of all ranks were started."""
         return self._channel.started
 
     @property
     def is_waiting(self) -> bool:
         """Whether an operation is not over."""
-        return self._channel.completed < self._channel.enqueued
+        return not self._channel.idle
 
-    def oldest(self) -> tuple[int, str, str | None, int | None, float]:
+    def oldest(self) -> tuple[bool, int, str, str | None, int | None, float]:
         """Return what is known of the oldest operation that is not over."""
         return self._channel.oldest()
 

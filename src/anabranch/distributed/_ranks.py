@@ -141,7 +141,7 @@ class Ranks:
 
     @property
     def started(self) -> int:
-        """How many operations were started."""
+        """How many operations of all ranks were started."""
         return self._engine.started
 
     @property
@@ -154,8 +154,8 @@ class Ranks:
         with self._failing:
             if self.error is not None:
                 return
-            number, name, file, line, age = self._engine.oldest()
-            if number:
+            found, _, name, file, line, age = self._engine.oldest()
+            if found:
                 where = f"{name} at {file}:{line}, enqueued {age:.1f} s ago,"
                 text = f"{where} cannot complete on rank {self.rank}: {reason}"
             else:

@@ -130,7 +130,7 @@ class SideChannel:
                 communicator.fail(reason, ranks)
 
     def _take_trouble(self) -> bool:
-        for channel, number, _, _, _, _, late, text in _channel.take_trouble():
+        for channel, _, number, _, _, _, _, late, text in _channel.take_trouble():
             for communicator in list(self._communicators.values()):
                 if not communicator.has_channel(channel) or communicator.error is not None:
                     continue
@@ -144,8 +144,10 @@ class SideChannel:
 
     def _ask_who_is_late(self, communicator: Ranks, number: int) -> None:
         reason = f"its {communicator.timeout:g} s are over"
-        if self._line is None:
+        if self._line is None or number == 0:
+            # Of a message this rank knows as much as anybody.
             communicator.fail(reason, ())
+            self.announce(t="fail", comm=communicator.name, reason=reason, ranks=[])
             return
         self.announce(t="where", comm=communicator.name, number=number, members=communicator.members)
         self._due.append((time.monotonic() + _PATIENCE, communicator.name, f"{reason}, and rank 0 is silent", (0,)))
