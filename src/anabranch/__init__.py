@@ -6,6 +6,7 @@ from anabranch import interop, testing
 from anabranch._core.errors import (
     CaptureError,
     ClosedError,
+    CollectiveError,
     CompileError,
     DeviceError,
     DriverError,
@@ -99,6 +100,7 @@ __all__ = [
     # Errors
     "CaptureError",
     "ClosedError",
+    "CollectiveError",
     "CompileError",
     "DeviceError",
     "DriverError",
@@ -108,6 +110,8 @@ __all__ = [
     "KernelError",
     "OutOfMemoryError",
     "RaceError",
+    # Other processes
+    "distributed",
     # Other libraries
     "bridge",
     "interop",
@@ -118,18 +122,25 @@ __all__ = [
     "__version__",
 ]
 
-_keep(globals()[name] for name in __all__ if name in globals())
+_lazy = ("__version__", "distributed")  # found when first asked for
+_keep(globals()[name] for name in __all__ if name not in _lazy)
 
 if _typing.TYPE_CHECKING:
+    from anabranch import distributed
+
     __version__: str
 else:
 
     def __getattr__(name):
-        # Read only when asked for, from the metadata of the installed package: that takes longer than other imports.
         if name == "__version__":
+            # From the metadata of the installed package, which takes longer than other imports.
             from importlib.metadata import version
 
             return version(__name__)
+        if name == "distributed":
+            from importlib import import_module
+
+            return import_module("anabranch.distributed")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__():

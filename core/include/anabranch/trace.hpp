@@ -28,7 +28,19 @@ class Span : public RefCounted {
   std::atomic<std::int64_t> end{0};
 };
 
-enum class OperationKind : std::uint8_t { kernel, copy, fill, alloc, free, host, graph, record, wait, compile };
+enum class OperationKind : std::uint8_t {
+  kernel,
+  copy,
+  fill,
+  alloc,
+  free,
+  host,
+  graph,
+  record,
+  wait,
+  compile,
+  collective,
+};
 
 // One operation in a trace.
 struct TracedOperation {

@@ -212,6 +212,7 @@ cdef extern from "anabranch/trace.hpp" namespace "anabranch" nogil:
         record
         wait
         compile
+        collective
     cdef cppclass Span:
         void read_times()
         uint64_t number

@@ -23,8 +23,9 @@ cdef extern from *:
     """
     Ref[Trace] make_trace()
 
-cdef tuple _kinds = ("kernel", "copy", "fill", "alloc", "free", "host", "graph", "record", "wait", "compile")
-cdef tuple _with_bytes = ("copy", "fill", "alloc", "free")
+cdef tuple _kinds = (
+    "kernel", "copy", "fill", "alloc", "free", "host", "graph", "record", "wait", "compile", "collective")
+cdef tuple _with_bytes = ("copy", "fill", "alloc", "free", "collective")
 
 
 cdef object _correlated = None
@@ -67,6 +68,11 @@ cdef class Recording:
     def stop(self):
         """Stop recording until the next `start`."""
         self.core.get().stop()
+
+    @property
+    def began(self):
+        """When the first `start` was, in nanoseconds of the host's steady clock."""
+        return self.core.get().began()
 
     def __len__(self):
         return self.core.get().operations().size()
