@@ -62,7 +62,7 @@ def _refused(name: str, value: Any) -> str | None:
     if _is_random(value):
         return (
             f"{name} draws from a generator with a state, which the indices of a kernel cannot share; "
-            "pass an array of random numbers in"
+            "call ab.random(seed, counter) with a counter of each index"
         )
     known = library_name(value) or ""
     module, _, last = known.rpartition(".")
