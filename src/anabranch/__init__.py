@@ -40,7 +40,19 @@ from anabranch._stream.fork import fork
 from anabranch._stream.stream import Stream
 from anabranch._trace.trace import trace
 from anabranch.interop._bridge import bridge
-from anabranch.kernels import In, InOut, Kernel, Out, atomic_add, atomic_max, atomic_min, kernel
+from anabranch.kernels import (
+    In,
+    InOut,
+    Kernel,
+    Out,
+    atomic_add,
+    atomic_cas,
+    atomic_exchange,
+    atomic_max,
+    atomic_min,
+    kernel,
+    random,
+)
 from anabranch.kernels._cpp.module import Module
 
 __all__ = [
@@ -82,10 +94,13 @@ __all__ = [
     "Module",
     "Out",
     "atomic_add",
+    "atomic_cas",
+    "atomic_exchange",
     "atomic_max",
     "atomic_min",
     "kernel",
     "launch",
+    "random",
     # Graphs
     "Graph",
     "capture",

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from anabranch._launch.indices import KernelBase
 from anabranch._memory.array import Array
-from anabranch.kernels._compile_error import compile_error, definition
+from anabranch.kernels._compile_error import captured, compile_error, definition
 from anabranch.kernels._reference import codes_of, helpers, library_name, references
 
 # Opcodes. An assertion has both, its own before that of `raise`.
@@ -59,10 +59,12 @@ def _refused(name: str, value: Any) -> str | None:
         )
     if isinstance(value, Array):
         return f"{name!r} is an array from outside the kernel; make it a parameter, and pass it to ab.launch"
+    if type(value) in (list, dict, set):
+        return captured(name, value)
     if _is_random(value):
         return (
             f"{name} draws from a generator with a state, which the indices of a kernel cannot share; "
-            "pass an array of random numbers in"
+            "call ab.random(seed, counter) with a counter of each index"
         )
     known = library_name(value) or ""
     module, _, last = known.rpartition(".")
