@@ -1,9 +1,12 @@
 """Streams for Python that are safe by default, at the speed of the bare driver, on a GPU or with none."""
 
+import typing as _typing
+
 from anabranch import interop, testing
 from anabranch._core.errors import (
     CaptureError,
     ClosedError,
+    CollectiveError,
     CompileError,
     DeviceError,
     DriverError,
@@ -37,7 +40,19 @@ from anabranch._stream.fork import fork
 from anabranch._stream.stream import Stream
 from anabranch._trace.trace import trace
 from anabranch.interop._bridge import bridge
-from anabranch.kernels import In, InOut, Kernel, Out, atomic_add, atomic_max, atomic_min, kernel
+from anabranch.kernels import (
+    In,
+    InOut,
+    Kernel,
+    Out,
+    atomic_add,
+    atomic_cas,
+    atomic_exchange,
+    atomic_max,
+    atomic_min,
+    kernel,
+    random,
+)
 from anabranch.kernels._cpp.module import Module
 
 __all__ = [
@@ -79,10 +94,13 @@ __all__ = [
     "Module",
     "Out",
     "atomic_add",
+    "atomic_cas",
+    "atomic_exchange",
     "atomic_max",
     "atomic_min",
     "kernel",
     "launch",
+    "random",
     # Graphs
     "Graph",
     "capture",
@@ -97,6 +115,7 @@ __all__ = [
     # Errors
     "CaptureError",
     "ClosedError",
+    "CollectiveError",
     "CompileError",
     "DeviceError",
     "DriverError",
@@ -106,12 +125,38 @@ __all__ = [
     "KernelError",
     "OutOfMemoryError",
     "RaceError",
+    # Other processes
+    "distributed",
     # Other libraries
     "bridge",
     "interop",
     "set_allocator",
     # Helpers for tests
     "testing",
+    # This package
+    "__version__",
 ]
 
-_keep(globals()[name] for name in __all__)
+_lazy = ("__version__", "distributed")  # found when first asked for
+_keep(globals()[name] for name in __all__ if name not in _lazy)
+
+if _typing.TYPE_CHECKING:
+    from anabranch import distributed
+
+    __version__: str
+else:
+
+    def __getattr__(name):
+        if name == "__version__":
+            # From the metadata of the installed package, which takes longer than other imports.
+            from importlib.metadata import version
+
+            return version(__name__)
+        if name == "distributed":
+            from importlib import import_module
+
+            return import_module("anabranch.distributed")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__():
+        return sorted({*globals(), *__all__})

@@ -132,7 +132,7 @@ cdef class Array:
 
     @property
     def device(self):
-        """The device whose memory it is."""
+        """The device that owns the memory."""
         return self._device
 
     @property
@@ -145,13 +145,13 @@ cdef class Array:
 
     @property
     def pinned(self):
-        """Whether it is host memory that every device can reach."""
+        """Whether the memory is host memory that every device can access."""
         self.check()
         return self.storage.get().kind() == MemoryKind.pinned
 
     @property
     def read_only(self):
-        """Whether nothing may write to it: imported memory whose owner said so."""
+        """Whether writes are refused: for imported memory whose owner declared it read-only."""
         self.check()
         return self._read_only
 
@@ -161,7 +161,7 @@ cdef class Array:
         return not self._open
 
     def close(self):
-        """Let go of the memory, in stream order: work already enqueued completes.
+        """Release the memory in stream order: enqueued work completes first.
 
         Views keep it. Closing again does nothing. Memory of another library goes back to its owner when the work is
         over; with ``ab.hazards("check")`` a `RaceError` of the kind ``"FREE"`` says if that is not known to be so.
@@ -320,7 +320,10 @@ cdef class Array:
 
     @property
     def __cuda_array_interface__(self):
-        """What libraries for GPUs read; the current stream has the array ready. An AttributeError for CPU memory."""
+        """The interface that GPU libraries read. Raises AttributeError for CPU memory.
+
+        Work that is enqueued in the current stream afterwards may use the array.
+        """
         self.check()
         return protocols.cuda_interface(self)
 
