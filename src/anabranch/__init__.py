@@ -6,6 +6,7 @@ from anabranch import interop, testing
 from anabranch._core.errors import (
     CaptureError,
     ClosedError,
+    CollectiveError,
     CompileError,
     DeviceError,
     DriverError,
@@ -25,6 +26,8 @@ from anabranch._graphs.graphed.graphed import graphed
 from anabranch._hazards.ordering import collect_races, hazards
 from anabranch._launch.configuration import LaunchConfig
 from anabranch._launch.launch import launch
+from anabranch._math.choice import where
+from anabranch._math.creation import arange, linspace
 from anabranch._memory.allocator import set_allocator
 from anabranch._memory.array import Array
 from anabranch._memory.copy import copy, fill
@@ -70,6 +73,7 @@ __all__ = [
     "per_thread_stream",
     # Arrays
     "Array",
+    "arange",
     "array",
     "asarray",
     "copy",
@@ -77,8 +81,10 @@ __all__ = [
     "fill",
     "from_dlpack",
     "full",
+    "linspace",
     "ones",
     "to_host",
+    "where",
     "zeros",
     # Kernels
     "In",
@@ -109,6 +115,7 @@ __all__ = [
     # Errors
     "CaptureError",
     "ClosedError",
+    "CollectiveError",
     "CompileError",
     "DeviceError",
     "DriverError",
@@ -118,6 +125,8 @@ __all__ = [
     "KernelError",
     "OutOfMemoryError",
     "RaceError",
+    # Other processes
+    "distributed",
     # Other libraries
     "bridge",
     "interop",
@@ -128,18 +137,25 @@ __all__ = [
     "__version__",
 ]
 
-_keep(globals()[name] for name in __all__ if name in globals())
+_lazy = ("__version__", "distributed")  # found when first asked for
+_keep(globals()[name] for name in __all__ if name not in _lazy)
 
 if _typing.TYPE_CHECKING:
+    from anabranch import distributed
+
     __version__: str
 else:
 
     def __getattr__(name):
-        # Read only when asked for, from the metadata of the installed package: that takes longer than other imports.
         if name == "__version__":
+            # From the metadata of the installed package, which takes longer than other imports.
             from importlib.metadata import version
 
             return version(__name__)
+        if name == "distributed":
+            from importlib import import_module
+
+            return import_module("anabranch.distributed")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__():

@@ -73,7 +73,7 @@ class RecordedSpan final : public Span {
 
   void close(Stream& stream) { mark(end_, stream); }
 
-  void settle() override {
+  void read_times() override {
     if (end.load() != 0 || !begin_.marker || !end_.marker) return;
     std::int64_t known = meeting_->nanoseconds;
     const std::int64_t found = time_of(begin_);

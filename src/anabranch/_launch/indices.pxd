@@ -13,7 +13,7 @@ cdef extern from "anabranch/_launch/plan_table.hpp" namespace "anabranch::python
 
 
 cdef class KernelBase:
-    """What the launch path needs of a kernel, without a look-up through Python."""
+    """The data of a kernel that the launch path uses, without attribute access through Python."""
     cdef PlanTable plans
     cdef vector[int] access_codes   # per parameter: 0 in-out, 1 in, 2 out
     cdef Constants constants        # None if there are none, or before the first compilation

@@ -113,7 +113,7 @@ def full(shape, value, dtype=None, *, device=None, stream=None, bint pinned=Fals
         import numpy
 
         if type(value) is TracedScalar:
-            value = (<TracedScalar>value).look()  # the dtype depends on the value
+            value = (<TracedScalar>value).concretize()  # the dtype depends on the value
         dtype = numpy.asarray(value).dtype
     cdef ElementType type_ = element_type(dtype)
     cdef Item item

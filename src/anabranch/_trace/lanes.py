@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from anabranch._device.device import Device
     from anabranch._stream.stream import Stream
 
-BUSY = frozenset({"kernel", "copy", "fill", "host", "graph"})
+BUSY = frozenset({"kernel", "copy", "fill", "host", "graph", "collective"})
 """The kinds of operation that keep a stream busy."""
 
 MOMENTS = frozenset({"record", "alloc", "free"})

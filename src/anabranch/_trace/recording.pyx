@@ -23,8 +23,9 @@ cdef extern from *:
     """
     Ref[Trace] make_trace()
 
-cdef tuple _kinds = ("kernel", "copy", "fill", "alloc", "free", "host", "graph", "record", "wait", "compile")
-cdef tuple _with_bytes = ("copy", "fill", "alloc", "free")
+cdef tuple _kinds = (
+    "kernel", "copy", "fill", "alloc", "free", "host", "graph", "record", "wait", "compile", "collective")
+cdef tuple _with_bytes = ("copy", "fill", "alloc", "free", "collective")
 
 
 cdef object _correlated = None
@@ -67,6 +68,11 @@ cdef class Recording:
     def stop(self):
         """Stop recording until the next `start`."""
         self.core.get().stop()
+
+    @property
+    def began(self):
+        """When the first `start` was, in nanoseconds of the host's steady clock."""
+        return self.core.get().began()
 
     def __len__(self):
         return self.core.get().operations().size()
@@ -121,7 +127,7 @@ cdef object _operation(const TracedOperation& traced, int64_t began, dict stream
     cdef CStream* source = traced.source.get()
     kind = _kinds[<int>traced.kind]
     file, line = place_of(traced.site)
-    traced.span.get().settle()
+    traced.span.get().read_times()
     stream, points, operations, last = None, None, None, 0.0
     if traced.stream.get() != NULL:
         entry = streams.get(<uintptr_t>traced.stream.get())

@@ -3,7 +3,9 @@
 const trace = JSON.parse(document.getElementById("data").textContent);
 const { lanes, operations, gaps } = trace;
 
-const KINDS = ["kernel", "copy", "fill", "host", "graph", "compile", "wait", "added", "record", "alloc", "free"];
+const KINDS = [
+  "kernel", "copy", "fill", "host", "graph", "collective", "compile", "wait", "added", "record", "alloc", "free",
+];
 const MOMENTS = new Set(["record", "alloc", "free"]);
 const UNITS = [["s", 1e3], ["ms", 1], ["µs", 1e-3], ["ns", 1e-6]];
 

@@ -21,7 +21,7 @@ _Access: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
 
 
 class KernelAttributes(NamedTuple):
-    """What the driver says of a kernel on a device; sizes in bytes.
+    """The driver's description of a kernel on a device; sizes in bytes.
 
     Attributes
     ----------
