@@ -40,7 +40,7 @@ def test_the_package_installs_the_command():
 @pytest.mark.parametrize("arguments", [["--help"], []], ids=["help", "nothing"])
 def test_help_names_every_command(arguments):
     result = anabranch(*arguments)
-    assert {"info", "run", "demo", "bench"} <= set(re.findall(r"\w+", result.stdout + result.stderr))
+    assert {"info", "doctor", "run", "demo", "bench"} <= set(re.findall(r"\w+", result.stdout + result.stderr))
 
 
 @pytest.mark.parametrize("command", ["info", "run"])

@@ -21,6 +21,7 @@ _DESCRIPTION: Final = (
 _INFO: Final = "Show devices, the default stream and why it is that one, versions, and environment variables."
 _RUN: Final = "Run a script, as python SCRIPT [ARGS] does."
 _DEMO: Final = "Process photographs on one stream and on several; demo --help says more."
+_DOCTOR: Final = "Look for what keeps programs from running well here, and say what to do about it."
 _BENCH: Final = "Run the benchmarks, where the source is at hand."
 
 
@@ -51,6 +52,7 @@ def _parse(name: str, argv: Sequence[str]) -> None:
     commands.add_parser("info", help=_INFO, description=_INFO)
     runs = commands.add_parser("run", help=_RUN, description=_RUN, allow_abbrev=False)
     add_run(runs)
+    commands.add_parser("doctor", help=_DOCTOR, description=_DOCTOR)
     commands.add_parser("demo", help=_DEMO)
     commands.add_parser("bench", help=_BENCH)
     if name == "run":
@@ -65,6 +67,10 @@ def _parse(name: str, argv: Sequence[str]) -> None:
         from anabranch.cli._info import info
 
         info()
+    elif options.command == "doctor":
+        from anabranch.cli._doctor import doctor
+
+        doctor()
     else:
         parser.print_help()
 
