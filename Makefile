@@ -18,7 +18,7 @@ VENV ?= .venv
 FREE_THREADED_VENV ?= .venv-ft
 FREE_THREADED_PYTHON ?=
 PYTHONS ?=
-EXTRAS ?= kernels,cli cu12 cu13
+EXTRAS ?= kernels,trace cu12 cu13
 JOBS ?= $(shell nproc)
 
 bin := $(abspath $(VENV))/bin
@@ -111,7 +111,7 @@ $(ft_bin)/.package: $(build_files)
 	set -ex; "$$python" -m venv $(FREE_THREADED_VENV); \
 	$(ft_bin)/python -m pip install -q --upgrade 'pip>=25.1'; \
 	$(ft_bin)/python -m pip install -q --group build --group test; \
-	PATH='$(ft_bin)':"$$PATH" $(ft_bin)/python -m pip install -q --no-build-isolation -e '.[cli]'
+	PATH='$(ft_bin)':"$$PATH" $(ft_bin)/python -m pip install -q --no-build-isolation -e '.[trace]'
 	@touch $@
 
 free-threaded: $(ft_bin)/.package

@@ -52,7 +52,7 @@ EXTRA_FILES: dict[str, set[str]] = {
 # The package's folders from the lowest to the highest; some modules stand by themselves. Imports go down this list.
 ORDER = (
     *("_core", "_task", "_hazards", "_device", "_stream", "_races", "_memory", "_launch", "_graphs", "_trace"),
-    *("kernels", "kernels._cpu", "kernels._cuda", "kernels._cpp", "kernels._kernel", "kernels.__init__"),
+    *("kernels", "kernels._cpu", "kernels._cuda", "kernels._cpp", "kernels._kernel", "kernels.__init__", "_math"),
     *("interop", "testing", "distributed", "__init__", "cli", "__main__"),
 )
 
@@ -66,7 +66,9 @@ UPWARD = {
 }
 
 # Files over 400 lines, and why they are not two.
-LONG_FILES: dict[str, str] = {}
+LONG_FILES: dict[str, str] = {
+    "src/anabranch/_memory/array.pyx": "a class of Cython is written in one file, and a base class has no free list",
+}
 
 
 def sources(folder: Path, *suffixes: str) -> list[Path]:
@@ -254,7 +256,7 @@ def test_contract_tests_use_the_public_names(file: Path) -> None:
 
 
 def test_contract_tests_are_in_the_folder_of_their_package() -> None:
-    flat = {"test_new.py", "test_other_process.py"}  # of every package
+    flat = {"test_mistakes.py", "test_new.py", "test_other_process.py"}  # of every package
     assert {file.name for file in (ROOT / "tests" / "contract").glob("test_*.py")} == flat
 
 

@@ -1,7 +1,6 @@
 """Streams for Python that are safe by default, at the speed of the bare driver, on a GPU or with none."""
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import Any as _Any
+import typing as _typing
 
 from anabranch import interop, testing
 from anabranch._core.errors import (
@@ -27,6 +26,8 @@ from anabranch._graphs.graphed.graphed import graphed
 from anabranch._hazards.ordering import collect_races, hazards
 from anabranch._launch.configuration import LaunchConfig
 from anabranch._launch.launch import launch
+from anabranch._math.choice import where
+from anabranch._math.creation import arange, linspace
 from anabranch._memory.allocator import set_allocator
 from anabranch._memory.array import Array
 from anabranch._memory.copy import copy, fill
@@ -39,7 +40,19 @@ from anabranch._stream.fork import fork
 from anabranch._stream.stream import Stream
 from anabranch._trace.trace import trace
 from anabranch.interop._bridge import bridge
-from anabranch.kernels import In, InOut, Kernel, Out, atomic_add, atomic_max, atomic_min, kernel
+from anabranch.kernels import (
+    In,
+    InOut,
+    Kernel,
+    Out,
+    atomic_add,
+    atomic_cas,
+    atomic_exchange,
+    atomic_max,
+    atomic_min,
+    kernel,
+    random,
+)
 from anabranch.kernels._cpp.module import Module
 
 __all__ = [
@@ -60,6 +73,7 @@ __all__ = [
     "per_thread_stream",
     # Arrays
     "Array",
+    "arange",
     "array",
     "asarray",
     "copy",
@@ -67,8 +81,10 @@ __all__ = [
     "fill",
     "from_dlpack",
     "full",
+    "linspace",
     "ones",
     "to_host",
+    "where",
     "zeros",
     # Kernels
     "In",
@@ -78,10 +94,13 @@ __all__ = [
     "Module",
     "Out",
     "atomic_add",
+    "atomic_cas",
+    "atomic_exchange",
     "atomic_max",
     "atomic_min",
     "kernel",
     "launch",
+    "random",
     # Graphs
     "Graph",
     "capture",
@@ -114,22 +133,30 @@ __all__ = [
     "set_allocator",
     # Helpers for tests
     "testing",
+    # This package
+    "__version__",
 ]
 
-if _TYPE_CHECKING:
-    from anabranch import distributed
-
-_lazy = ("distributed",)  # imported on first use
+_lazy = ("__version__", "distributed")  # found when first asked for
 _keep(globals()[name] for name in __all__ if name not in _lazy)
 
+if _typing.TYPE_CHECKING:
+    from anabranch import distributed
 
-def __getattr__(name: str) -> _Any:
-    if name in _lazy:
-        from importlib import import_module
+    __version__: str
+else:
 
-        return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name):
+        if name == "__version__":
+            # From the metadata of the installed package, which takes longer than other imports.
+            from importlib.metadata import version
 
+            return version(__name__)
+        if name == "distributed":
+            from importlib import import_module
 
-def __dir__() -> list[str]:
-    return [*globals(), *_lazy]
+            return import_module("anabranch.distributed")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__():
+        return sorted({*globals(), *__all__})

@@ -21,6 +21,10 @@
 
 namespace anabranch {
 
+namespace explore {
+class Controller;
+}
+
 // The properties of a device. Constant after the backend's construction.
 struct Capabilities {
   std::string kind;  // "cpu", "cuda"
@@ -91,7 +95,7 @@ class Backend {
   // Whether the point is completed. Throws AsyncError if the stream failed at or before it.
   virtual bool query(Stream& stream, Point point, Marker* marker = nullptr) = 0;
   // Whether the point is known, without a driver call, to be completed without a failure. False means unknown.
-  virtual bool known_over(Stream& stream, Point point) noexcept {
+  virtual bool known_completed(Stream& stream, Point point) noexcept {
     try {
       return query(stream, point);
     } catch (const Error&) {
@@ -103,7 +107,7 @@ class Backend {
   // Blocks the host, for `timeout` at most, until the driver can take a wait for the point of `target`, a stream of any
   // device. Work that other libraries put into this device's streams then comes after the point, too. Returns whether
   // the driver can. Returns at once on devices without such libraries.
-  virtual bool settle(Stream& target, Point point, std::chrono::nanoseconds timeout) {
+  virtual bool flush(Stream& target, Point point, std::chrono::nanoseconds timeout) {
     (void)target, (void)point, (void)timeout;
     return true;
   }
@@ -159,6 +163,11 @@ class Backend {
   // device has a better way.
   virtual Ref<Span> open_span(Stream& stream);
   virtual void close_span(Stream& stream, Span& span);
+
+  // -- exploration --
+  // From now on ready operations go to the controller; null: to the device again. The device must be idle.
+  virtual void control(explore::Controller* controller) { (void)controller; }
+  virtual bool controlled() const noexcept { return false; }
 
   // -- end --
   // Starts no more work and waits, a few seconds at most, for running work. For the end of the process.

@@ -21,14 +21,26 @@ std::int64_t now_nanoseconds() noexcept;
 class Span : public RefCounted {
  public:
   // Reads the times as far as they are known by now.
-  virtual void settle() {}
+  virtual void read_times() {}
 
   std::uint64_t number = 0;            // unique, for a device with its own way to measure; else 0
   std::atomic<std::int64_t> begin{0};  // 0: unknown
   std::atomic<std::int64_t> end{0};
 };
 
-enum class OperationKind : std::uint8_t { kernel, copy, fill, alloc, free, host, graph, record, wait, collective };
+enum class OperationKind : std::uint8_t {
+  kernel,
+  copy,
+  fill,
+  alloc,
+  free,
+  host,
+  graph,
+  record,
+  wait,
+  compile,
+  collective,
+};
 
 // One operation in a trace.
 struct TracedOperation {
@@ -67,8 +79,13 @@ class Trace final : public RefCounted {
   std::atomic<std::int64_t> began_{0};
 };
 
+// The number of traces that are on, and `exploration` while schedules are explored.
 extern std::atomic<int> traces_on;
-inline bool tracing() noexcept { return traces_on.load(std::memory_order_relaxed) != 0; }
+inline constexpr int exploration = 1 << 30;
+inline bool tracing() noexcept { return (traces_on.load(std::memory_order_relaxed) & ~exploration) != 0; }
+inline bool exploring() noexcept { return (traces_on.load(std::memory_order_relaxed) & exploration) != 0; }
+// Either of the two.
+inline bool observing() noexcept { return traces_on.load(std::memory_order_relaxed) != 0; }
 
 // Returns the current site of the layer above on this thread; null until that layer is loaded.
 extern std::atomic<Site (*)()> calling_site;
@@ -83,6 +100,8 @@ void open_operation(Stream& stream);
 void close_operation(Stream& stream, TracedOperation operation);
 // Records something that the host does now, without a time in a stream.
 void trace_instant(Backend& backend, TracedOperation operation);
+// Records something that the host has done since a time of `now_nanoseconds`.
+void trace_host(Backend& backend, TracedOperation operation, std::int64_t since);
 
 // `Backend::wait` while `tracing`.
 Point trace_wait(Stream& stream, Stream& target, Point point, Marker* marker, bool added);

@@ -61,8 +61,8 @@ cdef extern from "anabranch/lane.hpp" namespace "anabranch" nogil:
     cdef cppclass Moment:
         Ref[LaneNumber] lane
     cdef cppclass Lane:
-        Moment advance(uint64_t learned)
-        uint64_t look()
+        Moment advance(uint64_t snapshot)
+        uint64_t snapshot()
         Past past() const
         void follow(const Past&)
 
@@ -130,10 +130,10 @@ cdef extern from "anabranch/host.hpp" namespace "anabranch" nogil:
         void complete()
         void complete(Ref[Failure])
         cbool completed() const
-    cdef cppclass Errand:
+    cdef cppclass HostJob:
         pass
     cdef cppclass Inbox:
-        Errand* take()
+        HostJob* take()
         cbool wait_until_short()
         long spare() const
     Inbox& host_inbox()
@@ -165,7 +165,7 @@ cdef extern from "anabranch/history.hpp" namespace "anabranch" nogil:
         Ref[CStream] stream
         Point point
         Access access
-        cbool untold
+        cbool unreported
         Moment when
         Footprint where
         Site site
@@ -197,7 +197,7 @@ cdef extern from "anabranch/memory.hpp" namespace "anabranch" nogil:
         void note(CStream&, Point, Access, const ByteRange&) except +translate
         void note(CStream&, Point, Access, const ByteRange&, const Moment*, Site, cbool exact) except +translate
         void note(
-            CStream&, Point, Access, const Footprint&, const Moment*, Site, cbool exact, cbool untold) except +translate
+            CStream&, Point, Access, const Footprint&, const Moment*, Site, cbool exact, cbool) except +translate
         void forget(const CStream&)
 
 cdef extern from "anabranch/trace.hpp" namespace "anabranch" nogil:
@@ -211,9 +211,10 @@ cdef extern from "anabranch/trace.hpp" namespace "anabranch" nogil:
         graph
         record
         wait
+        compile
         collective
     cdef cppclass Span:
-        void settle()
+        void read_times()
         uint64_t number
         int64_t begin
         int64_t end
@@ -245,6 +246,8 @@ cdef extern from "anabranch/trace.hpp" namespace "anabranch" nogil:
     Correlate c_correlate "anabranch::correlate"
     int64_t now_nanoseconds()
     cbool tracing()
+    cbool exploring()
+    cbool observing()
     void open_operation(CStream&) except +translate
     void close_operation(CStream&, TracedOperation) except +translate
     void trace_instant(CBackend&, TracedOperation) except +translate
@@ -312,7 +315,7 @@ cdef extern from "anabranch/backend.hpp" namespace "anabranch" nogil:
         cbool query(CStream&, Point) except +translate
         cbool query(CStream&, Point, Marker*) except +translate
         cbool synchronize(CStream&, Point, nanoseconds, Marker*) except +translate
-        cbool settle(CStream&, Point, nanoseconds) except +translate
+        cbool flush(CStream&, Point, nanoseconds) except +translate
         cbool notify(CStream&, Point, Waiter&, Marker*) except +translate
         void release_external(CStream&)
         size_t free_memory() except +translate
@@ -323,6 +326,12 @@ cdef extern from "anabranch/backend.hpp" namespace "anabranch" nogil:
         Point suspend(CStream&, Ref[Pending]) except +translate
         CBackend& device()
         unique_ptr[Activation] activate() except +translate
+
+cdef extern from "anabranch/explore.hpp" namespace "anabranch::explore" nogil:
+    # While `exploring`: both answers of a query are tried. Call this before the query, without the interpreter lock.
+    void ask(CStream&, Point) except +translate
+    void gate_opened "anabranch::explore::opened"(const Pending&) except +translate
+    void name_parameters(CStream&, vector[string]) except +translate
 
 cdef extern from "anabranch/graph.hpp" namespace "anabranch" nogil:
     cdef cppclass HostWork:
@@ -360,21 +369,21 @@ cdef extern from "anabranch/runtime.hpp" namespace "anabranch" nogil:
     void stop_devices()
 
 cdef extern from "anabranch/_core/host_job.hpp" namespace "anabranch::python" nogil:
-    cpdef enum class ErrandKind "anabranch::python::ErrandKind":
+    cpdef enum class JobKind "anabranch::python::JobKind":
         call
         notice
         discard
         give_back
         replay
-    cdef cppclass PythonErrand:
-        ErrandKind kind
+    cdef cppclass PythonJob:
+        JobKind kind
         void* object
         Ref[Failure] error
-    cdef cppclass HostCall(Pending, PythonErrand):
+    cdef cppclass HostCall(Pending, PythonJob):
         void release()
-    cdef cppclass Notice(Waiter, PythonErrand):
+    cdef cppclass Notice(Waiter, PythonJob):
         Notice(object)
-    cdef cppclass ReplayedCall(Pending, PythonErrand):
+    cdef cppclass ReplayedCall(Pending, PythonJob):
         void release()
     Ref[HostWork] make_graph_call(object)
     Ref[RefCounted] as_context(object)
@@ -391,7 +400,7 @@ cdef extern from "anabranch/_core/host_job.hpp" namespace "anabranch::python" no
 cdef int synchronize_point(CStream* stream, Point point, Marker* marker=*) except -1
 # Blocks likewise until work that others enqueue on `stream` can be ordered after the point of `target`. Does not wait
 # for what a host function's own stream does later.
-cdef int settle_point(CStream* stream, CStream* target, Point point) except -1
+cdef int flush_point(CStream* stream, CStream* target, Point point) except -1
 # Blocks until each use is completed.
 cdef int synchronize_uses(const vector[Use]& uses) except -1
 # Returns once every other thread has left the call into this package that it had begun, if any. Calls that let other

@@ -29,7 +29,7 @@ def text_of(error: BaseException) -> str:
 
 
 class Error(Exception):
-    """What every error of this library derives from."""
+    """Base class of all errors of this library."""
 
 
 class DeviceError(Error):

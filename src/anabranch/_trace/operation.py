@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from anabranch._device.device import Device
     from anabranch._stream.stream import Stream
 
-Kind = Literal["kernel", "copy", "fill", "alloc", "free", "host", "graph", "record", "wait", "collective"]
+Kind = Literal[
+    "kernel", "copy", "fill", "alloc", "free", "host", "graph", "record", "wait", "compile", "collective"
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,11 +22,12 @@ class Operation:
     ----------
     kind : str
         ``"kernel"``, ``"copy"``, ``"fill"``, ``"alloc"``, ``"free"``, ``"host"``, ``"graph"``, ``"record"``,
-        ``"wait"`` or ``"collective"``.
+        ``"wait"``, ``"collective"``, or ``"compile"``: what a launch waits for before a kernel of its kinds of
+        arguments is enqueued.
     name : str
         The name of the kernel, host function or collective, else the kind.
     stream : Stream or None
-        None: of memory that is no stream's.
+        None: the host's compilations, and memory that is no stream's.
     device : Device
     begin, end : float
         Milliseconds since the trace began. A wait ends when the stream may go on; a record, an allocation and a free

@@ -19,17 +19,16 @@ if TYPE_CHECKING:
 
 
 class trace:  # noqa: N801
-    """Record what is put into streams, by all threads, for as long as a block lasts.
+    """Record the operations that all threads enqueue, for the length of a ``with`` block.
 
     While a trace is on, each operation costs two events more on a GPU, and a few hundred nanoseconds on the CPU. On the
     CPU the times are those at which workers began and ended; on a GPU those of events just before and after, which for
-    an operation of its own in an idle stream includes the few microseconds until the GPU starts on it. Where NVIDIA's
-    package ``cupti-python`` is installed, and nobody else is its subscriber, the GPU's own times of kernels, copies and
-    fills are taken; not of work that was held back when it was enqueued. The streams that were used stay until the
-    trace goes.
+    a single operation in an idle stream includes the few microseconds until the GPU starts it. If NVIDIA's package
+    ``cupti-python`` is installed and has no other subscriber, kernels, copies and fills have the GPU's own times,
+    except work that was held when it was enqueued. A trace keeps the streams in it alive.
 
-    Traces may be nested, one within itself, too, and be on in several threads at once; each has everything. Any thread
-    may read one; the block is one thread's.
+    Traces may be nested, also one within itself, and be on in several threads at once; each records everything. Any
+    thread may read a trace; one thread enters and leaves the block.
 
     Examples
     --------
