@@ -32,6 +32,11 @@ def test_a_random_program_gives_what_its_simulation_does(ranks, number, seed):
     assert ranks(number, "spmd.py", seed, 60).output.count("equal") == number
 
 
+@pytest.mark.parametrize("number", [1, 3])
+def test_replays_of_a_graph_are_collectives_in_the_order_of_the_program(ranks, number):
+    assert ranks(number, "graphs.py").output.count("fine") == number
+
+
 @pytest.mark.parametrize("number", [1, 2, 4])
 def test_collectives_are_operations_of_streams(ranks, number):
     assert ranks(number, "order.py").output.count("fine") == number

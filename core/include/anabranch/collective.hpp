@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "anabranch/graph.hpp"
 #include "anabranch/host.hpp"
 #include "anabranch/memory.hpp"
 #include "anabranch/ref.hpp"
@@ -155,6 +156,27 @@ class Channel final : public RefCounted {
   bool listed_ = false;
   std::uint64_t numbered_ = 0;
   std::atomic<std::uint64_t> started_{0};
+};
+
+// A collective of a graph. Each replay is one of the channel, with a number of its own, which it gets when the replay
+// is launched: in the order of the program, as on the other ranks.
+class CollectiveWork final : public HostWork {
+ public:
+  CollectiveWork(Ref<Channel> channel, std::vector<Transfer> transfers, std::vector<Ref<Storage>> kept,
+                 Division division, Label label);
+  // Call before each replay is launched, and `withdraw` if it is not launched after all.
+  void reserve();
+  void withdraw();
+  Ref<Pending> make(const Ref<RefCounted>& context) noexcept override;
+
+ private:
+  const Ref<Channel> channel_;
+  const std::vector<Transfer> transfers_;
+  const std::vector<Ref<Storage>> kept_;
+  const Division division_;
+  const Label label_;
+  std::mutex mutex_;
+  std::deque<Ref<Collective>> reserved_;  // for replays that have not come to it
 };
 
 // The thread that drives all channels of the process. It sleeps while nothing is in flight.

@@ -10,6 +10,7 @@ from anabranch._core.core cimport CCapture, CStream, Point, Ref, Touch
 from anabranch._core.graph cimport (
     GraphAccesses, NodeKind, NodeTouch, add_nested, begin_body, end_capture, merged, take_accesses, tell_origin)
 from anabranch._graphs.nodes cimport functions_of
+from anabranch._stream.host_node cimport refuse_reserved
 from anabranch._hazards.ordering cimport Submission, begin, commit
 from anabranch._memory.array cimport Array, as_array
 from anabranch._memory.slice cimport whole_of
@@ -37,6 +38,7 @@ cdef class Body:
         finally:
             use_capture(before)
         self.functions = functions_of(deref(self.graph.get()))
+        refuse_reserved(self.functions, "a branch or loop")
         self.accesses = take_accesses(deref(self.graph.get()))
         touches.insert(touches.end(), self.accesses.touches.begin(), self.accesses.touches.end())
         return 0

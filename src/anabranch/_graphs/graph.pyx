@@ -16,7 +16,8 @@ from anabranch._core.graph cimport (
 from anabranch._graphs.nodes cimport Node, Recorded, dimensions_of, recorded_as
 from anabranch._hazards.ordering cimport Submission, begin, commit, commit_traced
 from anabranch._stream.current cimport as_stream, current_stream_of
-from anabranch._stream.host_node cimport ReplayContext, context_of_replay, note_replay
+from anabranch._stream.host_node cimport (
+    ReplayContext, context_of_replay, note_replay, reserve_all, withdraw_all)
 from anabranch._stream.stream cimport Stream
 from anabranch._task.context cimport TaskState, current_state
 
@@ -96,7 +97,12 @@ cdef class Graph:
             begin(&submission, state, queue, now.touches.data(), now.touches.size())
             if now.functions:
                 context = context_of_replay(queue, state.mode)
-            point = core.launch(deref(queue), as_context(context))
+                reserve_all(now.functions)
+            try:
+                point = core.launch(deref(queue), as_context(context))
+            except BaseException:
+                withdraw_all(now.functions)
+                raise
             note_replay(context, state.mode)
             commit_traced(&submission, state, queue, point, OperationKind.graph, 0)
             if state.mode != <int>HazardMode.off:

@@ -27,6 +27,19 @@ cdef class ReplayedFunction:
     cdef int complete(self, Pending* pending, const string& message, object error) except -1
 
 
+cdef class ReservedWork:
+    """Work of a graph that takes its place in an order outside of it when a replay is launched, not when it runs."""
+    # Takes a place, before a replay is launched; or gives back the newest one, if it was not.
+    cdef int reserve(self) except -1
+    cdef int withdraw(self) except -1
+
+
+# Takes the places of a replay that is about to be enqueued, or gives them back.
+cdef int reserve_all(list functions) except -1
+cdef int withdraw_all(list functions) except -1
+# Raises CaptureError if there is work that takes places.
+cdef int refuse_reserved(list functions, str where) except -1
+
 # Adds a host function to the graph that the stream is captured into. Returns the future of its first call.
 cdef object submit_captured(
     TaskState state, CStream* stream, object fn, tuple args, dict kwargs, Touches touches)

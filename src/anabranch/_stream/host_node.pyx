@@ -13,7 +13,7 @@ from anabranch._core.graph cimport add_host, tell_origin
 from anabranch._hazards.ordering cimport PastOf, Submission, begin, commit, follow_call, past_of
 from anabranch._task.context cimport Task, TaskState, begin_call
 
-from anabranch._core.errors import KernelError, text_of
+from anabranch._core.errors import CaptureError, KernelError, text_of
 
 cdef extern from *:
     """
@@ -107,6 +107,39 @@ cdef class ReplayedFunction:
         else:
             pending.complete(make_failure(message, error))
         return 0
+
+
+cdef class ReservedWork:
+    def host_functions(self):
+        """Return itself: what replays have to know of."""
+        return [self]
+
+    cdef int reserve(self) except -1:
+        raise NotImplementedError
+
+    cdef int withdraw(self) except -1:
+        raise NotImplementedError
+
+
+cdef int reserve_all(list functions) except -1:
+    for each in functions:
+        if isinstance(each, ReservedWork):
+            (<ReservedWork>each).reserve()
+    return 0
+
+
+cdef int withdraw_all(list functions) except -1:
+    for each in reversed(functions):
+        if isinstance(each, ReservedWork):
+            (<ReservedWork>each).withdraw()
+    return 0
+
+
+cdef int refuse_reserved(list functions, str where) except -1:
+    for each in functions:
+        if isinstance(each, ReservedWork):
+            raise CaptureError(f"a collective cannot be part of {where}: other ranks do not know whether it runs")
+    return 0
 
 
 cdef str _name_of(object fn):

@@ -10,13 +10,15 @@ from libcpp.vector cimport vector
 
 from anabranch._core.core cimport Access as MemoryAccess
 from anabranch._core.core cimport (
-    Activation, ByteRange, CStream, Failure, HazardMode, OperationKind, Pending, Point, Ref, Site, Storage, Touch,
+    Activation, ByteRange, CStream, Failure, HazardMode, HostWork, OperationKind, Pending, Point, Ref, Site, Storage, Touch,
     make_failure, now_nanoseconds, tracing)
+from anabranch._core.graph cimport add_host, tell_origin
 from anabranch._core.tracing cimport show
 from anabranch._device.device cimport DeviceBase
-from anabranch._hazards.ordering cimport Submission, begin, begin_untouched
+from anabranch._hazards.ordering cimport Submission, begin, begin_untouched, commit
 from anabranch._memory.array cimport Array, as_array
 from anabranch._memory.slice cimport whole_of
+from anabranch._stream.host_node cimport ReservedWork
 from anabranch._stream.stream cimport Stream
 from anabranch._task.context cimport TaskState, current_state
 from anabranch._task.site cimport current_site, place_of
@@ -63,6 +65,9 @@ cdef extern from "anabranch/collective.hpp" namespace "anabranch" nogil:
         void close()
         uint64_t started()
         cbool idle() except +
+    cdef cppclass CCollectiveWork "anabranch::CollectiveWork":
+        void reserve() except +
+        void withdraw()
     cdef cppclass Trouble:
         Ref[CChannel] channel
         Waiting collective
@@ -99,6 +104,16 @@ cdef extern from *:
       return anabranch::make_ref<anabranch::Collective>(
           channel, std::move(transfers), std::move(kept), division, label);
     }
+    static anabranch::Ref<anabranch::CollectiveWork> make_work(
+        const anabranch::Ref<anabranch::Channel>& channel, std::vector<anabranch::Transfer>& transfers,
+        std::vector<anabranch::Ref<anabranch::Storage>>& kept, const anabranch::Division& division,
+        const anabranch::Label& label) {
+      return anabranch::make_ref<anabranch::CollectiveWork>(
+          channel, std::move(transfers), std::move(kept), division, label);
+    }
+    static anabranch::Ref<anabranch::HostWork> as_host_work(const anabranch::Ref<anabranch::CollectiveWork>& work) {
+      return work;
+    }
     static anabranch::Ref<anabranch::Pending> as_operation(const anabranch::Ref<anabranch::Collective>& collective) {
       return collective;
     }
@@ -106,6 +121,9 @@ cdef extern from *:
     Ref[CChannel] make_channel(const Ref[CTransport]&, uintptr_t, int64_t) except +
     Ref[Collective] make_collective(
         const Ref[CChannel]&, vector[Transfer]&, vector[Ref[Storage]]&, const Division&, const Label&) except +
+    Ref[CCollectiveWork] make_work(
+        const Ref[CChannel]&, vector[Transfer]&, vector[Ref[Storage]]&, const Division&, const Label&) except +
+    Ref[HostWork] as_host_work(const Ref[CCollectiveWork]&)
     Ref[Pending] as_operation(const Ref[Collective]&)
 
 # In the order of the core's `Verb`.
@@ -199,6 +217,21 @@ cdef class Transport:
 
 
 @cython.final
+cdef class CapturedCollective(ReservedWork):
+    """A collective of a graph."""
+
+    cdef Ref[CCollectiveWork] work
+
+    cdef int reserve(self) except -1:
+        self.work.get().reserve()
+        return 0
+
+    cdef int withdraw(self) except -1:
+        self.work.get().withdraw()
+        return 0
+
+
+@cython.final
 cdef class Channel:
     """A communicator of a transport. Two objects of the same one are equal."""
 
@@ -257,8 +290,26 @@ cdef class Channel:
                     division.count = array.layout.size() * (2 if array._dtype.kind == "c" else 1)
                     division.by = divide
             calls.push_back(call)
+        if stream.get().capture() != NULL:
+            self.record(state, stream.get(), name, touches, make_work(
+                self.core, calls, kept, division, _label(name)))
+            return
         self.enqueue(state, stream.get(), name, touches, make_collective(
             self.core, calls, kept, division, _label(name)), size)
+
+    cdef int record(
+            self, TaskState state, CStream* stream, str name, const vector[Touch]& touches,
+            const Ref[CCollectiveWork]& work) except -1:
+        cdef Submission submission
+        cdef CapturedCollective captured = CapturedCollective.__new__(CapturedCollective)
+        cdef Point point
+        if stream.capture().exclusive():
+            raise CaptureError("a graphed function cannot make collectives: capture them with anabranch.capture")
+        captured.work = work
+        begin(&submission, state, stream, touches.data(), touches.size())
+        point = add_host(deref(stream), name.encode(), as_host_work(work))
+        tell_origin(deref(stream), point, captured)
+        return commit(&submission, state, point)
 
     cdef int enqueue(
             self, TaskState state, CStream* stream, str name, const vector[Touch]& touches,
@@ -267,8 +318,6 @@ cdef class Channel:
         cdef Site site
         cdef uint64_t number
         cdef Point point
-        if stream.capture() != NULL:
-            raise CaptureError("a collective cannot be captured yet: end the capture before it")
         if touches.empty():
             begin_untouched(&submission, state, stream)
         else:

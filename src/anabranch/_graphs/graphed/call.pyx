@@ -27,7 +27,7 @@ from anabranch._memory.array cimport Array
 from anabranch._memory.dtype cimport ElementType, Item, encode
 from anabranch._memory.traced_scalar cimport TracedScalar, scalar_argument
 from anabranch._stream.current cimport current_stream_of
-from anabranch._stream.host_node cimport ReplayContext, ReplayedFunction, context_of_replay, note_replay
+from anabranch._stream.host_node cimport ReplayContext, ReplayedFunction, context_of_replay, note_replay, refuse_reserved
 from anabranch._stream.stream cimport Stream
 from anabranch._task.context cimport TaskState, enter_stream, leave_scope, use_capture
 
@@ -174,6 +174,7 @@ cdef Ref[Patches] _patches(
             if bodies.otherwise is not None:
                 patch.otherwise = _patches_of_body(call, bodies.otherwise, aliases, firsts)
         elif isinstance(origin, list):
+            refuse_reserved(origin, "a graphed function")
             call.functions += origin
         if (patch.slots.size() or patch.numbers.size() or patch.has_dst or patch.has_src or
                 (patch.body.get() != NULL and patch.body.get().nodes.size()) or
