@@ -19,7 +19,7 @@ import anabranch as ab
 from anabranch._core import core
 from anabranch._hazards import ordering
 from anabranch._trace.save import check_target, save
-from anabranch.cli._script import run_script
+from anabranch.cli._script import explore_script, run_script
 
 DEMO = Path(__file__).parents[1] / "_examples" / "photo_pipeline.py"
 DEMO_NEEDS = ("numba", "numpy", "PIL", "rich", "scipy", "skimage")
@@ -65,6 +65,7 @@ class Script(NamedTuple):
 
     path: str
     argv: list[str]
+    schedules: str | int | None = None  # under which it is explored
 
 
 def run_command() -> None:
@@ -76,7 +77,11 @@ def run_command() -> None:
         if not scripts:
             raise
     # Runs outside of typer, which handles exceptions and Ctrl-C in its own way.
-    run_script(*scripts[0])
+    path, argv, schedules = scripts[0]
+    if schedules is None:
+        run_script(path, argv)
+    else:
+        explore_script(path, argv, schedules)
 
 
 @app.command()
@@ -150,6 +155,14 @@ def run(
             "--timeline", metavar="FILE", help="Save at the end what ran where and when: .html, .svg, .json, .pftrace."
         ),
     ] = None,
+    explore: Annotated[
+        bool,
+        typer.Option("--explore", help="Run it under every schedule that can matter, on the CPU; fails if one does."),
+    ] = False,
+    schedules: Annotated[
+        str | None,
+        typer.Option("--schedules", metavar="dpor|N|SCHEDULE", help="With --explore: N at random, or one again."),
+    ] = None,
 ) -> None:
     """Run a script, as python SCRIPT [ARGS] does."""
     if not os.path.isfile(script):
@@ -161,6 +174,12 @@ def run(
         hazards = HazardMode(given["--hazards"])
     if "--timeline" in given:
         timeline = Path(given["--timeline"])
+    explore = explore or "--explore" in given
+    schedules = given.get("--schedules", schedules)
+    if schedules is not None and not explore:
+        raise typer.BadParameter("--schedules says what --explore runs, which is not given")
+    if explore and timeline is not None:
+        raise typer.BadParameter("--timeline shows one run, and --explore makes many")
     if hazards is not None:
         os.environ["ANABRANCH_HAZARDS"] = hazards.value  # for child processes of the script
         ordering.default_mode(hazards.value).__enter__()
@@ -176,14 +195,23 @@ def run(
         core.keep_activity(True)
         # Registered before the script registers anything, so it runs last.
         atexit.register(_report, os.getpid())
-    context.obj.append(Script(script, [script, *arguments]))
+    context.obj.append(Script(script, [script, *arguments], _number_or_name(schedules or "dpor") if explore else None))
+
+
+def _number_or_name(schedules: str) -> str | int:
+    return int(schedules) if schedules.isdecimal() else schedules
 
 
 def _leading_options(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    # These two options may also directly follow the script's name; everything after them is the script's.
+    # These options may also directly follow the script's name; everything after them is the script's.
     given, rest = {}, list(arguments)
-    while rest and rest[0].partition("=")[0] in ("--hazards", "--timeline"):
+    while rest and rest[0].partition("=")[0] in ("--hazards", "--timeline", "--explore", "--schedules"):
         name, equals, value = rest.pop(0).partition("=")
+        if name == "--explore":
+            if equals:
+                raise typer.BadParameter("--explore takes no value; --schedules does")
+            given[name] = ""
+            continue
         if not equals and not rest:
             raise typer.BadParameter(f"{name} needs a value")
         given[name] = value if equals else rest.pop(0)
