@@ -105,7 +105,9 @@ def is_sound(program):
 def as_code(number, step):
     """Return what a step is in Python."""
     s, e, other = f"s{step.stream}", f"e{step.other}", f"s{step.other}"
-    reads, writes = ([f"a{part.array}[{part.start}:{part.stop}]" for part in parts] for parts in (step.reads, step.writes))
+    reads, writes = (
+        [f"a{part.array}[{part.start}:{part.stop}]" for part in parts] for parts in (step.reads, step.writes)
+    )
     size = step.writes[0].stop - step.writes[0].start if step.writes else 0
     if step.kind == "mix":
         return f"ab.launch(mix, {size}, {step.value}, {reads[0]}, {writes[0]}, stream={s})"
@@ -182,9 +184,7 @@ class _Maker:
             return
         self.operations -= 1
         condition = self.rng.choice(self.queries) if self.queries and not self.rng.randrange(4) else ()
-        number = self._add(
-            kind, stream, reads=reads, writes=writes, value=self.rng.randint(1, 50), only_if=condition
-        )
+        number = self._add(kind, stream, reads=reads, writes=writes, value=self.rng.randint(1, 50), only_if=condition)
         if kind == "submit" and not condition:
             self.functions.append(number)
 
