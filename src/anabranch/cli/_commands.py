@@ -66,6 +66,7 @@ class Script(NamedTuple):
     path: str
     argv: list[str]
     schedules: str | int | None = None  # under which it is explored
+    options: tuple[str, ...] = ()  # that a replay of one of them needs
 
 
 def run_command() -> None:
@@ -77,11 +78,11 @@ def run_command() -> None:
         if not scripts:
             raise
     # Runs outside of typer, which handles exceptions and Ctrl-C in its own way.
-    path, argv, schedules = scripts[0]
+    path, argv, schedules, options = scripts[0]
     if schedules is None:
         run_script(path, argv)
     else:
-        explore_script(path, argv, schedules)
+        explore_script(path, argv, schedules, options)
 
 
 @app.command()
@@ -195,7 +196,9 @@ def run(
         core.keep_activity(True)
         # Registered before the script registers anything, so it runs last.
         atexit.register(_report, os.getpid())
-    context.obj.append(Script(script, [script, *arguments], _number_or_name(schedules or "dpor") if explore else None))
+    explored = _number_or_name(schedules or "dpor") if explore else None
+    options = () if hazards is None else (f"--hazards={hazards.value}",)
+    context.obj.append(Script(script, [script, *arguments], explored, options))
 
 
 def _number_or_name(schedules: str) -> str | int:

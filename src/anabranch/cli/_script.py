@@ -40,7 +40,7 @@ def run_script(path: str, argv: Sequence[str]) -> None:
         raise
 
 
-def explore_script(path: str, argv: Sequence[str], schedules: str | int) -> NoReturn:
+def explore_script(path: str, argv: Sequence[str], schedules: str | int, options: Sequence[str]) -> NoReturn:
     """Run a file as the main module under schedules of its operations, and exit with 1 if one of them fails.
 
     Modules that the script imports are loaded once. What it prints is shown for the first run alone, and the report
@@ -54,6 +54,8 @@ def explore_script(path: str, argv: Sequence[str], schedules: str | int) -> NoRe
         `sys.argv` of each run, which starts with the script's name.
     schedules : str or int
         As for `anabranch.testing.explore`.
+    options : sequence of str
+        Further options of the command, for the one that replays a schedule.
 
     Raises
     ------
@@ -83,7 +85,7 @@ def explore_script(path: str, argv: Sequence[str], schedules: str | int) -> NoRe
     report = ab.testing.explore(run, schedules=schedules)
     print(report, file=sys.stderr)
     if report.schedule is not None:
-        command = ["anabranch", "run", "--explore", f"--schedules={report.schedule}", *argv]
+        command = ["anabranch", "run", "--explore", f"--schedules={report.schedule}", *options, *argv]
         print(f"\nThis runs the schedule again:\n  {shlex.join(command)}", file=sys.stderr)
     sys.exit(0 if report.ok else 1)
 
