@@ -2,9 +2,9 @@
 
 Works in a copy of the repository below build/, of which each bug builds again what it changes. The random programs run
 first; what they miss the engine's other tests may notice. Then random programs are explored, whoever has noticed, so
-that the report says which bugs exploration finds and which it alone does. A test that hangs or crashes has noticed, too.
+that the report says which bugs it finds, and which it alone does. A test that hangs or crashes has noticed, too.
 
-    make mutate, or .venv/bin/python tools/mutate.py [--only random|exploration] [--list] [PART OF A FILE'S NAME OR DESCRIPTION]...
+    make mutate, or .venv/bin/python tools/mutate.py [--only random|exploration] [--list] [PART OF FILE OR BUG]...
 
 The bugs are in mutations.txt. The exit status is 0 if each was noticed, or is declared there to change nothing.
 """

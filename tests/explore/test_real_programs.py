@@ -36,7 +36,7 @@ def complete(report, classes=None):
 
 @pytest.mark.parametrize(("batches", "classes"), [(3, 2), (4, 4), (6, 21)])
 def test_a_double_buffer_with_a_wait_missing_has_a_class_for_each_choice(batches, classes):
-    """The kernels go through in order, each after its own copy and before or after those into its buffer that follow."""
+    """Kernels run in order, each after its own copy, and before or after later ones into its buffer."""
     program = example("double_buffer")
     given = [ab.array(np.full(4, 10.0**k), device="cpu") for k in range(batches)]
     sums = set()
