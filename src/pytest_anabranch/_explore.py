@@ -74,18 +74,13 @@ def call_explored(function: pytest.Function, arguments: dict[str, Any]) -> None:
         pytest.fail("exploration calls functions, and this test is a coroutine function; call asyncio.run in it", False)
     given = {name: function.funcargs[name] for name in function._fixtureinfo.argnames}
 
-    def run() -> None:
-        try:
-            test(**given)
-        except pytest.fail.Exception as failure:
-            # It is no `Exception`, and would end the exploration instead of being one failure in it.
-            raise AssertionError(str(failure)) from failure
-
     import anabranch as ab
 
-    report = ab.testing.explore(run, **arguments)
+    report = ab.testing.explore(lambda: test(**given), **arguments)
     if report.ok:
         return
+    if isinstance(report.error, pytest.skip.Exception | pytest.xfail.Exception):
+        raise report.error
     lines = [str(report)]
     if report.schedule is not None:
         option = shlex.quote(f"--anabranch-explore={report.schedule}")

@@ -1,12 +1,17 @@
 """The schedules that a program may have, and their classes: by search, with nothing of the library.
 
-The host takes its steps one after the other, and each operation runs at one moment after it was enqueued. A schedule is
-one order of all these that the rules of streams allow. Two schedules are of one class if each query is answered alike
-in both and each two operations that conflict, by the elements that they access, run in the same order: one can then be
-turned into the other by swapping neighbours that do not depend on each other (Mazurkiewicz).
+The host takes its steps one after the other, and each event of a stream happens at one moment after it was enqueued: an
+operation, a wait, or the mark that a record needs where the order of the legacy stream adds something to it. A schedule
+is one order of all these that the rules of streams allow. Two schedules are of one class if each question is answered
+alike in both and each two operations that conflict, by the elements that they access, run in the same order: one can
+then be turned into the other by swapping neighbours that do not depend on each other (Mazurkiewicz).
 
-Sets of operations are numbers with a bit for each step. With `added`, an operation comes after all earlier ones that it
-conflicts with, too: that is what hazards "auto" make of a program.
+A query asks whether the newest event of its stream has happened. That of a legacy stream asks in turn about its own and
+about those of the blocking streams that have got one since, until one has not.
+
+The event of step n is n, and a mark that it needs is n more than there are steps. Sets of events are numbers with a bit
+for each. With `added`, an operation comes after all earlier ones that it conflicts with, too: that is what hazards
+"auto" make of a program.
 """
 
 from dataclasses import dataclass, replace
@@ -24,55 +29,89 @@ class Host:
 
     step: int
     answers: tuple  # step and answer of each query
-    before: tuple  # each operation that is enqueued, and what must have run before it
-    tails: tuple  # of each stream: what has run when all of it has
-    records: tuple  # of each event: None, or the stream, and what has run when the newest record is complete
+    asked: tuple  # event and answer of each question
+    before: tuple  # each event that is enqueued, and what must have happened before it
+    newest: tuple  # of each stream: its newest event, or None
+    fresh: tuple  # blocking streams, by when they got their first event that no event of the legacy stream comes after
+    joined: tuple  # of each blocking stream: the event of the legacy stream that its newest one comes after, or None
+    records: tuple  # of each event object: None, or its stream and the newest event of that when it was recorded
     opened: int  # gates
 
 
 def begin(program):
-    return Host(0, (), (), (0,) * len(program.devices), (None,) * len(program.events), 0)
+    none = (None,) * len(program.devices)
+    return Host(0, (), (), (), none, (), none, (None,) * len(program.events), 0)
 
 
-def other_side(program, host, stream):
-    """Return what the order of the legacy stream puts before a stream's next operation."""
-    wanted = {"legacy": "blocking", "blocking": "legacy"}.get(program.roles[stream])
-    found = 0
-    for number, role in enumerate(program.roles):
-        if role == wanted and program.devices[number] == program.devices[stream]:
-            found |= host.tails[number]
-    return found
+def legacy_of(program, device):
+    """Return the legacy stream of a device, or None if the program does not have it."""
+    found = [
+        number
+        for number, (role, where) in enumerate(zip(program.roles, program.devices, strict=True))
+        if (role, where) == ("legacy", device)
+    ]
+    return found[0] if found else None
 
 
-def seen(program, host, step):
-    """Return what must have run for a host wait to be over, or a query to be answered with True."""
-    if step.kind == "result":
-        return 1 << step.other
-    if step.kind in ("query_event", "synchronize_event"):
-        return host.records[step.other][1] if host.records[step.other] else 0
-    tail = host.tails[step.stream]
-    return tail | other_side(program, host, step.stream) if program.roles[step.stream] == "legacy" else tail
+def queue(program, stream):
+    """Return the first stream that is the same: a device has one legacy stream, however often a program gets it."""
+    return legacy_of(program, program.devices[stream]) if program.roles[stream] == "legacy" else stream
 
 
 def put(values, number, value):
     return (*values[:number], value, *values[number + 1 :])
 
 
-def marked(program, host, stream, also=0):
-    """Return the host after it has put a marker into a stream that comes after `also`, too."""
-    # All on the legacy stream of a device are one queue.
-    tail = host.tails[stream] | other_side(program, host, stream) | also
-    return replace(host, tails=put_all(program, host.tails, stream, tail)), tail
+def union(events):
+    return sum(1 << event for event in set(events) - {None})
 
 
-def put_all(program, tails, stream, tail):
-    if program.roles[stream] != "legacy":
-        return put(tails, stream, tail)
-    same = [
-        role == "legacy" and device == program.devices[stream]
-        for role, device in zip(program.roles, program.devices, strict=True)
-    ]
-    return tuple(tail if is_same else old for is_same, old in zip(same, tails, strict=True))
+def fresh(program, host, legacy):
+    return [stream for stream in host.fresh if program.devices[stream] == program.devices[legacy]]
+
+
+def owed(program, host, stream):
+    """Return the events that the order of the legacy stream puts before a stream's next event."""
+    if program.roles[stream] == "legacy":
+        return [host.newest[other] for other in fresh(program, host, stream)]
+    legacy = legacy_of(program, program.devices[stream])
+    if program.roles[stream] != "blocking" or legacy is None or host.newest[legacy] == host.joined[stream]:
+        return []
+    return [host.newest[legacy]]
+
+
+def enqueued(program, host, stream, event, also=0):
+    """Return the host after it has put an event into a stream that comes after `also`, too."""
+    before = union([host.newest[stream], *owed(program, host, stream)]) | also
+    host = replace(host, before=(*host.before, (event, before)), newest=put(host.newest, stream, event))
+    if program.roles[stream] == "legacy":
+        joined = fresh(program, host, stream)
+        return replace(host, fresh=tuple(other for other in host.fresh if other not in joined))
+    if program.roles[stream] == "blocking":
+        legacy = legacy_of(program, program.devices[stream])
+        if legacy is not None:
+            host = replace(host, joined=put(host.joined, stream, host.newest[legacy]))
+        if stream not in host.fresh:
+            host = replace(host, fresh=(*host.fresh, stream))
+    return host
+
+
+def marked(program, host, stream, event):
+    return enqueued(program, host, stream, event) if owed(program, host, stream) else host
+
+
+def questions(program, host, step):
+    """Return the events that a query asks about, or that the host waits for."""
+    if step.kind == "result":
+        return [step.other]
+    if step.kind in ("query_event", "synchronize_event"):
+        record = host.records[step.other]
+        return [] if record is None or record[1] is None else [record[1]]
+    stream = queue(program, step.stream)
+    found = [host.newest[stream]]
+    if program.roles[stream] == "legacy":
+        found += [host.newest[other] for other in fresh(program, host, stream)]
+    return [event for event in found if event is not None]
 
 
 def advanced(program, host, done, added=False):
@@ -81,47 +120,63 @@ def advanced(program, host, done, added=False):
     after = replace(host, step=number + 1)
     if step.only_if and step.only_if not in host.answers:
         return after
+    stream = queue(program, step.stream)
     if step.is_operation:
-        before = host.tails[step.stream] | other_side(program, host, step.stream)
-        if added:
-            before |= sum(1 << earlier for earlier, _ in host.before if step.conflicts(program.steps[earlier]))
-        tails = put_all(program, host.tails, step.stream, 1 << number)
-        return replace(after, before=(*host.before, (number, before)), tails=tails)
+        conflicting = [event for event, _ in host.before if conflict(program, event, number)]
+        return enqueued(program, after, stream, number, union(conflicting) if added else 0)
     if step.kind == "record":
-        after, tail = marked(program, after, step.stream)
-        return replace(after, records=put(host.records, step.other, (queue(program, step.stream), tail)))
+        after = marked(program, after, stream, number)
+        return replace(after, records=put(host.records, step.other, (stream, after.newest[stream])))
     if step.kind == "wait_event":
         record = host.records[step.other]
-        if record is None or record[0] == queue(program, step.stream):
-            return after
-        return marked(program, after, step.stream, record[1])[0]
+        return after if record is None else waited(program, after, stream, *record)
     if step.kind == "wait_stream":
-        if queue(program, step.stream) == queue(program, step.other):
+        other = queue(program, step.other)
+        if other == stream:
             return after
-        after, tail = marked(program, after, step.other)
-        return marked(program, after, step.stream, tail)[0]
+        after = marked(program, after, other, number + len(program.steps))
+        return waited(program, after, stream, other, after.newest[other])
     if step.kind == "open":
         return replace(after, opened=host.opened | 1 << step.other)
     if step.kind in ("query", "query_event"):
-        answer = not seen(program, host, step) & ~done
-        return replace(after, answers=(*host.answers, (number, answer)))
+        return answered(program, after, done, questions(program, host, step))
     if step.kind in ("synchronize", "synchronize_event", "result"):
-        return after if not seen(program, host, step) & ~done else None
+        return None if union(questions(program, host, step)) & ~done else after
     return after
 
 
-def queue(program, stream):
-    """Return what tells queues apart: streams, but that a device has one legacy stream."""
-    return ("legacy", program.devices[stream]) if program.roles[stream] == "legacy" else stream
+def waited(program, host, stream, other, event):
+    """Return the host after its step has let a stream wait for an event of another one."""
+    if other == stream:
+        return host
+    if event is None:
+        return marked(program, host, stream, host.step - 1)
+    return enqueued(program, host, stream, host.step - 1, 1 << event)
+
+
+def answered(program, host, done, events):
+    asked = []
+    for event in events:
+        asked.append((event, bool(done >> event & 1)))
+        if not asked[-1][1]:
+            break
+    answer = all(found for _, found in asked)
+    return replace(host, asked=(*host.asked, *asked), answers=(*host.answers, (host.step - 1, answer)))
+
+
+def conflict(program, event, other):
+    """Tell whether two events conflict. Waits and marks access nothing."""
+    count = len(program.steps)
+    return event < count and other < count and program.steps[event].conflicts(program.steps[other])
 
 
 def ready(program, host, done):
-    """Return the operations that may run next."""
+    """Return the events that may happen next."""
+    gates = [number for number, step in enumerate(program.steps) if step.kind == "gate"]
     return [
-        number
-        for number, before in host.before
-        if not (done >> number & 1 or before & ~done)
-        and (program.steps[number].kind != "gate" or host.opened >> number & 1)
+        event
+        for event, before in host.before
+        if not (done >> event & 1 or before & ~done) and (event not in gates or host.opened >> event & 1)
     ]
 
 
@@ -129,28 +184,29 @@ def ready(program, host, done):
 
 
 def every_schedule(program, added=False):
-    """Yield each schedule, as the class that it is of and the order in which its operations run.
+    """Yield each schedule, as the class that it is of and the order in which its events happen.
 
     This is the definition and nothing else: no two schedules are taken together.
     """
 
     def go(host, order):
-        done = sum(1 << number for number in order)
+        done = union(order)
+        after = None
         if host.step < len(program.steps):
             after = advanced(program, host, done, added)
             if after is not None:
                 yield from go(after, order)
         moves = ready(program, host, done)
-        for number in moves:
-            yield from go(host, (*order, number))
+        for event in moves:
+            yield from go(host, (*order, event))
         if not moves and host.step == len(program.steps):
             pairs = {
                 (first, second)
                 for at, second in enumerate(order)
                 for first in order[:at]
-                if program.steps[first].conflicts(program.steps[second])
+                if conflict(program, first, second)
             }
-            yield (host.answers, frozenset(pairs)), order
+            yield (host.asked, frozenset(pairs)), order
         elif not moves and after is None:
             raise DeadlockError
 
@@ -158,19 +214,17 @@ def every_schedule(program, added=False):
 
 
 def classes(program, added=False):
-    """Return the classes of all schedules, each with the order in which the operations of one of them run.
+    """Return the classes of all schedules, each with the answers to queries and the order of events of one of them.
 
-    What may still happen depends on what the host has been answered and on what has run, and not on the order of that.
+    What may still happen depends on what the host has been answered and on what has happened, and not on the order of
+    that.
     """
     count = len(program.steps)
-    conflicting = [
-        sum(1 << other for other in range(count) if program.steps[number].conflicts(program.steps[other]))
-        for number in range(count)
-    ]
+    conflicting = [union(other for other in range(count) if conflict(program, event, other)) for event in range(count)]
     known = {}
 
     def ends(host, done):
-        key = host.step, host.answers, done
+        key = host.step, host.asked, done
         if key not in known:
             known[key] = found(host, done)
         return known[key]
@@ -182,13 +236,13 @@ def classes(program, added=False):
             if after is not None:
                 stuck = False
                 result.update(ends(after, done))
-        for number in ready(program, host, done):
+        for event in ready(program, host, done):
             stuck = False
-            pairs = (conflicting[number] & done) << number * count
-            for (answers, later), order in ends(host, done | 1 << number).items():
-                result.setdefault((answers, later | pairs), (number, *order))
+            pairs = (conflicting[event] & done) << event * count if event < count else 0
+            for (asked, later), (answers, order) in ends(host, done | 1 << event).items():
+                result.setdefault((asked, later | pairs), (answers, (event, *order)))
         if stuck and host.step == count:
-            return {(host.answers, 0): ()}
+            return {(host.asked, 0): (host.answers, ())}
         if stuck:
             raise DeadlockError
         return result
@@ -202,9 +256,9 @@ def classes(program, added=False):
 def contents(program, order):
     """Return what the arrays contain when the operations have run in this order; None for those that are dropped."""
     arrays = [[100 * number + i for i in range(SIZE)] for number in range(len(program.arrays))]
-    for number in order:
-        step = program.steps[number]
-        if step.kind in ("gate", "submit"):
+    for event in order:
+        step = program.steps[event] if event < len(program.steps) else None
+        if step is None or step.kind not in ("mix", "put", "copy", "fill"):
             continue
         to = step.writes[0]
         if step.kind in ("fill", "put"):
@@ -222,7 +276,7 @@ def contents(program, order):
 
 def outcomes(program, added=False):
     """Return the answers and contents that each class comes to."""
-    return [(tuple(answers), contents(program, order)) for (answers, _), order in classes(program, added).items()]
+    return [(answers, contents(program, order)) for answers, order in classes(program, added).values()]
 
 
 def in_program_order(program, answers):
