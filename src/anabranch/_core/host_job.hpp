@@ -21,6 +21,7 @@ struct PythonErrand : Errand {
 // A host function in stream order: holds the stream until a host thread has called it.
 struct HostCall final : Pending, PythonErrand {
   explicit HostCall(PyObject* object) : PythonErrand(ErrandKind::call, object) {}
+  bool calls() const noexcept override { return true; }
   void start() noexcept override {
     retain();
     host_inbox().post(this);
@@ -110,6 +111,7 @@ struct ReplayedCall final : Pending, PythonErrand {
       : PythonErrand(ErrandKind::replay, call.object()),
         call(Ref<GraphCall>::share(&call)),
         context(std::move(context)) {}
+  bool calls() const noexcept override { return true; }
   void start() noexcept override {
     retain();
     host_inbox().post(this);
