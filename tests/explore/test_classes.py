@@ -15,7 +15,10 @@ from .program import random_program
 from .running import Run, for_each_program
 from .schedules import DeadlockError, classes, every_schedule, in_program_order
 
-pytestmark = [pytest.mark.numba, pytest.mark.timeout(0)]
+pytestmark = [
+    *(pytest.mark.numba, pytest.mark.timeout(0)),
+    pytest.mark.filterwarnings("ignore:.*recorded:RuntimeWarning"),  # what waits for an event that is not may mean to
+]
 
 MOST_SCHEDULES = 1000
 
