@@ -14,7 +14,7 @@ import anabranch as ab
 from anabranch._core import core
 from anabranch._hazards import ordering
 from anabranch._trace.save import check_target, save
-from anabranch.cli._script import run_script
+from anabranch.cli._script import explore_script, run_script
 from anabranch.cli._table import show
 
 # With more streams than this, the least busy ones share a line of the report.
@@ -23,7 +23,7 @@ MOST_STREAMS: Final = 20
 # Maximum seconds that a timeline waits for pending work when its script ends.
 PATIENCE: Final = 5.0
 
-_WITH_VALUE: Final = ("--hazards", "--timeline")
+_WITH_VALUE: Final = ("--hazards", "--timeline", "--schedules")
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
@@ -42,6 +42,14 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         help="save at the end what ran where and when: .html, .svg, .json, .pftrace",
     )
     parser.add_argument(
+        "--explore",
+        action="store_true",
+        help="run it under every schedule that can matter, on the CPU; fails if one does",
+    )
+    parser.add_argument(
+        "--schedules", metavar="dpor|N|SCHEDULE", help="with --explore: N at random, or one schedule again"
+    )
+    parser.add_argument(
         "--stats",
         action="store_true",
         help="say at the end, on stderr, how many operations each stream ran and how long it was busy",
@@ -56,17 +64,21 @@ def run(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
     parser : ArgumentParser
         Has been to `add_run`.
     argv : sequence of str
-        What follows ``anabranch run``. ``--hazards`` and ``--timeline`` may also directly follow the script's name;
+        What follows ``anabranch run``. All options but ``--stats`` may also directly follow the script's name;
         everything after them is the script's.
     """
-    before, rest = _leading_options(argv, (*_WITH_VALUE, "--stats"))
+    before, rest = _leading_options(argv, (*_WITH_VALUE, "--explore", "--stats"))
     script, after = rest[:1], rest[1:]
     more: list[str] = []
     if script and not script[0].startswith("-"):
-        more, after = _leading_options(after, _WITH_VALUE)
+        more, after = _leading_options(after, (*_WITH_VALUE, "--explore"))
     options = parser.parse_args([*before, *more, *script])
     if not os.path.isfile(options.script):
         parser.error(f"there is no file {options.script!r}")
+    if options.schedules is not None and not options.explore:
+        parser.error("--schedules says what --explore runs, which is not given")
+    if options.explore and options.timeline is not None:
+        parser.error("--timeline shows one run, and --explore makes many")
     if options.hazards is not None:
         os.environ["ANABRANCH_HAZARDS"] = options.hazards  # for child processes of the script
         ordering.default_mode(options.hazards).__enter__()
@@ -82,6 +94,11 @@ def run(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
         core.keep_activity(True)
         # Registered before the script registers anything, so it runs last.
         atexit.register(_report, os.getpid())
+    if options.explore:
+        schedules = options.schedules or "dpor"
+        again = () if options.hazards is None else (f"--hazards={options.hazards}",)
+        number = int(schedules) if schedules.isdecimal() else schedules
+        explore_script(options.script, [options.script, *after], number, again)
     run_script(options.script, [options.script, *after])
 
 
