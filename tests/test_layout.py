@@ -65,7 +65,9 @@ UPWARD = {
 }
 
 # Files over 400 lines, and why they are not two.
-LONG_FILES: dict[str, str] = {}
+LONG_FILES: dict[str, str] = {
+    "src/anabranch/_memory/array.pyx": "one class, most of it docstrings; an extension type has one file",
+}
 
 
 def sources(folder: Path, *suffixes: str) -> list[Path]:

@@ -49,15 +49,22 @@ struct HostTask final : RefCounted {
 // An access of a host task that lasts.
 class HostAccess final : public RefCounted {
  public:
-  // Begins it, once what it has to come after is over.
-  HostAccess(Ref<HostTask> task, const Touch& touch, Site site);
+  // Begins it, once what it has to come after is over. `kept`: once it has ended, later accesses still test the order
+  // after it.
+  HostAccess(Ref<HostTask> task, const Touch& touch, Site site, bool kept);
+  // An access that is dropped without an end holds up nobody.
+  ~HostAccess() override {
+    if (number_) storage_->end_host(number_, kept_);
+  }
   // Ends it, at the first call.
   void end();
 
  private:
   Ref<HostTask> task_;
+  Ref<Storage> storage_;
   Lane lane_;
   Ref<LaneNumber> number_;
+  const bool kept_;
 };
 
 // Through which everything goes that touches memory, in this order:

@@ -79,6 +79,7 @@ struct Use {
   Point point = 0;     // of the operation
   Access access = Access::read;
   bool untold = false;  // never reported as a race: the memory's arrival on the stream, or an internal readback
+  bool open = false;    // of the host: it has not ended
   Moment when = {};
   Footprint where = {0, 0};
   Site site = {};

@@ -22,7 +22,10 @@ std::vector<Use> uses_of(const Touch& touch);
 std::vector<Use> uses_before(const HostTask& task, const Touch& touch);
 // What the access races with: none of it does the task know to be over.
 std::vector<Use> host_conflicts(const HostTask& task, const Touch& touch);
-// The same where a storage is about to go, but for bytes that others have, whose owner keeps the memory.
+// The accesses of the host's, not ended, that work which is about to begin conflicts with.
+std::vector<Use> open_conflicts(const HostTask& task, const Touch& touch);
+// What the access races with where a storage is about to go, but for bytes that others have, whose owner keeps the
+// memory.
 std::vector<Use> return_conflicts(const HostTask& task, const Touch& touch);
 // The host has made the access.
 void note_host(HostTask& task, const Touch& touch, Site site);

@@ -22,7 +22,7 @@ class KeptMemory {
   std::vector<Ref<Storage>> storages_;
 };
 
-// An operation that `check` refuses, with what it takes to report the races.
+// An operation that is refused, with what it takes to report the races.
 struct Refusal {
   std::vector<Race> races;
   std::vector<Touch> touches;  // that `Race::second` counts
@@ -53,10 +53,11 @@ class Submission {
   Submission(Stream& stream, HazardMode mode, std::span<const Touch> touches) noexcept
       : stream_(&stream), touches_(touches), mode_(mode) {}
 
-  // Under `automatic`, has the stream wait for what the operation lacks. Under `check`, refuses the operation if it
-  // lacks something: then nobody has been told of it, and nothing may be enqueued before `proceed`. Under `off`,
-  // neither. Null: it is in order, as far as it will be. `capture`: the one that the task is in, or null; the stream
-  // may be a recorder of it, or none.
+  // Under `automatic`, has the stream wait for what the operation lacks, and refuses it if that is the end of an access
+  // of the host's, which no stream can wait for. Under `check`, refuses the operation if it lacks something: then
+  // nobody has been told of it, and nothing may be enqueued before `proceed`. Under `off`, neither. Null: it is in
+  // order, as far as it will be. `capture`: the one that the task is in, or null; the stream may be a recorder of it,
+  // or none.
   //
   // Throws Error(capture) in a capture that has ended, or that nothing else may go beside; what `Backend::wait` throws
   // for a wait that is added; std::bad_alloc. The operation must not be enqueued then.
@@ -96,7 +97,7 @@ class Submission {
     Ordering ordering(*stream_, task.lane);
     if (mode_ == HazardMode::automatic) {
       ordering.begin();
-      if (!ordering.clear(touches)) add_missing(task, touches);
+      if (!ordering.clear(touches)) return add_missing(task, touches);
     } else if (mode_ == HazardMode::check) {
       // A stream whose operation may be refused is not told of it.
       if (!ordering.clear(touches)) return check(task, touches);
@@ -109,7 +110,7 @@ class Submission {
       open_operation(*stream_);
     learned_ = stream_->lane().look();
   }
-  void add_missing(const HostTask& task, std::span<const Touch> touches);
+  Refusal* add_missing(const HostTask& task, std::span<const Touch> touches);
   Refusal* check(const HostTask& task, std::span<const Touch> touches);
   Refusal* begin_captured(const HostTask& task, Capture* capture);
   void commit_captured(Point point, Site site);

@@ -44,11 +44,13 @@ cdef extern from "anabranch/layout.hpp" namespace "anabranch" nogil:
         cbool contiguous() const
         void extent(int64_t& low, int64_t& high) const
     Layout row_major(int ndim, const int64_t* shape, int64_t itemsize) except +translate
+    enum class CElementType "anabranch::ElementType": raw
     cdef cppclass Elements:
         byte_t* pointer
         Layout layout
         int64_t offset
         CBackend* home
+        CElementType type
     void copy_elements(const Elements& dst, const Elements& src, int64_t count)
 
 ctypedef uint64_t Point
@@ -165,7 +167,7 @@ cdef extern from "anabranch/history.hpp" namespace "anabranch" nogil:
         Ref[CStream] stream
         Point point
         Access access
-        cbool untold
+        cbool open
         Moment when
         Footprint where
         Site site
@@ -260,7 +262,6 @@ cdef extern from "anabranch/hazard.hpp" namespace "anabranch" nogil:
         Lane lane
         Moment call
         cbool precedes(const Use&) const
-        cbool has_open(const Use&) const
         void observe(const Past&, uint64_t version) except +
     cdef cppclass HostAccess:
         void end() except +translate
