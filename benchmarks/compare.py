@@ -323,7 +323,7 @@ def _show_progress(text: str) -> None:
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
-def main() -> int:
+def parse_arguments() -> tuple[argparse.ArgumentParser, argparse.Namespace]:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("benchmarks", nargs="*", default=["*"], help="IDs, how they begin, or patterns; none: all")
     parser.add_argument("--list", action="store_true", help="print the IDs and who implements them")
@@ -334,7 +334,11 @@ def main() -> int:
     parser.add_argument(
         "--save", nargs="?", type=Path, const=FOLDER / "results", metavar="FOLDER", help="keep the result, in results/"
     )
-    options = parser.parse_args()
+    return parser, parser.parse_args()
+
+
+def main() -> int:
+    parser, options = parse_arguments()
     known = load()
     chosen = [name for name in known if any(matches(name, pattern) for pattern in options.benchmarks)]
     if not chosen:

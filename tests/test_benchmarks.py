@@ -228,6 +228,17 @@ def test_both_ages_are_measured_in_processes_of_their_own(modules):
         }
 
 
+def test_a_row_is_taken_from_the_process_whose_floor_was_lowest(modules):
+    module, result = modules("lived"), modules("harness").Result
+    slow, quick, broken = (
+        {"cuda.event.query": {"anabranch": result("ns", [ours]), "driver": result("ns", floor)}}
+        for ours, floor in ((300, [180, 190]), (150, [100, 110]), (90, []))
+    )
+    ages = module.undisturbed([slow, quick], "cuda.event.query")
+    assert ages is quick["cuda.event.query"]
+    assert module.undisturbed([slow, broken], "cuda.event.query") is broken["cuda.event.query"]
+
+
 def test_a_life_keeps_half_of_its_memory_and_most_of_its_streams(modules):
     kept = modules("lived").live("cpu", 2000)
     large = [each for each in kept if isinstance(each, ab.Array) and each.size == 2000]

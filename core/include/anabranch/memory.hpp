@@ -87,10 +87,10 @@ class Storage final : public RefCounted {
   bool kept_by_neighbours(ByteRange bytes) const;
 
   // Records that the operation at `point` of `stream` accesses these bytes. `when` lets later accesses test
-  // happens-before; `exact`: even once the operation is completed. `untold`: later accesses wait for it, but it is
+  // happens-before; `exact`: even once the operation is completed. `unreported`: later accesses wait for it, but it is
   // never reported as a race.
   void note(Stream& stream, Point point, Access access, const Footprint& where, const Moment* when = nullptr,
-            Site site = {}, bool exact = false, bool untold = false);
+            Site site = {}, bool exact = false, bool unreported = false);
   // The same, and fast if only that stream has used the memory, above all if this repeats its last access.
   void note(const Touch& touch, const Noted& operation) {
     lock_.lock();

@@ -182,7 +182,7 @@ bool Capture::involves(const Backend& device) const {
 }
 
 // Requires the lock. Hands the memory of living arrays over to them, as if they had allocated it outside the capture.
-std::vector<Ref<Storage>> Capture::settle() {
+std::vector<Ref<Storage>> Capture::hand_over_living() {
   std::vector<Ref<Storage>> living;
   for (Own& own : own_) {
     if (!own.used) continue;

@@ -117,14 +117,14 @@ Ref<Storage> Storage::make(Backend& backend, MemoryKind kind, std::byte* pointer
 }
 
 Ref<Storage> Storage::allocate(Backend& backend, Stream* stream, std::size_t bytes, MemoryKind kind) {
-  const Lane::Version learned = stream ? stream->lane().look() : 0;
+  const Lane::Version snapshot = stream ? stream->lane().snapshot() : 0;
   const Allocation allocation = bytes == 0 ? Allocation{} : backend.allocate(stream, bytes, kind);
   Ref<Storage> storage = make(backend, kind, allocation.pointer, bytes);
   if (backend.capture()) [[unlikely]]
     backend.capture()->own(*storage, *stream);
   // The stream's earlier uses of the memory come before accesses by others.
   if (allocation.ready != 0) {
-    Moment when = stream->lane().advance(learned);
+    Moment when = stream->lane().advance(snapshot);
     const Point ready = std::max(allocation.ready, stream->issued());  // as in Ordering::note
     storage->history_.uses().push_back(
         {Ref<Stream>::share(stream), ready, Access::write, true, false, std::move(when), {0, bytes}});
@@ -138,9 +138,9 @@ Ref<Storage> Storage::entrust(Stream& stream, void* pointer, std::size_t bytes, 
   Ref<Storage> storage = make(backend, MemoryKind::device, static_cast<std::byte*>(pointer), bytes);
   if (!backend.capabilities().host_memory) {
     // That stream may use the memory at once; other streams come after it.
-    const Lane::Version learned = stream.lane().look();
+    const Lane::Version snapshot = stream.lane().snapshot();
     const Point newest = backend.newest(stream);
-    Moment when = stream.lane().advance(learned);
+    Moment when = stream.lane().advance(snapshot);
     storage->history_.uses().push_back({Ref<Stream>::share(&stream),
                                         std::max(newest, stream.issued()),
                                         Access::write,
@@ -188,10 +188,10 @@ void Storage::note_anew(const Touch& touch, const Noted& operation) {
 }
 
 void Storage::note(Stream& stream, Point point, Access access, const Footprint& where, const Moment* when, Site site,
-                   bool exact, bool untold) {
+                   bool exact, bool unreported) {
   std::vector<Use> over;  // released outside the lock, because this may recycle a stream
   std::lock_guard guard(lock_);
-  Use use{Ref<Stream>::share(&stream), point, access, untold, false, when ? *when : Moment{}, where, site};
+  Use use{Ref<Stream>::share(&stream), point, access, unreported, false, when ? *when : Moment{}, where, site};
   const bool more = history_.note(std::move(use));
   // Prunes completed entries whenever an entry is added, so that the list stays as short as the work in flight. This
   // queries the driver, which does not pay for the few entries of a single stream.
@@ -263,7 +263,7 @@ void Storage::merge(bool into_reads_and_writes, bool exact) {
     const ByteRange& two = use.where.bytes();
     same->where = {std::min(one.low, two.low), std::max(one.high, two.high)};
     if (use.access != same->access) same->access = Access::read_write;
-    same->untold = same->untold && use.untold;
+    same->unreported = same->unreported && use.unreported;
     // An access that comes after the newest comes after all of the stream's. But no report may name an access to bytes
     // that only lie between the merged ones.
     const bool newer = use.point >= same->point;
@@ -369,7 +369,7 @@ void Storage::give_back(void* gone) noexcept {
   }
   const Ref<Stream> home = std::move(home_);
   std::erase_if(uses, [&home](const Use& use) {
-    const bool in_order = home && use.stream == home && home->backend().settle(*home, use.point, {});
+    const bool in_order = home && use.stream == home && home->backend().flush(*home, use.point, {});
     return in_order || is_over(use, true);
   });
   struct Owner {

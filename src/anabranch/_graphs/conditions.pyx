@@ -64,7 +64,7 @@ cdef bint _is_set(Array flag) except -1:
 
 
 cdef CStream* _recorder(Array flag) except? NULL:
-    # What captures the current stream of the flag's device, or null.
+    # The recorder of the current stream of the flag's device, or null.
     cdef Stream stream = current_stream_of(current_state(), flag._device.ordinal)
     if stream.is_default and not stream.per_thread:
         return NULL
@@ -98,7 +98,7 @@ cdef int _add(CStream* queue, NodeKind kind, Array flag, object then, object oth
     bodies.flag = flag if queue.capture().exclusive() else None
     tell_origin(deref(queue), point, bodies)
     commit(&submission, state, point)
-    # From here on the outer capture keeps what is used, so that it learns when memory of its own is freed.
+    # The outer capture keeps the memory from here on. References here would hide the end of memory that it allocated.
     if not queue.capture().exclusive():
         body.accesses = other.accesses = nothing
     return 0

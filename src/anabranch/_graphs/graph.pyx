@@ -240,14 +240,14 @@ cdef class Graph:
             self.recorded, changed = changed, self.recorded
 
     def update(self, other):
-        """Become another graph, from the next replay on. Replays that were launched stay what they are.
+        """Replace the content by that of another graph, from the next replay on. Launched replays are not affected.
 
-        Costs little where only arguments differ; else the graph is instantiated anew, which `instantiations` counts.
+        Costs little if only arguments differ; otherwise the graph is instantiated again, which `instantiations` counts.
 
         Parameters
         ----------
         other : Graph
-            Of the same device; left as it is.
+            A graph of the same device. It does not change.
 
         Raises
         ------

@@ -66,7 +66,7 @@ cdef int report(Refusal* refusal, Submission* submission, TaskState state) excep
             found.append(
                 _found(refusal.races[i].first, stream, refusal.touches[refusal.races[i].second], site))
         _report(state, found)
-        # To tell of it is Python code, during which others may run.
+        # The report ran Python code, during which other threads may have closed an array.
         if not submission.proceed(deref(state.task.core.get()), deref(refusal)):
             raise ClosedError("an array was closed while a race of it was reported")
     except BaseException as error:
@@ -221,29 +221,29 @@ class default_mode:  # noqa: N801
 
 
 class hazards:  # noqa: N801
-    """Choose what becomes of order that is missing between accesses to the same memory.
+    """Choose the treatment of missing order between accesses to the same memory.
 
-    Takes effect for this task at once, and until it chooses again; as a context manager, until the end of the block.
+    Takes effect for this task at once, until its next choice; as a context manager, until the end of the block.
     A new asyncio task starts with its creator's mode, a thread with that of the environment variable
-    ``ANABRANCH_HAZARDS``, which is ``"auto"`` if it is not set. No thread changes another's mode; one object serves one
-    task.
+    ``ANABRANCH_HAZARDS``, which is ``"auto"`` by default. A choice never affects another thread. Use one object in one
+    task only.
 
     Parameters
     ----------
     mode : str
-        ``"auto"``: what an operation touches is waited for, with one event wait for each stream that it has to come
-        after and is not known to. ``"check"``: nothing is added; a missing order raises `RaceError` before the
-        operation is enqueued. ``"off"``: neither; accesses are not kept track of, only order is.
+        ``"auto"``: an operation waits for the conflicting accesses to its memory, by one event wait for each stream
+        that it is not known to come after. ``"check"``: no waits are added; missing order raises `RaceError` before
+        the operation is enqueued. ``"off"``: neither; accesses are not tracked, only order is.
     bounds : bool, optional
-        Whether Python kernels check every index, as they always do under ``"check"``: one that is out of bounds is a
-        `KernelError` that names the kernel, the line, the array, the index and the line of the launch; nothing outside
-        the array is touched, and the stream's later work does not run. ``None``: as it is, which first is what the
-        environment variable ``ANABRANCH_BOUNDS`` says, ``0`` or ``1``. Kernels of a `Module` cannot be checked.
+        Whether Python kernels check every index, as they always do under ``"check"``. An index out of bounds raises a
+        `KernelError` that names the kernel, the line, the array, the index and the line of the launch; no memory
+        outside the array is accessed, and the stream's later work does not run. ``None``: no change; threads start with
+        the environment variable ``ANABRANCH_BOUNDS``, ``0`` or ``1``. Kernels of a `Module` cannot be checked.
 
     Attributes
     ----------
     mode : str
-        The one that was chosen here, whatever has been since.
+        The mode that was chosen here, regardless of later choices.
     bounds : bool or None
         Likewise.
 

@@ -176,7 +176,10 @@ cdef int _put_other(Packed* packed, object value, object kernel, Py_ssize_t posi
             put_number(packed, kind.__call__(value), kernel, position)
             return _look_again(packed, position)
     shares = hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")
-    hint = "; wrap it with anabranch.asarray" if shares else ""
+    if isinstance(value, (list, tuple)):
+        hint = "; make an array of its numbers with ab.array, or pass each array by itself"
+    else:
+        hint = "; wrap it with anabranch.asarray" if shares else ""
     raise TypeError(
         f"{parameter_of(kernel, position)}: kernels take arrays and numbers, not {type(value).__name__}{hint}")
 

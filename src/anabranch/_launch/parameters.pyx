@@ -99,7 +99,7 @@ cdef double _real(object kernel, Py_ssize_t i, object value) except? -1:
 cdef int _put_half(double number, uint64_t* slot) except -1:
     import numpy
 
-    # What is too large becomes infinite, as with the other floats.
+    # Values that are too large become infinite, as with the other floats.
     with numpy.errstate(over="ignore"):
         half = numpy.float16(number).tobytes()
     memcpy(slot, <const char*>(<bytes>half), 2)

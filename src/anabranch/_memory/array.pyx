@@ -19,6 +19,11 @@ from anabranch._hazards.ordering cimport (
 from anabranch._memory.assign cimport assign
 from anabranch._memory.copies cimport contiguous_of, converted, copied, moved
 from anabranch._memory.dtype cimport element_type
+from anabranch._memory.operators cimport (
+    absolute_operator, add_operator, all_reduction, any_reduction, floor_divide_operator, greatest_position_reduction,
+    greatest_reduction, least_position_reduction, least_reduction, mean_reduction, multiply_operator,
+    negative_operator, operators, positive_operator, power_operator, product_reduction, remainder_operator,
+    subtract_operator, sum_reduction, true_divide_operator)
 from anabranch._memory.slice cimport view_of, whole_of
 from anabranch._memory.staging cimport download
 from anabranch._memory.views cimport reshaped, retyped, squeezed, transposed
@@ -35,6 +40,7 @@ cdef dict _accesses = {"in": MemoryAccess.read, "out": MemoryAccess.write, "inou
 
 @cython.final
 @cython.freelist(32)
+@cython.c_api_binop_methods(True)
 cdef class Array:
     """Memory of a device, with a shape and a dtype.
 
@@ -135,7 +141,7 @@ cdef class Array:
 
     @property
     def device(self):
-        """The device whose memory it is."""
+        """The device that owns the memory."""
         return self._device
 
     @property
@@ -148,13 +154,13 @@ cdef class Array:
 
     @property
     def pinned(self):
-        """Whether it is host memory that every device can reach."""
+        """Whether the memory is host memory that every device can access."""
         self.check()
         return self.storage.get().kind() == MemoryKind.pinned
 
     @property
     def read_only(self):
-        """Whether nothing may write to it: imported memory whose owner said so."""
+        """Whether writes are refused: for imported memory whose owner declared it read-only."""
         self.check()
         return self._read_only
 
@@ -164,7 +170,7 @@ cdef class Array:
         return not self._open
 
     def close(self):
-        """Let go of the memory, in stream order: work already enqueued completes.
+        """Release the memory in stream order: enqueued work completes first.
 
         Views keep it. Closing again does nothing. Memory of another library goes back to its owner when the work is
         over; with ``ab.hazards("check")`` a `RaceError` of the kind ``"FREE"`` says if that is not known to be so.
@@ -351,7 +357,10 @@ cdef class Array:
 
     @property
     def __cuda_array_interface__(self):
-        """What libraries for GPUs read; the current stream has the array ready. An AttributeError for CPU memory."""
+        """The interface that GPU libraries read. Raises AttributeError for CPU memory.
+
+        Work that is enqueued in the current stream afterwards may use the array.
+        """
         self.check()
         return protocols.cuda_interface(self)
 
@@ -555,6 +564,123 @@ cdef class Array:
         if self.layout.ndim == 0:
             raise TypeError("an array of no dimension has no length")
         return self.layout.shape[0]
+
+    # NumPy's arrays and scalars leave operators to those here instead of reading the elements.
+    __array_priority__ = 1000.0
+
+    def __richcmp__(left, right, int operation):
+        return operators().binary(operation, left, right)
+
+    def __hash__(self):
+        return <Py_hash_t>(<uintptr_t><void*>self >> 4)
+
+    def __add__(left, right):
+        return operators().binary(add_operator, left, right)
+
+    def __iadd__(self, other):
+        return operators().in_place(add_operator, self, other)
+
+    def __sub__(left, right):
+        return operators().binary(subtract_operator, left, right)
+
+    def __isub__(self, other):
+        return operators().in_place(subtract_operator, self, other)
+
+    def __mul__(left, right):
+        return operators().binary(multiply_operator, left, right)
+
+    def __imul__(self, other):
+        return operators().in_place(multiply_operator, self, other)
+
+    def __truediv__(left, right):
+        return operators().binary(true_divide_operator, left, right)
+
+    def __itruediv__(self, other):
+        return operators().in_place(true_divide_operator, self, other)
+
+    def __floordiv__(left, right):
+        return operators().binary(floor_divide_operator, left, right)
+
+    def __ifloordiv__(self, other):
+        return operators().in_place(floor_divide_operator, self, other)
+
+    def __mod__(left, right):
+        return operators().binary(remainder_operator, left, right)
+
+    def __imod__(self, other):
+        return operators().in_place(remainder_operator, self, other)
+
+    def __pow__(left, right, modulus):
+        return NotImplemented if modulus is not None else operators().binary(power_operator, left, right)
+
+    def __ipow__(self, other):
+        return operators().in_place(power_operator, self, other)
+
+    def __neg__(self):
+        return operators().unary(negative_operator, self)
+
+    def __pos__(self):
+        return operators().unary(positive_operator, self)
+
+    def __abs__(self):
+        return operators().unary(absolute_operator, self)
+
+    def sum(self, axis=None, *, bint keepdims=False, stream=None, out=None):
+        """Return the sum of the elements, over all axes or those given, as a new array. Asynchronous on the stream.
+
+        The other reductions take the same parameters and raise the same errors.
+
+        Parameters
+        ----------
+        axis : int or tuple of int, optional
+            None: all axes; the result has no dimension and stays on the device.
+        keepdims : bool
+            Keep the axes, with size 1.
+        stream : Stream, optional
+            None: the current stream of the array's device.
+        out : None
+            NumPy's functions, such as ``numpy.sum(array)``, pass it; anything else is a TypeError.
+
+        Raises
+        ------
+        numpy.exceptions.AxisError
+            For an axis that the array does not have.
+        DeviceError
+            For a stream of another device.
+        """
+        return operators().reduce(sum_reduction, self, axis, keepdims, stream, out)
+
+    def prod(self, axis=None, *, bint keepdims=False, stream=None, out=None):
+        """Return the product of the elements, as `sum` does."""
+        return operators().reduce(product_reduction, self, axis, keepdims, stream, out)
+
+    def min(self, axis=None, *, bint keepdims=False, stream=None, out=None):
+        """Return the least elements, nan if one is nan. A ValueError for no elements; else as `sum`."""
+        return operators().reduce(least_reduction, self, axis, keepdims, stream, out)
+
+    def max(self, axis=None, *, bint keepdims=False, stream=None, out=None):
+        """Return the greatest elements, nan if one is nan. A ValueError for no elements; else as `sum`."""
+        return operators().reduce(greatest_reduction, self, axis, keepdims, stream, out)
+
+    def mean(self, axis=None, *, bint keepdims=False, stream=None, out=None, dtype=None):
+        """Return the mean of the elements, nan for none, as `sum` does. That of integers is float64."""
+        return operators().reduce(mean_reduction, self, axis, keepdims, stream, out if dtype is None else dtype)
+
+    def any(self, axis=None, *, bint keepdims=False, stream=None, out=None):
+        """Return whether any element is true, as `sum` does."""
+        return operators().reduce(any_reduction, self, axis, keepdims, stream, out)
+
+    def all(self, axis=None, *, bint keepdims=False, stream=None, out=None):
+        """Return whether all elements are true, as `sum` does."""
+        return operators().reduce(all_reduction, self, axis, keepdims, stream, out)
+
+    def argmin(self, axis=None, *, bint keepdims=False, stream=None, out=None):
+        """Return the position of the least element along one axis, or in the flattened array, as `min`."""
+        return operators().reduce(least_position_reduction, self, axis, keepdims, stream, out)
+
+    def argmax(self, axis=None, *, bint keepdims=False, stream=None, out=None):
+        """Return the position of the greatest element along one axis, or in the flattened array, as `max`."""
+        return operators().reduce(greatest_position_reduction, self, axis, keepdims, stream, out)
 
     def __reduce__(self):
         raise TypeError(f"{self._described()} lives in this process; send a copy of its elements, array.numpy()")

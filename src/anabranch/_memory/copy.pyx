@@ -299,8 +299,8 @@ cdef inline CopySide _side(Array array, int64_t offset) noexcept:
 
 cdef int _order_all(
         TaskState state, Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1:
-    # For a copy in several steps: all of it is in order, or none of it is enqueued. What is missing is of the stream
-    # that the program knows, not of one that helps.
+    # Orders a copy of several steps as a whole before any step is enqueued. A race names the stream of the program, not
+    # a helper stream.
     cdef Touch[2] touches
     touches[0] = _touch(src, MemoryAccess.read, start, count)
     touches[1] = _touch(dst, MemoryAccess.write, to, count)
@@ -314,7 +314,7 @@ cdef Array _contiguous(DeviceBase device, Array like, int64_t count, Stream stre
 
 
 cdef Stream _aside(DeviceBase device, Stream after):
-    # A stream of the device that comes after what another has to do by now.
+    # A helper stream of the device that comes after the other stream's work so far.
     cdef Stream stream = Stream(device, name="copy")
     stream.wait_stream(after)
     return stream

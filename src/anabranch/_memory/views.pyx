@@ -190,10 +190,10 @@ cdef Array broadcast(Array array, const Layout& like):
     layout = row_major(like.ndim, like.shape, array.layout.itemsize)
     for d in range(like.ndim):
         source = d + extra
-        if source < 0 or array.layout.shape[source] == 1:
-            layout.strides[d] = 0
-        elif array.layout.shape[source] == like.shape[d]:
+        if source >= 0 and array.layout.shape[source] == like.shape[d]:
             layout.strides[d] = array.layout.strides[source]
+        elif source < 0 or array.layout.shape[source] == 1:
+            layout.strides[d] = 0
         else:
             fits = False
     if not fits:

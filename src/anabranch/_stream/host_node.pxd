@@ -3,15 +3,15 @@ from libc.stdint cimport uint64_t
 from libcpp.string cimport string
 
 from anabranch._core.core cimport CStream, Past, Pending, Ref, ReplayedCall
-from anabranch._hazards.ordering cimport ComingMoment, Touches
+from anabranch._hazards.ordering cimport DeferredMoment, Touches
 
 
 cdef class ReplayContext:
     """Dependencies of a replay's host functions."""
     cdef Ref[CStream] stream
     cdef Past before
-    cdef uint64_t learned   # version of the lane's clock at that time
-    cdef ComingMoment when  # the replay; empty where order is not tracked
+    cdef uint64_t snapshot   # version of the lane's clock at that time
+    cdef DeferredMoment when  # the replay; empty where order is not tracked
 
 
 cdef class ReplayedFunction:

@@ -96,7 +96,7 @@ cdef class ReplayedFunction:
             # As for any host function: the future and the stream complete together for every observer.
             with future._condition:
                 self.complete(pending, message, error)
-                future.settle(outcome)
+                future.resolve(outcome)
             future.announce()
         return 0
 
@@ -162,7 +162,7 @@ cdef ReplayContext context_of_replay(CStream* stream, int mode):
     context.stream = Ref[CStream].share(stream)
     if mode != <int>HazardMode.off:
         context.before = past_of(deref(stream))
-        context.learned = stream.lane().look()
+        context.snapshot = stream.lane().snapshot()
     return context
 
 
@@ -170,6 +170,6 @@ cdef int note_replay(ReplayContext context, int mode) except -1:
     cdef Moment moment
     if context is not None:
         if mode != <int>HazardMode.off:
-            moment = context.stream.get().lane().advance(context.learned)
+            moment = context.stream.get().lane().advance(context.snapshot)
         context.when.set(moment)
     return 0

@@ -291,7 +291,7 @@ def test_numpy_takes_arrays(cpu):
     array = ab.array(values((3, 4)), device=cpu)
     np.testing.assert_array_equal(np.asarray(array), values((3, 4)))
     np.testing.assert_array_equal(np.asarray(array[::-1, ::2]), values((3, 4))[::-1, ::2])
-    assert np.sum(array) == values((3, 4)).sum()
+    np.testing.assert_array_equal(np.negative(array), -values((3, 4)))
 
 
 def test_numpy_takes_arrays_as_another_dtype(cpu):
