@@ -46,7 +46,7 @@ class Band:
         ab.synchronize()
 
     def compute(self, stream, now, after, first, last):
-        """Compute the rows from `first` to before `last`. Hazards know by the views which rows that reads and writes."""
+        """Compute the rows from `first` to before `last`. The views tell hazards which rows that reads and writes."""
         ab.launch(spread, (last - first, COLUMNS - 2), now[first - 1 : last + 1], after[first:last], stream=stream)
 
     def exchange(self, after):

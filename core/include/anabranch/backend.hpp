@@ -21,6 +21,10 @@
 
 namespace anabranch {
 
+namespace explore {
+class Controller;
+}
+
 // The properties of a device. Constant after the backend's construction.
 struct Capabilities {
   std::string kind;  // "cpu", "cuda"
@@ -159,6 +163,11 @@ class Backend {
   // device has a better way.
   virtual Ref<Span> open_span(Stream& stream);
   virtual void close_span(Stream& stream, Span& span);
+
+  // -- exploration --
+  // From now on ready operations go to the controller; null: to the device again. The device must be idle.
+  virtual void control(explore::Controller* controller) { (void)controller; }
+  virtual bool controlled() const noexcept { return false; }
 
   // -- end --
   // Starts no more work and waits, a few seconds at most, for running work. For the end of the process.

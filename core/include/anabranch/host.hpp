@@ -20,6 +20,8 @@ class Pending : public RefCounted {
   void complete(Ref<Failure> failure = nullptr) noexcept;
   bool completed() const noexcept { return state_.load(std::memory_order_acquire) == State::completed; }
 
+  // Whether `start` has code of the program called, at the end of which somebody completes the operation.
+  virtual bool calls() const noexcept { return false; }
   // Called when the stream reaches the operation, on a worker or driver thread: must neither block nor run Python.
   virtual void start() noexcept {}
   // Called instead of `start` if the stream has failed before. The same thread rules apply.

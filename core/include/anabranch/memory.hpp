@@ -126,6 +126,8 @@ class Storage final : public RefCounted {
 
   // The site of the allocation, if known.
   Site site = {};
+  // Its number while schedules are explored, of the run in the upper half; see `explore::Controller`.
+  std::uint64_t explored = 0;
   // Whether an array owns it, so that traces show its end.
   bool listed = false;
 

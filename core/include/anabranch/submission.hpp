@@ -106,12 +106,13 @@ class Submission {
     return nullptr;
   }
   void start() {
-    if (tracing()) [[unlikely]]
-      open_operation(*stream_);
+    if (observing()) [[unlikely]]
+      observe();
     snapshot_ = stream_->lane().snapshot();
   }
   Refusal* add_missing(const HostTask& task, std::span<const Touch> touches);
   Refusal* check(const HostTask& task, std::span<const Touch> touches);
+  void observe();
   Refusal* begin_captured(const HostTask& task, Capture* capture);
   void commit_captured(Point point, Site site);
 

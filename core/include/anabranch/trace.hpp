@@ -79,8 +79,13 @@ class Trace final : public RefCounted {
   std::atomic<std::int64_t> began_{0};
 };
 
+// The number of traces that are on, and `exploration` while schedules are explored.
 extern std::atomic<int> traces_on;
-inline bool tracing() noexcept { return traces_on.load(std::memory_order_relaxed) != 0; }
+inline constexpr int exploration = 1 << 30;
+inline bool tracing() noexcept { return (traces_on.load(std::memory_order_relaxed) & ~exploration) != 0; }
+inline bool exploring() noexcept { return (traces_on.load(std::memory_order_relaxed) & exploration) != 0; }
+// Either of the two.
+inline bool observing() noexcept { return traces_on.load(std::memory_order_relaxed) != 0; }
 
 // Returns the current site of the layer above on this thread; null until that layer is loaded.
 extern std::atomic<Site (*)()> calling_site;

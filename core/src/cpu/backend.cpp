@@ -35,13 +35,18 @@ Ref<CpuStream> CpuBackend::open(StreamOptions options) {
   std::unique_lock lock(mutex_);
   if (idle_.empty()) {
     all_.push_back(std::make_unique<CpuStream>(*this, pool_, order_));
-    all_.back()->open(std::move(options));
-    return Ref<CpuStream>::take(all_.back().get());
+    CpuStream* const made = all_.back().get();
+    made->open(std::move(options));
+    lock.unlock();
+    begin_run(*made);
+    return Ref<CpuStream>::take(made);
   }
   CpuStream* stream = idle_.back();
   idle_.pop_back();
   stream->open(std::move(options));
   stream->revive();
+  lock.unlock();
+  begin_run(*stream);
   return Ref<CpuStream>::take(stream);
 }
 

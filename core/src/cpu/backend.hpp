@@ -49,6 +49,10 @@ class CpuBackend final : public Backend {
   Ref<Span> open_span(Stream& stream) override;
   void close_span(Stream& stream, Span& span) override;
 
+  void control(explore::Controller* controller) override;
+  bool controlled() const noexcept override { return true; }
+  bool known_completed(Stream& stream, Point point) noexcept override;
+
   void stop() noexcept override;
 
   // Throws Error(device) for a kernel launched with blocks.
@@ -59,9 +63,19 @@ class CpuBackend final : public Backend {
   friend class CpuStream;
   Ref<CpuStream> open(StreamOptions options);
   void recycle(CpuStream& stream) noexcept;
+  void begin_run(CpuStream& stream);
 
   // Pinned memory is slow to allocate and to release, so it has its own cache.
   MemoryPool& memory_of(MemoryKind kind) noexcept { return kind == MemoryKind::pinned ? pinned_ : memory_; }
+
+  // A block that was freed in a run of an exploration. What a run finds at an address must not depend on the schedule, so
+  // the memory is used again after the run.
+  struct Held {
+    std::byte* pointer;
+    std::size_t bytes;
+    MemoryKind kind;
+    std::vector<Use> uses;
+  };
 
   Pool pool_;
   MemoryPool memory_;
@@ -70,6 +84,7 @@ class CpuBackend final : public Backend {
   std::mutex mutex_;
   std::vector<std::unique_ptr<CpuStream>> all_;  // all streams ever created; `idle_` lists those not in use
   std::vector<CpuStream*> idle_;
+  std::vector<Held> held_;
   Ref<CpuStream> legacy_;
 };
 

@@ -22,6 +22,7 @@ class GraphTask final : public Task {
     failure = executable.close();
     return Step::done;
   }
+  explore::Description describe() const override { return {"graph"}; }
   // Runs in a failed stream, which does not wait for the previous replay, so that one may be running.
   void skip(const Ref<Failure>& failure) noexcept override {
     executable_->plan_.skip(*works_, works_->context, failure);

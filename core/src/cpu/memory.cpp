@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string>
 
@@ -14,6 +15,8 @@ namespace {
 constexpr std::size_t alignment = HostSource::alignment;
 // Cached memory over this goes back to the system.
 constexpr std::size_t release_threshold = std::size_t{1} << 30;
+// What a run of an exploration finds in new memory.
+constexpr int unwritten = 0xAB;
 // The number of used blocks of a size to examine before allocating a new one.
 constexpr std::size_t search_depth = 8;
 
@@ -158,10 +161,17 @@ std::size_t MemoryPool::available() {
 }
 
 Allocation CpuBackend::allocate(Stream* stream, std::size_t bytes, MemoryKind kind) {
-  return memory_of(kind).allocate(stream, bytes);
+  const Allocation allocation = memory_of(kind).allocate(stream, bytes);
+  if (pool_.controller()) [[unlikely]]
+    std::memset(allocation.pointer, unwritten, bytes);
+  return allocation;
 }
 
 void CpuBackend::free(std::byte* pointer, std::size_t bytes, MemoryKind kind, std::vector<Use>& uses) noexcept {
+  if (pool_.controller()) [[unlikely]] {
+    const std::lock_guard lock(mutex_);
+    return held_.push_back({pointer, bytes, kind, std::move(uses)});
+  }
   memory_of(kind).free(pointer, bytes, std::move(uses));
 }
 

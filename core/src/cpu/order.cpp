@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "backend.hpp"
+#include "explore/controller.hpp"
 #include "task.hpp"
 
 namespace anabranch::cpu {
@@ -66,7 +67,7 @@ Point CpuBackend::wait(Stream& stream, Stream& target, Point point, Marker* mark
   if (&stream == &target) return stream.issued();
   CpuStream* other = &target.backend() == this ? &as_cpu(target) : dynamic_cast<CpuStream*>(&target);
   if (!other) return as_cpu(stream).push(std::make_unique<OtherWaitTask>(target, point, marker));
-  if (other->passed(point)) return as_cpu(stream).mark();
+  if (other->over(point)) return as_cpu(stream).mark();
   return as_cpu(stream).push(std::make_unique<WaitTask>(*other, point));
 }
 
@@ -78,6 +79,10 @@ bool CpuBackend::query(Stream& stream, Point point, Marker*) {
 }
 
 bool CpuBackend::synchronize(Stream& stream, Point point, std::chrono::nanoseconds timeout, Marker*) {
+  if (explore::Controller* const controller = pool_.controller()) [[unlikely]] {
+    const bool reached = controller->synchronize(stream, as_cpu(stream).runnable(), point, timeout);
+    return reached && query(stream, point);
+  }
   if (query(stream, point)) return true;
   HostWaiter waiter;
   if (as_cpu(stream).add_waiter(waiter, point) && !waiter.wait(timeout)) {

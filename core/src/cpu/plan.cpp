@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend.hpp"
+#include "explore/controller.hpp"
 
 namespace anabranch::cpu {
 
@@ -114,6 +115,7 @@ PlanNode* PlanNode::begin(HostWork& host, Turn& turn) noexcept {
   const Ref<Pending> pending = host.make(plan_->replay_.context());
   pending_ = pending;
   if (!pending->enter(&PlanNode::resume, this)) return host_over(turn);
+  if (explore::Controller* const controller = pool_->controller()) controller->calling(*this, nullptr);
   pending->start();
   return nullptr;
 }

@@ -6,6 +6,8 @@
 #include <string>
 #include <thread>
 
+#include "explore/controller.hpp"
+
 namespace anabranch::cpu {
 namespace {
 
@@ -43,6 +45,11 @@ void Pool::ready(Job& job) noexcept {
 }
 
 void Pool::ready(const Jobs& jobs) noexcept {
+  if (explore::Controller* const controller = this->controller()) [[unlikely]] {
+    Jobs left = jobs;
+    while (Job* const job = left.pop()) controller->ready(*job);
+    return;
+  }
   bool signal = false;
   {
     std::lock_guard lock(mutex_);
@@ -55,6 +62,10 @@ void Pool::ready(const Jobs& jobs) noexcept {
     signal = sleeping_ > 0 && !watched_.load(std::memory_order_seq_cst);
   }
   if (signal) wake_.notify_one();
+}
+
+void Pool::control(explore::Controller* controller) noexcept {
+  controller_.store(controller, std::memory_order_relaxed);
 }
 
 void Pool::start_threads() noexcept {

@@ -6,7 +6,12 @@
 #include <mutex>
 #include <string>
 
+#include "explore/runnable.hpp"
 #include "pace.hpp"
+
+namespace anabranch::explore {
+class Controller;
+}
 
 namespace anabranch::cpu {
 
@@ -23,10 +28,20 @@ inline void relax() noexcept {
 inline constexpr int operations_per_turn = 64;
 
 // A unit of work for a worker. Whoever queues it owns it; the pool does not touch it after calling `run`.
-class Job {
+class Job : public explore::Runnable {
  public:
   explicit Job(bool urgent) : urgent_(urgent) {}
   virtual void run() noexcept = 0;
+
+  explore::Readiness readiness() noexcept override { return explore::Readiness::ready; }
+  void step() noexcept override { run(); }
+  void rehearse() noexcept override {}
+  bool part() const noexcept override { return true; }
+  bool give_up(const Ref<Failure>&) noexcept override { return false; }
+  std::string waits_for() noexcept override { return {}; }
+  bool has_reached(Point) noexcept override { return false; }
+  Ref<Failure> failed() noexcept override { return nullptr; }
+
   bool urgent() const noexcept { return urgent_; }
 
  protected:
@@ -68,7 +83,7 @@ class Pool {
   void ready(Job& job) noexcept;
   // Queues several jobs of the same urgency, at least one.
   void ready(const Jobs& jobs) noexcept;
-  int workers() const noexcept { return workers_; }
+  int workers() const noexcept { return controller() ? 1 : workers_; }
   // The number of the calling worker in its pool, counted from 0; 0 for any other thread.
   static int this_worker() noexcept { return this_worker_; }
   // The recent speeds of what the workers run.
@@ -79,6 +94,10 @@ class Pool {
   bool watched() const noexcept { return watched_.load(std::memory_order_relaxed); }
   // Whether any job is waiting. A hint.
   bool waiting() const noexcept { return queued_.load(std::memory_order_relaxed) > 0; }
+
+  // From now on jobs go to the controller, and kernels are not split; null: to the workers again.
+  void control(explore::Controller* controller) noexcept;
+  explore::Controller* controller() const noexcept { return controller_.load(std::memory_order_relaxed); }
 
   // Starts no further job, and waits up to `limit` for running ones.
   void stop(std::chrono::milliseconds limit) noexcept;
@@ -94,6 +113,7 @@ class Pool {
 
   const std::string name_;
   const int workers_;
+  std::atomic<explore::Controller*> controller_{nullptr};
   Paces paces_;
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend.hpp"
+#include "explore/controller.hpp"
 #include "task.hpp"
 
 namespace anabranch::cpu {
@@ -17,6 +18,9 @@ struct Measured {
   Span* span = nullptr;
 };
 thread_local Measured measured;
+
+// What the operation that this thread enqueues waits for by the legacy stream's order, for exploration.
+thread_local std::vector<std::pair<Stream*, Point>> added_waits;
 
 // Called for each task of the span; the first sets the time.
 void begin(Span& span) noexcept {
@@ -59,7 +63,9 @@ void CpuStream::append(Task* task) noexcept {
 }
 
 void CpuStream::append_wait(CpuStream& target, Point point, Point before) {
-  if (target.passed(point)) return;
+  if (target.over(point)) return;
+  if (pool_.controller()) [[unlikely]]
+    added_waits.emplace_back(&target, point);
   Task* wait = new WaitTask(target, point);
   wait->point_ = before;
   wait->counts_ = false;
@@ -114,11 +120,9 @@ void CpuStream::join_legacy_stream() {
   }
 }
 
-Point CpuStream::push(std::unique_ptr<Task> task, Kernel* kernel) {
+inline Point CpuStream::enqueue(std::unique_ptr<Task> task, Kernel* kernel) {
   Point point = 0;
   bool idle = false;
-  if (tracing() && measured.stream == this) [[unlikely]]
-    task->span_ = Ref<Span>::share(measured.span);
   {
     std::lock_guard lock(mutex_);
     if (options_.role == StreamRole::legacy) {
@@ -141,6 +145,24 @@ Point CpuStream::push(std::unique_ptr<Task> task, Kernel* kernel) {
   return point;
 }
 
+Point CpuStream::push(std::unique_ptr<Task> task, Kernel* kernel) {
+  if (observing()) [[unlikely]]
+    return enqueue_observed(std::move(task), kernel);
+  return enqueue(std::move(task), kernel);
+}
+
+Point CpuStream::enqueue_observed(std::unique_ptr<Task> task, Kernel* kernel) {
+  if (tracing() && measured.stream == this) task->span_ = Ref<Span>::share(measured.span);
+  explore::Controller* const controller = pool_.controller();
+  if (!controller) return enqueue(std::move(task), kernel);
+  explore::Description description = task->describe();
+  added_waits.clear();
+  const Point point = enqueue(std::move(task), kernel);
+  description.waits.insert(description.waits.end(), added_waits.begin(), added_waits.end());
+  controller->enqueued(*this, *this, point, std::move(description));
+  return point;
+}
+
 // Also holds the stream's own mutex, so that no operation is half enqueued: its waits have removed streams from `fresh`
 // before its point is issued. Completed work needs no mark unless it failed: a host that observes the stream must not
 // find a new operation pending.
@@ -151,10 +173,10 @@ Point CpuStream::mark_in_order() {
     std::lock_guard order_lock(order_.mutex);
     if (options_.role == StreamRole::legacy) {
       owed = std::any_of(order_.fresh.begin(), order_.fresh.end(),
-                         [](const CpuStream* stream) { return !stream->passed(stream->issued()); });
+                         [](const CpuStream* stream) { return !stream->over(stream->issued()); });
     } else {
       const Point reserved = order_.reserved.load(std::memory_order_relaxed);
-      owed = reserved > legacy_seen_ && !order_.legacy->passed(reserved);
+      owed = reserved > legacy_seen_ && !order_.legacy->over(reserved);
     }
   }
   return owed ? push(std::make_unique<MarkTask>()) : issued();
@@ -205,6 +227,7 @@ bool CpuStream::remove_waiter(Waiter& waiter) {
 }
 
 void CpuStream::resume(Ref<Failure> failure) noexcept {
+  if (pool_.controller()) return complete(std::move(failure));
   resumed_ = std::move(failure);
   pool_.ready(*this);
 }
@@ -241,21 +264,23 @@ Task* CpuStream::next() noexcept {
     // would cost more than this microsecond of spinning, which ends early if other jobs wait.
     for (int i = 0; i < linger && issued() == completed_.load(std::memory_order_relaxed) && !pool_.waiting(); ++i)
       relax();
-    std::unique_lock lock(mutex_);
-    batch_ = first_;
-    first_ = last_ = nullptr;
-    if (!batch_) {
-      rest();
-      scheduled_ = false;
-      const Ref<Kernel> kernel = std::move(kernel_);  // released outside the lock
-      lock.unlock();
-      release();
-      return nullptr;
-    }
+    if (!refill()) return nullptr;
   }
-  Task* task = batch_;
-  batch_ = task->next_;
-  return task;
+  return take();
+}
+
+// Returns false, with the stream let go of, if there is no operation.
+bool CpuStream::refill() noexcept {
+  std::unique_lock lock(mutex_);
+  batch_ = first_;
+  first_ = last_ = nullptr;
+  if (batch_) return true;
+  rest();
+  scheduled_ = false;
+  const Ref<Kernel> kernel = std::move(kernel_);  // released outside the lock
+  lock.unlock();
+  release();
+  return false;
 }
 
 void CpuStream::rest() noexcept {

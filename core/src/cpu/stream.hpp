@@ -32,6 +32,14 @@ class Task {
   // Called instead of `start` in a stream that has failed.
   virtual void skip(const Ref<Failure>&) noexcept {}
 
+  // -- for exploration, before the task starts --
+  // Whether it would not park, unless for a function of the host's.
+  virtual bool ready() const noexcept { return true; }
+  virtual explore::Description describe() const { return {"mark"}; }
+  virtual void rehearse(CpuStream&) noexcept {}
+  // See `explore::Runnable`.
+  virtual bool give_up(const Ref<Failure>&) noexcept { return false; }
+
  protected:
   // Call this when the work ends, although its stream may have to wait for a worker. Records the time for traces.
   void note_end() noexcept {
@@ -100,19 +108,42 @@ class CpuStream final : public Stream, private Job {
   void resume(Ref<Failure> failure) noexcept;
   void complete(Ref<Failure> failure) noexcept;
 
+  // Whether work that is over need not be waited for: in an exploration, that from before the run alone, so that what is
+  // enqueued does not depend on the schedule.
+  bool over(Point point) const { return pool_.controller() ? point <= before_run_ : passed(point); }
+
   Pool& pool() const noexcept { return pool_; }
+  explore::Runnable& runnable() noexcept { return *this; }
   // Excludes the time until the stream continues from its busy time. Call it before parking, on the worker that runs
   // the stream.
   void rest() noexcept;
 
  private:
   friend class CpuBackend;
+  explore::Readiness readiness() noexcept override;
+  void step() noexcept override;
+  void rehearse() noexcept override;
+  bool part() const noexcept override { return false; }
+  bool give_up(const Ref<Failure>& why) noexcept override;
+  std::string waits_for() noexcept override;
+  bool has_reached(Point point) noexcept override { return reached(point); }
+  Ref<Failure> failed() noexcept override;
+
   static constexpr Point never = std::numeric_limits<Point>::max();
 
   void dispose() noexcept override;
   void open(StreamOptions options) noexcept;
   void run() noexcept override;
   Task* next() noexcept;
+  bool refill() noexcept;
+  Task* take() noexcept {
+    Task* const task = batch_;
+    batch_ = task->next_;
+    return task;
+  }
+  const Task* awaited() const noexcept;
+  Point enqueue(std::unique_ptr<Task> task, Kernel* kernel);
+  Point enqueue_observed(std::unique_ptr<Task> task, Kernel* kernel);
   void finish(Ref<Failure> failure) noexcept;
   Point mark_in_order();
   void append(Task* task) noexcept;
@@ -139,6 +170,8 @@ class CpuStream final : public Stream, private Job {
   Task* current_ = nullptr;
   Ref<Failure> resumed_;
   Ref<Failure> failure_;  // set once, before `failed_at_`
+
+  Point before_run_ = 0;  // the newest point when the exploration's run began
 
   std::ptrdiff_t fresh_slot_ = -1;  // guarded by the legacy order's mutex
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "explore/controller.hpp"
 #include "range.hpp"
 
 namespace anabranch::cpu {
@@ -39,6 +40,8 @@ Step PendingTask::start(CpuStream& stream, Ref<Failure>& failure) noexcept {
   const Ref<Pending> pending = pending_;
   stream_ = &stream;
   if (pending->enter(&PendingTask::resume, this)) {
+    if (explore::Controller* const controller = stream.pool().controller())
+      controller->calling(stream.runnable(), &stream);
     pending->start();
     return Step::parked;
   }
@@ -59,6 +62,10 @@ class RangeTask : public Task, private RangeOwner {
   Step start(CpuStream& stream, Ref<Failure>& failure) noexcept final {
     stream_ = &stream;
     return run_range(range(), stream.pool(), stream.priority() < 0, *this, failure);
+  }
+  void rehearse(CpuStream& stream) noexcept final {
+    Ref<Failure> failure;  // which the kernel meets again when it runs
+    run_range(range(), stream.pool(), false, *this, failure);
   }
 
  private:
@@ -89,6 +96,8 @@ class KernelTask final : public RangeTask {
     return kernel_range(kernel_, shape_, {reinterpret_cast<const std::uint64_t*>(this + 1), slots_});
   }
 
+  explore::Description describe() const override { return {"kernel '" + kernel_.name + "'", true}; }
+
   const Kernel& kernel_;  // the stream keeps it
   LaunchShape shape_;
   const std::size_t slots_;
@@ -100,6 +109,7 @@ class CopyTask final : public RangeTask {
 
  private:
   Range range() const noexcept override { return copy_range(copy_); }
+  explore::Description describe() const override { return {"copy"}; }
   CopyWork copy_;
 };
 
@@ -111,6 +121,7 @@ class FillTask final : public RangeTask {
 
  private:
   Range range() const noexcept override { return fill_range(fill_); }
+  explore::Description describe() const override { return {"fill"}; }
   FillWork fill_;
 };
 

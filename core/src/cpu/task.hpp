@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "anabranch/backend.hpp"
 #include "stream.hpp"
@@ -34,6 +35,8 @@ class WaitTask final : public Task, private Waiter {
  public:
   WaitTask(CpuStream& target, Point point) : target_(Ref<CpuStream>::share(&target)), until_(point) {}
   Step start(CpuStream& stream, Ref<Failure>& failure) noexcept override;
+  bool ready() const noexcept override { return target_->reached(until_); }
+  explore::Description describe() const override { return {"wait", false, nullptr, true, {{target_.get(), until_}}}; }
 
  private:
   void wake(const Ref<Failure>& failure) noexcept override {
@@ -71,6 +74,15 @@ class PendingTask final : public Task {
   explicit PendingTask(Ref<Pending> pending) : pending_(std::move(pending)) {}
   Step start(CpuStream& stream, Ref<Failure>& failure) noexcept override;
   void skip(const Ref<Failure>& failure) noexcept override { pending_->skip(failure); }
+  bool ready() const noexcept override { return pending_->calls() || pending_->completed(); }
+  explore::Description describe() const override { 
+    return {pending_->calls() ? "function" : "gate", false, pending_->calls() ? nullptr : pending_.get(), true};
+   }
+  bool give_up(const Ref<Failure>& why) noexcept override {
+    if (ready()) return false;
+    pending_->complete(why);
+    return true;
+  }
 
  private:
   static void resume(void* context) noexcept;

@@ -5,6 +5,7 @@
 #include "anabranch/capture.hpp"
 #include "anabranch/host_order.hpp"
 #include "anabranch/loan.hpp"
+#include "explore/controller.hpp"
 
 namespace anabranch {
 namespace {
@@ -81,6 +82,11 @@ bool Submission::proceed(const HostTask& task, const Refusal& refusal) {
   ordering.add(refusal.unreported, task);
   start();
   return true;
+}
+
+void Submission::observe() {
+  if (explore::Controller* controller = explore::Controller::current()) controller->expect(*stream_, touches_);
+  if (tracing()) open_operation(*stream_);
 }
 
 Refusal* Submission::begin_captured(const HostTask& task, Capture* capture) {

@@ -21,6 +21,7 @@ struct PythonJob : HostJob {
 // A host function in stream order: holds the stream until a host thread has called it.
 struct HostCall final : Pending, PythonJob {
   explicit HostCall(PyObject* object) : PythonJob(JobKind::call, object) {}
+  bool calls() const noexcept override { return true; }
   void start() noexcept override {
     retain();
     host_inbox().post(this);
@@ -108,6 +109,7 @@ class GraphCall final : public HostWork {
 struct ReplayedCall final : Pending, PythonJob {
   ReplayedCall(GraphCall& call, Ref<RefCounted> context)
       : PythonJob(JobKind::replay, call.object()), call(Ref<GraphCall>::share(&call)), context(std::move(context)) {}
+  bool calls() const noexcept override { return true; }
   void start() noexcept override {
     retain();
     host_inbox().post(this);

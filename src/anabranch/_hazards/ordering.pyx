@@ -200,6 +200,12 @@ def added_waits():
     return c_added_waits()
 
 
+def check_bounds():
+    """Have Python kernels that this task launches from now on check every index."""
+    cdef TaskState state = current_state()
+    use_mode(state.mode, True, state.races)
+
+
 class default_mode:  # noqa: N801
     """Set the mode that threads begin with, and this task's, for a block."""
 

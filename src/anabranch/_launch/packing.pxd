@@ -5,9 +5,8 @@ from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
-from anabranch._core.core cimport CStream, OperationKind, Point, tracing
+from anabranch._core.core cimport CStream, Point, observing
 from anabranch._core.graph cimport tell_origin
-from anabranch._core.tracing cimport show
 from anabranch._device.device cimport DeviceBase
 from anabranch._hazards.ordering cimport Submission, commit
 from anabranch._launch.call_args cimport CallArgs, args_of
@@ -34,14 +33,17 @@ cdef inline int check_array(object kernel, Py_ssize_t position, Array array, Dev
 # which anybody may close one that was looked at: until the launch is enqueued and noted none may run then.
 cdef int check_again(const CallArgs* given, Py_ssize_t count) except -1
 
+# Shows the launch to traces and explorations.
+cdef int observe_launch(CStream* queue, Point point, object kernel, const CallArgs* given) except -1
+
 # The launch was enqueued: that ends its submission.
 cdef inline int commit_launch(
         Submission* submission, TaskState state, CStream* queue, Point point, object kernel,
         const CallArgs* given) except -1:
     if queue.capture() != NULL:
         tell_origin(deref(queue), point, (kernel, marks_of(args_of(given))) if queue.capture().exclusive() else kernel)
-    elif tracing():
-        show(queue, point, OperationKind.kernel, kernel.name, 0)
+    elif observing():
+        observe_launch(queue, point, kernel, given)
     return commit(submission, state, point)
 
 

@@ -2,9 +2,14 @@
 
 from cpython.bool cimport PyBool_Check
 from cpython.complex cimport PyComplex_ImagAsDouble, PyComplex_RealAsDouble
+from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
+from libcpp.string cimport string
+from libcpp.vector cimport vector
 
+from anabranch._core.core cimport CStream, OperationKind, Point, exploring, name_parameters, tracing
+from anabranch._core.tracing cimport show
 from anabranch._device.device cimport DeviceBase
 from anabranch._launch.call_args cimport CallArgs
 from anabranch._memory.array cimport Array
@@ -49,6 +54,19 @@ cdef int refuse_elsewhere(kernel, Py_ssize_t position, Array array, DeviceBase w
     raise DeviceError(
         f"{parameter_of(kernel, position)}: {array._described()} is on {array._device.alias}, but the launch is on "
         f"{where.alias}; copy it there first")
+
+
+cdef int observe_launch(CStream* queue, Point point, object kernel, const CallArgs* given) except -1:
+    cdef vector[string] names
+    cdef Py_ssize_t i
+    if tracing():
+        show(queue, point, OperationKind.kernel, kernel.name, 0)
+    if exploring():
+        for i in range(given.count):
+            if type(<object>given.args[i]) is Array:
+                names.push_back(kernel.parameters[i].name.encode())
+        name_parameters(deref(queue), names)
+    return 0
 
 
 cdef int check_again(const CallArgs* given, Py_ssize_t count) except -1:

@@ -60,7 +60,7 @@ cdef object number_for(object number, int kind, int code):
         if (kind == float_kind and code >= float32_code) or (
                 kind == int_kind and code in (int64_code, float32_code, float64_code)):
             return number
-        value = (<TracedScalar>number).look()
+        value = (<TracedScalar>number).concretize()
     if code == float32_code or code == float64_code:
         if type(value) is float:
             return value

@@ -10,7 +10,7 @@ from anabranch._stream import awaitable
 
 from anabranch._core cimport core
 from anabranch._core.core cimport (
-    CEvent, EventOptions, HazardMode, Record, Ref, checks_begun, elapsed_milliseconds, synchronize_point,
+    CEvent, EventOptions, HazardMode, Record, Ref, ask, checks_begun, elapsed_milliseconds, exploring, synchronize_point,
 )
 from anabranch._device.device cimport as_device
 from anabranch._hazards.ordering cimport observe_record
@@ -33,6 +33,13 @@ cdef extern from *:
     """
     bint _knows "knows"(core.CStream&, const core.Past&) nogil
     Ref[CEvent] make_event(core.CBackend&, const EventOptions&) nogil
+
+
+cdef int ask_record(Record record) except -1:
+    if record.stream.get() != NULL and record.stream.get().capture() == NULL:
+        with nogil:
+            ask(deref(record.stream.get()), record.point)
+    return 0
 
 
 @cython.final
@@ -184,6 +191,8 @@ cdef class Event:
         KernelError
             If the work before it failed.
         """
+        if exploring():
+            ask_record(self.get().last())
         if not self.get().query(current_task()):
             return False
         self.waited = True

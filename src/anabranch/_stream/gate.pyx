@@ -8,7 +8,7 @@ from libc.stdint cimport uint64_t
 from libcpp.string cimport string
 
 from anabranch._core cimport core
-from anabranch._core.core cimport CStream, Pending, Ref, make_failure, make_gate
+from anabranch._core.core cimport CStream, Pending, Ref, exploring, gate_opened, make_failure, make_gate
 from anabranch._hazards.ordering cimport begin_operation, note_operation
 from anabranch._stream.stream cimport Stream
 from anabranch._task.context cimport current_task
@@ -65,6 +65,8 @@ cdef class Gate:
     def open(self):
         """Let the stream go on. From any thread; opening again does nothing."""
         core.check_fork()
+        if exploring():
+            gate_opened(deref(self.pending.get()))
         self.pending.get().complete()
 
     def __enter__(self):

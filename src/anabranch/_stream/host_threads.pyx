@@ -20,7 +20,8 @@ from anabranch._core.core import finalizing, stopped
 from anabranch._core cimport core
 from anabranch._core.core cimport (
     CStream, JobKind, Failure, HazardMode, HostCall, Moment, Notice, OperationKind, Past, Pending, Point,
-    PythonJob, Record, Ref, ReplayedCall, Site, as_pending, host_inbox, throw_failure, tracing,
+    PythonJob, Record, Ref, ReplayedCall, Site, as_pending, ask, exploring, host_inbox, synchronize_point, throw_failure,
+    tracing,
 )
 from anabranch._core.tracing cimport show
 from anabranch._hazards.ordering cimport (
@@ -276,6 +277,8 @@ cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs,
     if state.mode != <int>HazardMode.off:
         moment = submission.advance()
     call.when.set(moment)
+    if exploring():
+        call.future._work = notification_at(stream, point)
     if tracing():
         show(stream.get(), point, OperationKind.host, getattr(fn, "__qualname__", None), 0)
     if touches is not None and state.mode == <int>HazardMode.check:
@@ -289,10 +292,19 @@ cdef class Notification:
     def reached(self):
         """Return whether the point is reached; raises if the work failed."""
         cdef CStream* stream = self.record.stream.get()
+        if exploring():
+            # The loop has nothing else to wait for that anybody would run.
+            synchronize_point(stream, self.record.point, self.record.marker.get())
         if not stream.backend().query(deref(stream), self.record.point, self.record.marker.get()):
             return False
         observe_record(self.record)
         return True
+
+    def ask(self):
+        """Have an exploration try both answers of a query that follows."""
+        cdef CStream* stream = self.record.stream.get()
+        with nogil:
+            ask(deref(stream), self.record.point)
 
     def resume(self, suspended):
         """Have a host thread pass `suspended` to `awaitable.resume` once the point is reached or has failed.
@@ -319,6 +331,13 @@ cdef class Notification:
 def check_fork():
     """Raise a ForkError in a forked child whose parent had used a device."""
     core.check_fork()
+
+
+cdef Notification notification_at(const Ref[CStream]& stream, Point point):
+    cdef Notification made = Notification.__new__(Notification)
+    made.record.stream = stream
+    made.record.point = point
+    return made
 
 
 cdef Notification notification(const Record& record):

@@ -9,8 +9,8 @@ from anabranch._stream import awaitable, display
 
 from anabranch._core cimport core
 from anabranch._core.core cimport (
-    CBackend, CCapture, CStream, Past, Record, Ref, StreamOptions, StreamRole, capturing, forked, recorder_of,
-    synchronize_point)
+    CBackend, CCapture, CStream, Past, Record, Ref, StreamOptions, StreamRole, ask, capturing, exploring, forked,
+    recorder_of, synchronize_point)
 from anabranch._device.device cimport DeviceBase, as_device
 from anabranch._hazards.ordering cimport Observation, observation_of, observe, past_within, wait_for_stream
 from anabranch._stream.event cimport Event
@@ -19,6 +19,17 @@ from anabranch._stream.host_threads cimport notification, submit_call
 from anabranch._task.context cimport current_capture, current_task, enter_stream, leave_scope, use_stream
 
 from anabranch._core.errors import ClosedError
+
+
+cdef int ask_frontier(CStream* stream) except -1:
+    cdef vector[Record] records = stream.backend().frontier(deref(stream))
+    cdef size_t i
+    with nogil:
+        for i in range(records.size()):
+            ask(deref(records[i].stream.get()), records[i].point)
+            if not records[i].stream.get().backend().query(deref(records[i].stream.get()), records[i].point):
+                break
+    return 0
 
 
 # Passed instead of a device: the object wraps an existing stream.
@@ -239,6 +250,8 @@ cdef class Stream:
         cdef Observation observation = observation_of(deref(stream), deref(current_task()))
         cdef vector[Record] records
         cdef size_t i
+        if exploring():
+            ask_frontier(stream)
         if stream.role() != StreamRole.legacy:
             if not stream.backend().query(deref(stream), stream.backend().newest(deref(stream))):
                 return False

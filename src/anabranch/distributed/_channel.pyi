@@ -1,8 +1,12 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from anabranch._core.errors import CollectiveError
+from anabranch._device.device import Device
 from anabranch._memory.array import Array
 from anabranch._stream.stream import Stream
+
+_T = TypeVar("_T")
 
 VERBS: tuple[str, ...]
 
@@ -15,6 +19,10 @@ def descriptor() -> int: ...
 def take_trouble() -> list[tuple[Channel, bool, int, str, str | None, int | None, float, bool, str]]: ...
 def in_flight() -> int: ...
 def stop() -> bool: ...
+def submit_external(
+    stream: Stream, name: str, arrays: list[tuple[Array, bool, bool]], call: Callable[[int], object]
+) -> None: ...
+def with_context(device: Device, call: Callable[..., _T], *arguments: Any) -> _T: ...
 
 class Transport:
     def __init__(self, start: Sequence[int], test: int, error_string: int, comm_free: int, in_place: int) -> None: ...

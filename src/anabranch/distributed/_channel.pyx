@@ -4,14 +4,16 @@ cimport cython
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libcpp cimport bool as cbool
+from libcpp.memory cimport unique_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from anabranch._core.core cimport Access as MemoryAccess
 from anabranch._core.core cimport (
-    ByteRange, CStream, Failure, HazardMode, OperationKind, Pending, Point, Ref, Site, Storage, Touch, make_failure,
-    now_nanoseconds, tracing)
+    Activation, ByteRange, CStream, Failure, HazardMode, OperationKind, Pending, Point, Ref, Site, Storage, Touch,
+    make_failure, now_nanoseconds, tracing)
 from anabranch._core.tracing cimport show
+from anabranch._device.device cimport DeviceBase
 from anabranch._hazards.ordering cimport Submission, begin, begin_untouched
 from anabranch._memory.array cimport Array, as_array
 from anabranch._memory.slice cimport whole_of
@@ -94,7 +96,8 @@ cdef extern from *:
         const anabranch::Ref<anabranch::Channel>& channel, std::vector<anabranch::Transfer>& transfers,
         std::vector<anabranch::Ref<anabranch::Storage>>& kept, const anabranch::Division& division,
         const anabranch::Label& label) {
-      return anabranch::make_ref<anabranch::Collective>(channel, std::move(transfers), std::move(kept), division, label);
+      return anabranch::make_ref<anabranch::Collective>(
+          channel, std::move(transfers), std::move(kept), division, label);
     }
     static anabranch::Ref<anabranch::Pending> as_operation(const anabranch::Ref<anabranch::Collective>& collective) {
       return collective;
@@ -317,6 +320,55 @@ cdef class Channel:
 
     def __hash__(self):
         return <uintptr_t>self.core.get()
+
+
+def submit_external(Stream stream not None, str name not None, list arrays not None, call):
+    """Have another library enqueue an operation of a GPU's stream, in order with the accesses that it makes.
+
+    Parameters
+    ----------
+    stream : Stream
+    name : str
+        What traces call it.
+    arrays : list of tuple
+        Arrays, each with whether it is read and whether it is written.
+    call : callable
+        Enqueues the operation, given the stream's handle, with the device's context current. If it raises, nothing
+        counts as accessed.
+    """
+    cdef TaskState state = current_state()
+    cdef Submission submission
+    cdef vector[Touch] touches
+    cdef Array view
+    cdef Point point
+    cdef Site site
+    cdef size_t size = 0
+    views = []      # private, so that no code that runs meanwhile closes them
+    for array, read, written in arrays:
+        view = whole_of(as_array(array, "x"))
+        views.append(view)
+        touches.push_back(view.touch(
+            MemoryAccess.read if not written else MemoryAccess.read_write if read else MemoryAccess.write))
+        size += view.layout.size() * view.layout.itemsize
+    handle = stream.__cuda_stream__()[1]
+    cdef CStream* queue = stream.get()
+    if touches.empty():
+        begin_untouched(&submission, state, queue)
+    else:
+        begin(&submission, state, queue, touches.data(), touches.size())
+    with_context(stream.device, call, handle)
+    point = stream.now(queue)
+    if tracing():
+        show(queue, point, OperationKind.collective, name, size)
+    if state.mode == <int>HazardMode.check:
+        site = current_site()
+    submission.commit(point, site)
+
+
+def with_context(DeviceBase device not None, call, *arguments):
+    """Call a function with the context of a GPU current on this thread; return its result."""
+    cdef unique_ptr[Activation] _active = device.backend.activate()
+    return call(*arguments)
 
 
 cdef Label _label(str name) except *:

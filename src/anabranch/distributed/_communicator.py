@@ -38,6 +38,8 @@ class Communicator(Ranks):
     closed : bool
     """
 
+    __slots__ = ()
+
     # Collectives
 
     def all_reduce(self, x: Array, op: str = "sum", out: Array | None = None, *, stream: Stream | None = None) -> None:

@@ -171,7 +171,7 @@ def _made(
     if backend == "nccl":
         from anabranch.distributed._nccl import NcclEngine
 
-        engine = NcclEngine(control, device)
+        engine = NcclEngine(control, device, timeout, lambda reason: made.give_up(reason))
     else:
         engine = MpiEngine(process.mpi, control.Dup(), "" if name == "world.0" else f"{name} ", timeout)
     made = Communicator(

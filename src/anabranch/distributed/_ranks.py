@@ -26,6 +26,12 @@ OPS = ("sum", "prod", "min", "max", "avg")
 class Ranks:
     """The part of a communicator that is no public call."""
 
+    __slots__ = (
+        *("rank", "size", "local_rank", "local_size", "device", "backend", "timeout", "closed"),
+        *("error", "name", "members"),
+        *("_calls", "_control", "_engine", "_failing", "_group", "_messages", "_side", "_splits"),
+    )
+
     def __init__(
         self,
         engine: Engine,
@@ -148,6 +154,11 @@ class Ranks:
     def is_waiting(self) -> bool:
         """Whether an operation is not over."""
         return self._engine.is_waiting
+
+    def give_up(self, reason: str) -> None:
+        """Break the communicator, and tell the other ranks. Any thread."""
+        self.fail(reason, ())
+        self._side.announce(t="fail", comm=self.name, reason=f"rank {self.rank}: {reason}", ranks=[self.rank])
 
     def fail(self, reason: str, ranks: tuple[int, ...]) -> None:
         """Break the communicator: what is not over fails, and so does every later call. Any thread."""

@@ -96,25 +96,23 @@ def _clocks(control: Any) -> list[tuple[float, float]]:
 def _rows(operations: Sequence[Operation], began: int) -> list[_Row]:
     numbers = {operation: number for number, operation in enumerate(operations)}
     streams: dict[Any, int] = {}
-    rows = []
-    for each in operations:
-        rows.append(
-            _Row(
-                each.kind,
-                each.name,
-                None if each.stream is None else stream_label(each.stream),
-                streams.setdefault(each.stream, len(streams)),
-                each.device.alias,
-                began + each.begin * 1e6,
-                began + each.end * 1e6,
-                each.file,
-                each.line,
-                each.added,
-                each.nbytes,
-                None if each.source is None else numbers.get(each.source),
-            )
+    return [
+        _Row(
+            each.kind,
+            each.name,
+            None if each.stream is None else stream_label(each.stream),
+            streams.setdefault(each.stream, len(streams)),
+            each.device.alias,
+            began + each.begin * 1e6,
+            began + each.end * 1e6,
+            each.file,
+            each.line,
+            each.added,
+            each.nbytes,
+            None if each.source is None else numbers.get(each.source),
         )
-    return rows
+        for each in operations
+    ]
 
 
 def _operations(rows: list[_Row], before: str, after: str, ahead: float) -> list[Operation]:

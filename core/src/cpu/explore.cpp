@@ -1,0 +1,84 @@
+// The part of exploration that is of this device: streams run one operation at a time, when the controller says so.
+#include "backend.hpp"
+#include "explore/controller.hpp"
+#include "task.hpp"
+
+namespace anabranch::cpu {
+
+void CpuBackend::control(explore::Controller* controller) {
+  std::vector<Held> held;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& stream : all_) stream->before_run_ = stream->issued();
+    held.swap(held_);
+  }
+  pool_.control(controller);
+  for (Held& one : held) memory_of(one.kind).free(one.pointer, one.bytes, std::move(one.uses));
+}
+
+void CpuBackend::begin_run(CpuStream& stream) {
+  if (explore::Controller* const controller = pool_.controller()) [[unlikely]] {
+    stream.before_run_ = stream.issued();
+    controller->opened(stream, stream.runnable());
+  }
+}
+
+bool CpuBackend::known_completed(Stream& stream, Point point) noexcept {
+  return static_cast<CpuStream&>(stream).over(point);
+}
+
+explore::Readiness CpuStream::readiness() noexcept {
+  if (!batch_ && !refill()) return explore::Readiness::idle;
+  return awaited() ? explore::Readiness::blocked : explore::Readiness::ready;
+}
+
+// The task that the next operation waits with, or null.
+const Task* CpuStream::awaited() const noexcept {
+  if (failed_at_.load(std::memory_order_relaxed) != never) return nullptr;
+  for (const Task* task = batch_;; task = task->next_) {
+    if (!task->ready()) return task;
+    if (task->counts_) return nullptr;
+  }
+}
+
+void CpuStream::step() noexcept {
+  bool counted = false;
+  while (!counted) {
+    current_ = take();
+    counted = current_->counts_;
+    Ref<Failure> failure;
+    if (failed_at_.load(std::memory_order_relaxed) != never) {
+      current_->skip(failure_);
+    } else if (current_->start(*this, failure) == Step::parked) {
+      return;
+    }
+    finish(std::move(failure));
+  }
+  pool_.ready(*this);
+}
+
+void CpuStream::rehearse() noexcept {
+  Task* task = batch_;
+  while (!task->counts_) task = task->next_;
+  task->rehearse(*this);
+}
+
+bool CpuStream::give_up(const Ref<Failure>& why) noexcept {
+  if (!batch_) return false;
+  const Task* const task = awaited();
+  return task && const_cast<Task*>(task)->give_up(why);
+}
+
+std::string CpuStream::waits_for() noexcept {
+  if (!batch_) return "the end of its function";
+  const Task* const task = awaited();
+  if (!task) return "nothing";
+  const explore::Description description = task->describe();
+  return description.waits.empty() ? "a gate that nobody opens" : description.waits.front().first->name();
+}
+
+Ref<Failure> CpuStream::failed() noexcept {
+  return failed_at_.load(std::memory_order_relaxed) == never ? nullptr : failure_;
+}
+
+}  // namespace anabranch::cpu

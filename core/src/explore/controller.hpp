@@ -1,0 +1,180 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "anabranch/explore.hpp"
+#include "anabranch/history.hpp"
+#include "chooser.hpp"
+#include "declaration.hpp"
+#include "runnable.hpp"
+#include "schedule.hpp"
+
+namespace anabranch::explore {
+
+// Runs the operations of all devices that it controls, one at a time, on the threads of the host that wait for them.
+//
+// Host threads: the one that began the run, and those of host functions. While one of them runs code of the program, no
+// operation runs; once all are waiting, one of the waiting threads runs operations until one of them can go on. That
+// one goes on at once: what it does next conflicts with nothing but by what it enqueues, and by its queries.
+//
+// The mutex comes before those of streams. Operations run without it, and so does all code of the program.
+class Controller final : public Exploration {
+ public:
+  explicit Controller(std::unique_ptr<Chooser> chooser) : chooser_(std::move(chooser)) {}
+  ~Controller() override;
+
+  bool more() const noexcept override { return chooser_->more(); }
+  void begin() override;
+  bool drain(std::chrono::nanoseconds timeout, bool give_up) override;
+  Outcome end(bool details) override;
+  std::size_t events() const noexcept override { return run_.size(); }
+  double bound() const noexcept override;
+
+  // The one with a run on, or null.
+  static Controller* current() noexcept;
+
+  // -- for devices; any thread --
+  // This thread is about to enqueue an operation with these accesses.
+  void expect(Stream& stream, std::span<const Touch> touches);
+  // It was enqueued. With no `expect` before it, it accesses nothing.
+  void enqueued(Stream& stream, Runnable& runnable, Point point, Description description);
+  // The names of the parameters that the newest operation of the stream accesses memory through.
+  void name(Stream& stream, std::vector<std::string> names);
+  // The stream object begins a new life.
+  void opened(Stream& stream, Runnable& runnable);
+  // It may have an operation to run. What runs a host function has come to the end of it.
+  void ready(Runnable& runnable) noexcept;
+  // A host function begins: the runnable is not ready before it ends.
+  void calling(Runnable& runnable, const Stream* stream) noexcept;
+  // As `Backend::synchronize`, of which the failure is left to the caller. Throws Error(value) in a deadlock.
+  bool synchronize(Stream& stream, Runnable& runnable, Point point, std::chrono::nanoseconds timeout);
+  void ask(Stream& stream, Point point);
+  void opened(const Pending& gate);
+
+ private:
+  struct Operation {
+    std::shared_ptr<Step> step;
+    Reach created;               // what the host knew when it enqueued it
+    std::vector<EventId> waits;      // what it starts after
+    const Pending* gate = nullptr;   // and, of a gate, what the host knew when it opened it
+    std::uint64_t sequence = 0;
+    std::string what;
+    Site site;
+    std::vector<Declared> declared;  // what is to be verified
+    std::vector<std::string> names;  // of the parameters that it is about
+  };
+  // The operations of a runnable, and what it has done.
+  struct Source {
+    Process process = 0;
+    Point base = 0;  // the point before its first operation of this run
+    std::uint32_t enqueued = 0;
+    std::deque<Operation> queue;
+    Reach past;
+    std::string name;
+  };
+  struct Host {
+    Process process = 0;
+    Reach past;
+    std::uint32_t queries = 0;
+    std::uint32_t streams = 0;
+    std::uint32_t blocks = 0;
+    std::uint64_t thread = 0;        // 0: of a function
+    Runnable* function = nullptr;    // of a host function: what called it
+    EventId called = {};             // the operation that it is
+    const void* stream = nullptr;    // and its stream; null: a node of a graph
+    bool counted = true;             // among `running_`
+    bool blocked = false;
+    bool go = false;                 // it may go on
+    Runnable* awaited = nullptr;     // while blocked; none, and no query: everything
+    Point point = 0;                 // of `awaited`
+    std::shared_ptr<Step> asking;    // while blocked in a query
+    EventId asked = {};              // the last query, and how often it was asked
+    int repeats = 0;
+    std::string name;
+  };
+  struct Coming {
+    Stream* stream = nullptr;
+    std::vector<MemoryUse> uses;
+    std::vector<Declared> declared;
+    Site site = {};
+  };
+  struct Candidate {
+    Source* source = nullptr;  // null: a query of the host's
+    Runnable* runnable = nullptr;
+    Host* host = nullptr;
+    std::uint64_t sequence = 0;
+  };
+
+  static Coming& coming() noexcept;
+  void settle();
+
+  // All of these require the lock.
+  Process number(int kind, std::uint64_t one, std::uint64_t two);
+  Host& this_host();
+  Source& source_of(Stream& stream, Runnable& runnable);
+  std::uint32_t block_of(Storage& storage, Host& host);
+  void add_use(std::vector<MemoryUse>& uses, const Touch& touch, Host& host);
+  EventId event_at(const Stream& stream, Point point);
+  void learn(Reach& reach, EventId event);
+  bool may_go_on(const Host& host);
+  void block(Host& host);
+  void release(Host& host);
+  bool wait(std::unique_lock<std::mutex>& lock, Host& host, std::chrono::nanoseconds timeout);
+  bool wake_one();
+  bool advance(std::unique_lock<std::mutex>& lock);
+  void collect();
+  std::size_t decide();
+  void run(std::unique_lock<std::mutex>& lock, const Candidate& chosen);
+  void step(std::unique_lock<std::mutex>& lock, Runnable& runnable);
+  void run_parts(std::unique_lock<std::mutex>& lock);
+  void answer(Host& host);
+  void verify(std::unique_lock<std::mutex>& lock, Operation& operation, Runnable& runnable);
+  bool give_up_one();
+  void find_deadlock();
+  void end_function(Runnable& runnable);
+
+  std::unique_ptr<Chooser> chooser_;
+  std::map<std::tuple<int, std::uint64_t, std::uint64_t>, Process> numbers_;  // the same in every run
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Run run_;
+  Schedule schedule_;
+  std::vector<Happened> happened_;
+  std::unordered_map<const Runnable*, Source> sources_;
+  std::unordered_map<const Stream*, Runnable*> streams_;
+  std::vector<std::unique_ptr<Host>> hosts_;
+  std::vector<Stuck> stuck_;
+  std::unordered_map<std::uint64_t, Reach> completions_;  // of functions that waited
+  std::unordered_map<const Pending*, Reach> gates_;
+  std::vector<Runnable*> ready_;
+  std::deque<Runnable*> inner_;  // parts of the operation that runs
+  std::vector<Candidate> candidates_;
+  std::vector<StepPointer> steps_;
+  std::vector<std::pair<const Runnable*, Process>> opened_;  // streams of this run that have enqueued nothing yet
+  std::uint64_t sequence_ = 0;
+  std::uint64_t generation_ = 0;  // of the run; unique in the process
+  std::map<const Runnable*, Process> outside_;  // streams that are there before a run
+  int running_ = 0;        // host threads that run code of the program
+  bool advancing_ = false;
+  bool giving_up_ = false;
+  std::string diverged_;
+  Ref<Failure> failure_;
+  std::string failed_at_;
+  std::unordered_set<std::size_t> verified_;  // hashes of the kernels and arguments that need not be verified again
+  bool settled_ = false;
+  std::string violation_;
+  Site violated_at_ = {};
+};
+
+}  // namespace anabranch::explore

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "anabranch/history.hpp"
+
+namespace anabranch::explore {
+
+// A process is a stream, a node of a graph, or a host thread. Its number is the same in every run.
+using Process = std::uint32_t;
+
+// The events of a process count from 1.
+struct EventId {
+  Process process = 0;
+  std::uint32_t index = 0;  // 0: no event
+  bool operator==(const EventId&) const = default;
+};
+
+struct MemoryUse {
+  std::uint32_t block = 0;  // the same block has the same number in every run
+  Access access = Access::read;
+  Footprint where = {0, 0};
+};
+
+// One event of a program: an operation, or a query by the host. Immutable once it may be chosen.
+struct Step {
+  EventId id;
+  EventId asked = {};  // of a query: the operation whose completion it asks about
+  std::vector<MemoryUse> uses = {};
+
+  // Whether the order of the two can matter, apart from the order that the program makes.
+  bool conflicts(const Step& other) const noexcept;
+  // Whether both are the same step, as far as exploration can see.
+  bool same(const Step& other) const noexcept;
+};
+using StepPointer = std::shared_ptr<const Step>;
+
+// For each process, how many of its events come before a moment.
+class Reach {
+ public:
+  bool covers(EventId event) const noexcept {
+    return event.process < counts_.size() && counts_[event.process] >= event.index;
+  }
+  void learn(EventId event) {
+    if (event.process >= counts_.size()) counts_.resize(event.process + 1);
+    counts_[event.process] = std::max(counts_[event.process], event.index);
+  }
+  void learn(const Reach& other) {
+    if (other.counts_.size() > counts_.size()) counts_.resize(other.counts_.size());
+    for (std::size_t i = 0; i < other.counts_.size(); ++i) counts_[i] = std::max(counts_[i], other.counts_[i]);
+  }
+  void clear() noexcept { counts_.clear(); }
+
+ private:
+  std::vector<std::uint32_t> counts_;
+};
+
+}  // namespace anabranch::explore

@@ -1,0 +1,154 @@
+"""`explore`: a program under every legal schedule of its operations that can matter."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable
+from contextvars import copy_context
+from typing import Any
+
+from anabranch._core.core import finalizing
+from anabranch._core.errors import Error
+from anabranch._hazards.ordering import check_bounds
+from anabranch.testing._exploration import Ended, Exploration
+from anabranch.testing._report import Report, deadlock_of, violation_of
+
+# How many more runs look for one that passes, to show beside the one that fails.
+_RUNS_FOR_A_PASSING_ONE = 100
+
+
+def explore(
+    fn: Callable[[], object],
+    *,
+    schedules: str | int = "dpor",
+    seed: int = 0,
+    limit: int | None = None,
+    timeout: float | None = None,
+) -> Report:
+    """Run a function under the legal schedules of its operations on the CPU devices, one after another.
+
+    Of each class of schedules that differ in the order of two operations in conflict, by the bytes that they access,
+    one is run. A query is an operation, too: both of its answers are tried. A run fails if the function raises, an
+    operation fails, or the streams and the host wait for each other without end.
+
+    Exploration stops at the first schedule that fails. Ctrl-C stops it with what is known by then.
+
+    Parameters
+    ----------
+    fn : callable
+        Called without arguments, once for each schedule, so each call has to begin from the same state and do the same.
+        What it creates is its own; the current streams and modes that it sets are set back.
+    schedules : str or int
+        ``"dpor"``: one schedule of each class. A number: that many schedules at random, with the bound of PCT. Any
+        other text: the schedule that `Report.schedule` names, once.
+    seed : int
+        For schedules at random.
+    limit : int, optional
+        The most runs.
+    timeout : float, optional
+        Seconds after which no further run begins.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument makes no sense; of a schedule, the message says what is wrong.
+
+    Examples
+    --------
+    >>> import anabranch as ab
+    >>> def program():
+    ...     a, s = ab.zeros(4, device="cpu"), ab.Stream("cpu")
+    ...     s.wait_stream(ab.current_stream("cpu"))
+    ...     ab.fill(a, 1, stream=s)
+    ...     assert a.numpy().sum() == 4
+    >>> report = ab.testing.explore(program)
+    >>> report.ok, report.classes
+    (True, 1)
+    """
+    _check(fn, schedules, seed, limit, timeout)
+    exploration = Exploration(schedules, seed)
+    report = Report(schedules)
+    deadline = None if timeout is None else time.monotonic() + timeout
+    passing: str | None = None
+    spare = _RUNS_FOR_A_PASSING_ONE
+    try:
+        while exploration.more:
+            if (limit is not None and report.runs >= limit) or (deadline is not None and time.monotonic() >= deadline):
+                return report
+            error, ended = _run(exploration, fn, report.ok)
+            report.count(ended.fresh, exploration.bound)
+            if error is None:
+                passing = ended.schedule
+            elif report.ok:
+                report.fail(error, ended)
+            if not report.ok:
+                spare -= 1
+                if passing is not None or spare == 0 or ended.diverged or not exploration.more:
+                    break
+        report.complete = not exploration.more
+        if not report.ok and passing is not None:
+            report.compare(_run(Exploration(passing, 0), fn, True)[1])
+    except KeyboardInterrupt:
+        report.interrupted = True
+    return report
+
+
+def _check(fn: object, schedules: object, seed: object, limit: object, timeout: object) -> None:
+    if not callable(fn):
+        raise TypeError(f"fn is a function without arguments, not {type(fn).__name__}")
+    if isinstance(schedules, bool) or not isinstance(schedules, str | int):
+        raise TypeError(f'schedules is "dpor", a number or a schedule, not {schedules!r}')
+    if isinstance(schedules, int) and schedules < 1:
+        raise ValueError(f"schedules is at least 1, not {schedules}")
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise TypeError(f"seed is an int, not {type(seed).__name__}")
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        raise ValueError(f"limit is a number of runs, at least 1, or None, not {limit!r}")
+    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0):
+        raise ValueError(f"timeout is a positive number of seconds or None, not {timeout!r}")
+
+
+def _call(fn: Callable[[], object]) -> None:
+    check_bounds()
+    result: Any = fn()
+    if inspect.iscoroutine(result):
+        result.close()
+        raise TypeError("explore calls plain functions; let fn call asyncio.run itself")
+
+
+def _run(exploration: Exploration, fn: Callable[[], object], details: bool) -> tuple[BaseException | None, Ended]:
+    """Return what the run failed with, or None, and what is known of it."""
+    error: BaseException | None = None
+    exploration.begin()
+    interrupted = True
+    try:
+        try:
+            copy_context().run(_call, fn)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as raised:
+            error = raised
+        exploration.drain(False)
+        interrupted = False
+    finally:
+        if interrupted:
+            exploration.drain(True)
+            exploration.end(False)
+    ended = exploration.end(details)
+    if ended.diverged:
+        error = Error(
+            f"the program is not repeatable: with the same choices as before, it came to {ended.diverged} instead")
+    elif ended.deadlock:
+        error = deadlock_of(ended, error)
+    elif ended.violation:
+        error = violation_of(ended)
+    elif error is None and ended.failure is not None:
+        error = ended.failure
+    if error is not None and finalizing():
+        raise error
+    return error, ended

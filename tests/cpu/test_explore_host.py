@@ -1,0 +1,164 @@
+"""Exploration: host functions, forks, graphs, several devices and frees."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import anabranch as ab
+from anabranch.testing import explore
+
+from .test_explore_classes import off, streams, zeros  # noqa: F401
+
+
+def test_a_host_function_is_an_operation() -> None:
+    def program() -> None:
+        a, b = streams(2)
+        array = zeros()
+
+        view = np.asarray(array)
+
+        def add() -> None:
+            view[:] += 3
+
+        a.submit(add, writes=[array])
+        ab.fill(array, 3, stream=b)
+        ab.synchronize("cpu")
+        results.add(array.numpy()[0])
+
+    results: set[float] = set()
+    report = explore(program)
+    assert report.ok, report
+    assert (report.classes, report.runs) == (2, 2)
+    assert results == {6, 3}
+
+
+def test_a_host_function_enqueues_and_waits() -> None:
+    def program() -> None:
+        a, b = streams(2)
+        array = zeros()
+
+        def work() -> int:
+            ab.fill(array, 7, stream=b)
+            b.synchronize()
+            return int(array.numpy()[0])
+
+        assert a.submit(work).result() == 7
+
+    report = explore(program)
+    assert report.ok, report
+
+
+def test_a_future_is_queried_both_ways() -> None:
+    answers = set()
+
+    def program() -> None:
+        (a,) = streams(1)
+        future = a.submit(int)
+        answers.add(future.done())
+        assert future.result() == 0
+
+    report = explore(program)
+    assert report.ok, report
+    assert answers == {True, False}
+
+
+def test_host_functions_that_wait_for_each_other_are_a_deadlock() -> None:
+    def program() -> None:
+        a, b = streams(2)
+        array = zeros()
+        a.submit(lambda: b.synchronize())
+        b.submit(lambda: a.synchronize())
+        ab.fill(array, 1, stream=a)
+        ab.fill(array, 1, stream=b)
+        ab.synchronize("cpu")
+
+    report = explore(program)
+    assert not report.ok
+    assert "deadlock" in str(report.error)
+
+
+def test_a_fork_joins() -> None:
+    def program() -> None:
+        (parent,) = streams(1)
+        arrays = [zeros(), zeros()]
+        with ab.fork(2, parent) as branches:
+            for branch, array in zip(branches, arrays, strict=True):
+                ab.fill(array, 1, stream=branch)
+        for array in arrays:
+            ab.fill(array, 2, stream=parent)
+        parent.synchronize()
+        assert all(array.numpy()[0] == 2 for array in arrays)
+
+    report = explore(program)
+    assert report.ok, report
+    assert report.classes == 1
+
+
+def test_frees_are_no_choice() -> None:
+    def program() -> None:
+        a, b = streams(2)
+        array = ab.zeros(4, device="cpu", stream=a)
+        b.wait_stream(a)
+        ab.fill(array, 1, stream=b)
+        array.close()
+        other = ab.zeros(4, device="cpu", stream=a)
+        assert other.numpy()[0] == 0
+
+    report = explore(program)
+    assert report.ok, report
+    assert report.classes == 1
+
+
+def test_a_graph_runs() -> None:
+    def program() -> None:
+        a, b = streams(2)
+        array = zeros()
+        with ab.capture(a) as graph:
+            ab.fill(array, 1)
+        graph.launch(stream=a)
+        ab.fill(array, 2, stream=b)
+        ab.synchronize("cpu")
+        results.add(array.numpy()[0])
+
+    results: set[float] = set()
+    report = explore(program)
+    assert report.ok, report
+    assert report.classes == 2
+    assert results == {1, 2}
+
+
+def test_await_waits() -> None:
+    import asyncio
+
+    def program() -> None:
+        async def main() -> np.ndarray:
+            (a,) = streams(1)
+            array = zeros()
+            ab.fill(array, 5, stream=a)
+            await a
+            return await ab.to_host(array)
+
+        assert asyncio.run(main())[0] == 5
+
+    report = explore(program)
+    assert report.ok, report
+
+
+@pytest.mark.skipif(len([d for d in ab.devices() if str(d).startswith("cpu")]) < 2, reason="needs two CPU devices")
+def test_two_devices_are_explored_together() -> None:
+    def program() -> None:
+        a, b = ab.Stream("cpu:0"), ab.Stream("cpu:1")
+        array = zeros()
+        other = ab.zeros(4, device="cpu:1")
+        ab.synchronize()
+        ab.fill(array, 1, stream=a)
+        ab.copy(other, array, stream=b)
+        ab.synchronize()
+        results.add(other.numpy()[0])
+
+    results: set[float] = set()
+    report = explore(program)
+    assert report.ok, report
+    assert report.classes == 2
+    assert results == {0, 1}
