@@ -104,3 +104,41 @@ def sum_rows() -> Iterator[Case]:
 @twin("math.sum_columns")
 def sum_columns() -> Iterator[Case]:
     yield from computed(lambda x: x.sum(axis=0), CALLS, ROUNDS, SIDE, SIDE)
+
+
+# As in bench_copy.py.
+ROWS, COLUMNS = 4096, 2048
+
+
+def large(part: str, dtype: str = "float32") -> Iterator[Case]:
+    import numpy
+
+    source = numpy.ones((ROWS, COLUMNS), dtype)  # unlike those of zeros, its pages are in memory
+    src = {"rows": source[::2], "elements": source[:, ::2], "transposed": source.T}[part]
+    dst = numpy.zeros(src.shape, dtype)
+
+    def batch(calls: int) -> None:
+        for _ in repeat(calls):
+            numpy.copyto(dst, src)
+
+    yield Timed(batch, calls=3, rounds=15)
+
+
+@twin("copy.strided.rows")
+def strided_rows() -> Iterator[Case]:
+    yield from large("rows")
+
+
+@twin("copy.strided.elements")
+def strided_elements() -> Iterator[Case]:
+    yield from large("elements")
+
+
+@twin("copy.transposed.float32")
+def transposed() -> Iterator[Case]:
+    yield from large("transposed")
+
+
+@twin("copy.transposed.float64")
+def transposed_wide() -> Iterator[Case]:
+    yield from large("transposed", "float64")

@@ -49,15 +49,22 @@ struct HostTask final : RefCounted {
 // An access by a host task with a beginning and an end.
 class HostAccess final : public RefCounted {
  public:
-  // Begins the access. The uses that it must come after are completed.
-  HostAccess(Ref<HostTask> task, const Touch& touch, Site site);
+  // Begins the access. The uses that it must come after are completed. `kept`: once it has ended, later accesses still
+  // test the order after it.
+  HostAccess(Ref<HostTask> task, const Touch& touch, Site site, bool kept);
+  // An access that is dropped without an end ends, too.
+  ~HostAccess() override {
+    if (number_) storage_->end_host(number_, kept_);
+  }
   // Ends the access; later calls have no effect.
   void end();
 
  private:
   Ref<HostTask> task_;
+  Ref<Storage> storage_;
   Lane lane_;
   Ref<LaneNumber> number_;
+  const bool kept_;
 };
 
 // The steps of a `Submission`, in this order:

@@ -79,6 +79,7 @@ struct Use {
   Point point = 0;     // of the operation
   Access access = Access::read;
   bool unreported = false;  // never reported as a race: the memory's arrival on the stream, or an internal readback
+  bool open = false;        // by the host, and not ended
   Moment when = {};
   Footprint where = {0, 0};
   Site site = {};

@@ -22,7 +22,9 @@ std::vector<Use> uses_of(const Touch& touch);
 std::vector<Use> uses_before(const HostTask& task, const Touch& touch);
 // The uses that the access races with: conflicting ones that the task has not observed as completed.
 std::vector<Use> host_conflicts(const HostTask& task, const Touch& touch);
-// The same for the release of a storage, without uses of bytes that neighbours keep alive.
+// The accesses by the host that have not ended and that a new operation conflicts with.
+std::vector<Use> open_conflicts(const HostTask& task, const Touch& touch);
+// `host_conflicts` for the release of a storage, without uses of bytes that neighbours keep alive.
 std::vector<Use> return_conflicts(const HostTask& task, const Touch& touch);
 // Records the access.
 void note_host(HostTask& task, const Touch& touch, Site site);

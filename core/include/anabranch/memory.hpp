@@ -99,6 +99,10 @@ class Storage final : public RefCounted {
   }
   // Records an access by a host task, at a moment of its lane.
   void note_host(Moment when, Access access, const Footprint& where, Site site);
+  // The same for one that lasts, at a moment of its own lane. Replaces no other, because `end_host` may drop it.
+  void begin_host(Moment when, Access access, const Footprint& where, Site site);
+  // The access of that lane has ended. `kept`: later accesses still test the order after it.
+  void end_host(const Ref<LaneNumber>& lane, bool kept);
   // Drops the stream's accesses, which are completed.
   void forget(const Stream& stream);
   // The accesses of all streams that an access of this kind must come after, pending or completed.

@@ -22,7 +22,7 @@ class KeptMemory {
   std::vector<Ref<Storage>> storages_;
 };
 
-// An operation that `check` refused, with everything that a report of the races needs.
+// An operation that was refused, with everything that a report of the races needs.
 struct Refusal {
   std::vector<Race> races;
   std::vector<Touch> touches;  // indexed by `Race::second`
@@ -53,7 +53,8 @@ class Submission {
   Submission(Stream& stream, HazardMode mode, std::span<const Touch> touches) noexcept
       : stream_(&stream), touches_(touches), mode_(mode) {}
 
-  // `automatic` adds waits for missing order. `check` refuses the operation if order is missing: it updates no clock,
+  // `automatic` adds waits for missing order, and refuses the operation if it conflicts with an access by the host that
+  // has not ended, for which no stream can wait. `check` refuses the operation if order is missing: it updates no clock,
   // and the operation must not be enqueued before `proceed`. `off` does neither. Returns null unless the operation is
   // refused. `capture`: the active capture of the task, or null; the stream may be one of its recorders, or any other
   // stream.
@@ -96,7 +97,7 @@ class Submission {
     Ordering ordering(*stream_, task.lane);
     if (mode_ == HazardMode::automatic) {
       ordering.begin();
-      if (!ordering.clear(touches)) add_missing(task, touches);
+      if (!ordering.clear(touches)) return add_missing(task, touches);
     } else if (mode_ == HazardMode::check) {
       // A refused operation must not update the stream's clock.
       if (!ordering.clear(touches)) return check(task, touches);
@@ -109,7 +110,7 @@ class Submission {
       observe();
     snapshot_ = stream_->lane().snapshot();
   }
-  void add_missing(const HostTask& task, std::span<const Touch> touches);
+  Refusal* add_missing(const HostTask& task, std::span<const Touch> touches);
   Refusal* check(const HostTask& task, std::span<const Touch> touches);
   void observe();
   Refusal* begin_captured(const HostTask& task, Capture* capture);

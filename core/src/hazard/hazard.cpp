@@ -35,16 +35,19 @@ bool HostTask::has_open(const Use& use) const noexcept {
   return std::find(open.begin(), open.end(), use.when.lane) != open.end();
 }
 
-HostAccess::HostAccess(Ref<HostTask> task, const Touch& touch, Site site) : task_(std::move(task)) {
+HostAccess::HostAccess(Ref<HostTask> task, const Touch& touch, Site site, bool kept)
+    : task_(std::move(task)), storage_(Ref<Storage>::share(touch.storage)), kept_(kept) {
   lane_.follow(task_->lane.past());
   Moment when = lane_.advance();
   number_ = when.lane;
   task_->open.push_back(number_);
-  touch.storage->note_host(std::move(when), touch.access, touch.footprint(), site);
+  storage_->begin_host(std::move(when), touch.access, touch.footprint(), site);
 }
 
 void HostAccess::end() {
   if (!number_) return;
+  storage_->end_host(number_, kept_);
+  storage_.reset();
   std::erase(task_->open, number_);
   number_.reset();
   task_->lane.follow(lane_.past());

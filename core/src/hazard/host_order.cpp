@@ -24,6 +24,13 @@ std::vector<Use> host_conflicts(const HostTask& task, const Touch& touch) {
   return found;
 }
 
+std::vector<Use> open_conflicts(const HostTask& task, const Touch& touch) {
+  if (!touch.storage->several()) return {};
+  std::vector<Use> found = touch.storage->conflicts(task.lane.past(), nullptr, touch.access, touch.footprint());
+  std::erase_if(found, [](const Use& use) { return !use.open; });
+  return found;
+}
+
 std::vector<Use> return_conflicts(const HostTask& task, const Touch& touch) {
   std::vector<Use> found = host_conflicts(task, touch);
   std::erase_if(found, [&touch](const Use& use) { return touch.storage->kept_by_neighbours(use.where.bytes()); });

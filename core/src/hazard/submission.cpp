@@ -31,10 +31,23 @@ bool KeptMemory::given_up() const noexcept {
   return std::any_of(storages_.begin(), storages_.end(), [](const auto& storage) { return storage->unique(); });
 }
 
-void Submission::add_missing(const HostTask& task, std::span<const Touch> touches) {
+Refusal* Submission::add_missing(const HostTask& task, std::span<const Touch> touches) {
   for (const Touch& touch : touches) Loan::note(*touch.storage, stream_);
   Ordering ordering(*stream_, task.lane);
-  ordering.add(ordering.missing(touches), task);
+  std::vector<Race> missing = ordering.missing(touches);
+  const auto open =
+      std::stable_partition(missing.begin(), missing.end(), [](const Race& race) { return !race.first.open; });
+  if (open == missing.end()) {
+    ordering.add(missing, task);
+    return nullptr;
+  }
+  std::vector<Race> races(std::make_move_iterator(open), std::make_move_iterator(missing.end()));
+  missing.erase(open, missing.end());
+  return new Refusal{std::move(races),
+                     {touches.begin(), touches.end()},
+                     Ref<Stream>::share(stream_),
+                     KeptMemory(touches.data(), touches.size()),
+                     std::move(missing)};
 }
 
 Refusal* Submission::check(const HostTask& task, std::span<const Touch> touches) {

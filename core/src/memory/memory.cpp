@@ -130,7 +130,7 @@ Ref<Storage> Storage::allocate(Backend& backend, Stream* stream, std::size_t byt
     Moment when = stream->lane().advance(snapshot);
     const Point ready = std::max(allocation.ready, stream->issued());  // as in Ordering::note
     storage->history_.uses().push_back(
-        {Ref<Stream>::share(stream), ready, Access::write, true, std::move(when), {0, bytes}});
+        {Ref<Stream>::share(stream), ready, Access::write, true, false, std::move(when), {0, bytes}});
     storage->note_sole();
   }
   return storage;
@@ -148,6 +148,7 @@ Ref<Storage> Storage::entrust(Stream& stream, void* pointer, std::size_t bytes, 
                                         std::max(newest, stream.issued()),
                                         Access::write,
                                         true,
+                                        false,
                                         std::move(when),
                                         {0, bytes}});
     storage->note_sole();
@@ -175,6 +176,7 @@ bool Storage::note_own(const Touch& touch, const Noted& operation) {
                   operation.point,
                   touch.access,
                   false,
+                  false,
                   operation.when ? *operation.when : Moment{},
                   {touch.low, touch.high},
                   operation.site});
@@ -192,17 +194,11 @@ void Storage::note(Stream& stream, Point point, Access access, const Footprint& 
                    bool exact, bool unreported) {
   std::vector<Use> over;  // released outside the lock, because this may recycle a stream
   std::lock_guard guard(lock_);
-  Use use{Ref<Stream>::share(&stream), point, access, unreported, when ? *when : Moment{}, where, site};
+  Use use{Ref<Stream>::share(&stream), point, access, unreported, false, when ? *when : Moment{}, where, site};
   const bool more = history_.note(std::move(use));
   // Prunes completed entries whenever an entry is added, so that the list stays as short as the work in flight. This
   // queries the driver, which does not pay for the few entries of a single stream.
   if (more && (!only(stream) || history_.uses().size() > few_uses)) trim(over, exact);
-  note_sole();
-}
-
-void Storage::note_host(Moment when, Access access, const Footprint& where, Site site) {
-  std::lock_guard guard(lock_);
-  history_.note({nullptr, 0, access, false, std::move(when), where, site});
   note_sole();
 }
 

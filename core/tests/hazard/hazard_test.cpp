@@ -224,7 +224,7 @@ TEST(an_open_access_is_over_when_it_ends) {
   const auto a = stream(device());
   const auto x = block();
   const Touch touch{x.get(), 0, 64, nullptr, 0, Access::write};
-  const auto open = make_ref<HostAccess>(program.task, touch, Site{});
+  const auto open = make_ref<HostAccess>(program.task, touch, Site{}, true);
   Ordering ordering(*a, program.task->lane);
   ordering.begin();
   const std::vector<Race> missing = ordering.missing({&touch, 1});
@@ -239,7 +239,7 @@ TEST(of_open_accesses_one_after_the_other_the_last_is_remembered) {
   Program program;
   const auto x = block();
   for (int i = 0; i < 3; ++i) {
-    make_ref<HostAccess>(program.task, Touch{x.get(), 0, 64, nullptr, 0, Access::read}, Site{})->end();
+    make_ref<HostAccess>(program.task, Touch{x.get(), 0, 64, nullptr, 0, Access::read}, Site{}, true)->end();
   }
   CHECK_EQUAL(x->conflicts(Lane().past(), nullptr, Access::write, {0, 64}).size(), std::size_t{1});
 }

@@ -44,11 +44,13 @@ cdef extern from "anabranch/layout.hpp" namespace "anabranch" nogil:
         cbool contiguous() const
         void extent(int64_t& low, int64_t& high) const
     Layout row_major(int ndim, const int64_t* shape, int64_t itemsize) except +translate
+    enum class CElementType "anabranch::ElementType": raw
     cdef cppclass Elements:
         byte_t* pointer
         Layout layout
         int64_t offset
         CBackend* home
+        CElementType type
     void copy_elements(const Elements& dst, const Elements& src, int64_t count)
 
 ctypedef uint64_t Point
@@ -165,7 +167,7 @@ cdef extern from "anabranch/history.hpp" namespace "anabranch" nogil:
         Ref[CStream] stream
         Point point
         Access access
-        cbool unreported
+        cbool open
         Moment when
         Footprint where
         Site site
@@ -263,8 +265,6 @@ cdef extern from "anabranch/hazard.hpp" namespace "anabranch" nogil:
     cdef cppclass HostTask:
         Lane lane
         Moment call
-        cbool precedes(const Use&) const
-        cbool has_open(const Use&) const
         void observe(const Past&, uint64_t version) except +
     cdef cppclass HostAccess:
         void end() except +translate
@@ -355,7 +355,6 @@ cdef extern from "anabranch/capture.hpp" namespace "anabranch" nogil:
 cdef extern from "anabranch/runtime.hpp" namespace "anabranch" nogil:
     cdef cppclass RuntimeOptions:
         int cpu_devices
-        int cpu_workers
         string first_device
         cbool per_thread_default
         string default_reason

@@ -57,7 +57,7 @@ cdef class Bodies:
 cdef Array _flag(object flag):
     cdef Array array = as_array(flag, "flag")
     if array.layout.size() != 1 or array._dtype.str[1:] != "i4":
-        raise ValueError(f"flag is an int32 array of one element, not {array!r}")
+        raise ValueError(f"flag is an int32 array of one element, not {array._described()}")
     return array
 
 

@@ -8,6 +8,8 @@ from libc.stdint cimport uint32_t
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
+from anabranch._graphs import picture
+
 from anabranch._core.core cimport (
     CCapture, CStream, HazardMode, OperationKind, Point, Ref, as_context, check_fork, forked)
 from anabranch._core.graph cimport (
@@ -295,6 +297,9 @@ cdef class Graph:
 
     def __reduce__(self):
         raise TypeError(f"{self!r} lives in this process; hand over a function that captures it")
+
+    def _repr_html_(self):
+        return picture.html(self)
 
     def __repr__(self):
         if self.state is not None:

@@ -104,7 +104,9 @@ cdef int order_host(TaskState state, Touch touch, bint checked) except -1
 cdef int order_return(Storage* storage) except -1
 # And has done so.
 cdef int note_host_access(TaskState state, Touch touch) except -1
-# Or does so from now until the access is ended; None where it is not kept track of.
+# Raises RaceError for work that would touch what the host is accessing.
+cdef int refuse_open(TaskState state, Touch touch) except -1
+# The host makes an access from now until it is ended; None where it is not kept track of.
 cdef OpenAccess open_access(TaskState state, Touch touch)
 
 

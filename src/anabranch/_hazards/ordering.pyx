@@ -19,17 +19,19 @@ from anabranch._task.defaults import modes
 
 cdef extern from "anabranch/host_order.hpp" namespace "anabranch" nogil:
     vector[Use] host_conflicts(const HostTask&, const Touch&) except +
+    vector[Use] open_conflicts(const HostTask&, const Touch&) except +
     vector[Use] return_conflicts(const HostTask&, const Touch&) except +
     void note_host(HostTask&, const Touch&, Site) except +
 
 cdef extern from *:
     """
     static anabranch::Ref<anabranch::HostAccess> begin_access(
-        const anabranch::Ref<anabranch::HostTask>& task, const anabranch::Touch& touch, anabranch::Site site) {
-      return anabranch::make_ref<anabranch::HostAccess>(task, touch, site);
+        const anabranch::Ref<anabranch::HostTask>& task, const anabranch::Touch& touch, anabranch::Site site,
+        bool kept) {
+      return anabranch::make_ref<anabranch::HostAccess>(task, touch, site, kept);
     }
     """
-    Ref[HostAccess] begin_access(const Ref[HostTask]&, const Touch&, Site) except +
+    Ref[HostAccess] begin_access(const Ref[HostTask]&, const Touch&, Site, bint kept) except +
 
 
 @cython.final
@@ -44,7 +46,7 @@ cdef Found _found(const Use& first, const Ref[CStream]& stream, const Touch& tou
     found.site = site
     found.access = touch.access
     found.allocated = touch.storage.site
-    found.open = current_state().task.core.get().has_open(first)
+    found.open = first.open
     found.size = touch.storage.bytes()
     found.low = touch.low
     found.high = touch.high
@@ -149,12 +151,26 @@ cdef int note_host_access(TaskState state, Touch touch) except -1:
     return 0
 
 
+cdef int refuse_open(TaskState state, Touch touch) except -1:
+    cdef vector[Use] uses
+    cdef Ref[CStream] host
+    if state.mode != <int>HazardMode.off:
+        uses = open_conflicts(deref(state.task.core.get()), touch)
+        if not uses.empty():
+            _report(state, [_found(uses[i], host, touch, current_site()) for i in range(uses.size())])
+    return 0
+
+
 cdef OpenAccess open_access(TaskState state, Touch touch):
     cdef OpenAccess access
-    if state.mode != <int>HazardMode.check:
+    if state.mode == <int>HazardMode.off:
         return None
     access = OpenAccess.__new__(OpenAccess)
-    access.core = begin_access(state.task.core, touch, current_site())
+    access.core = begin_access(
+        state.task.core, touch, current_site(), state.mode == <int>HazardMode.check)
+    if state.mode != <int>HazardMode.check:
+        # What another thread has enqueued since the host waited.
+        order_host(state, touch, False)
     return access
 
 

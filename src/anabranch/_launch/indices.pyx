@@ -210,7 +210,8 @@ cdef inline int _check_touched(KernelBase kernel, Py_ssize_t i, Array array, Dev
     check_array(kernel, i, array, where)
     if kernel.access_codes[i] != 1 and array._read_only:
         raise ValueError(
-            f"{parameter_of(kernel, i)} may write, but {array!r} is read-only memory; declare the parameter ab.In")
+            f"{parameter_of(kernel, i)} may write, but {array._described()} is read-only memory; "
+            "declare the parameter ab.In")
     return 0
 
 

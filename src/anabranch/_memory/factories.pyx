@@ -123,6 +123,49 @@ def full(shape, value, dtype=None, *, device=None, stream=None, bint pinned=Fals
     return array
 
 
+cdef tuple _likeness(object prototype, object dtype, object device, object stream):
+    # What an array like another is made with.
+    if type(prototype) is Array:
+        if device is None and stream is None:
+            device = prototype.device
+    elif not hasattr(prototype, "__array_interface__"):
+        raise TypeError(f"the prototype is an Array or a NumPy array, not {type(prototype).__name__}")
+    return prototype.shape, prototype.dtype if dtype is None else dtype, device
+
+
+def empty_like(prototype, dtype=None, *, device=None, stream=None, bint pinned=False):
+    """Return a new array of the shape of another, whose elements are not set.
+
+    In row-major order, however the other's elements lie. Asynchronous on the stream; the other parameters, and the
+    errors, are those of `empty`.
+
+    Parameters
+    ----------
+    prototype : Array or numpy.ndarray
+    dtype : dtype-like, optional
+        None: that of the prototype.
+    device : Device or str, optional
+        None: that of the stream, else of the prototype if it is an `Array`, else the current one.
+    """
+    shape, dtype, device = _likeness(prototype, dtype, device, stream)
+    return empty(shape, dtype, device=device, stream=stream, pinned=pinned)
+
+
+def zeros_like(prototype, dtype=None, *, device=None, stream=None, bint pinned=False):
+    """Return a new array of zeros, of the shape of another. Parameters and errors as of `empty_like`."""
+    shape, dtype, device = _likeness(prototype, dtype, device, stream)
+    return zeros(shape, dtype, device=device, stream=stream, pinned=pinned)
+
+
+def full_like(prototype, value, dtype=None, *, device=None, stream=None, bint pinned=False):
+    """Return a new array of the shape of another, with every element set to a value.
+
+    Asynchronous on the stream; the value is as of `full`, the other parameters as of `empty_like`.
+    """
+    shape, dtype, device = _likeness(prototype, dtype, device, stream)
+    return full(shape, value, dtype, device=device, stream=stream, pinned=pinned)
+
+
 def array(data, dtype=None, *, device=None, stream=None, bint pinned=False):
     """Return a new array with a copy of the data.
 
@@ -158,7 +201,7 @@ def array(data, dtype=None, *, device=None, stream=None, bint pinned=False):
             made.synchronize(MemoryAccess.read)
         return made
     if isinstance(data, Array):
-        data = (<Array>data).numpy()
+        data = (<Array>data).fetch()
     target.get()
     values = numpy.asarray(data)
     if values.dtype.hasobject or values.dtype.kind in "USmMV":

@@ -305,7 +305,7 @@ cdef Array _adopt(
 def cuda_interface(Array array not None):
     """Return an array's ``__cuda_array_interface__``; the current stream is ordered after its uses."""
     if array._device.backend.capabilities().host_memory:
-        raise AttributeError(f"{array!r} is CPU memory, which has no __cuda_array_interface__")
+        raise AttributeError(f"{array._described()} is CPU memory, which has no __cuda_array_interface__")
     cdef Stream stream = current_stream_of(current_state(), array._device.ordinal)
     array = whole_of(array)  # another thread may close it during the wait
     array.storage.get().share()

@@ -14,7 +14,7 @@ from anabranch._core.core cimport (
     ByteRange, CBackend, CStream, Elements, HazardMode, Moment, Record, Ref, Site, Storage, StreamOptions, Touch, Use,
     discard_reference, find_device,
 )
-from anabranch._hazards.ordering cimport follow_use, begin_operation, refuse_captured, uses_before
+from anabranch._hazards.ordering cimport begin_operation, follow_use, refuse_captured, refuse_open, uses_before
 from anabranch._memory.array cimport Array, as_array
 from anabranch._memory.slice cimport whole_of
 from anabranch._memory.staging cimport enqueue_download
@@ -77,6 +77,7 @@ def to_host(array):
     cdef TaskState state = current_state()
     cdef Touch touch = source.touch(MemoryAccess.read)
     refuse_captured(state, touch.storage)
+    refuse_open(state, touch)
     cdef Readback readback = Readback.__new__(Readback)
     readback.result = numpy.empty(source.shape, source._dtype)
     readback.notifications = []

@@ -5,13 +5,12 @@ from cython.operator cimport dereference as deref
 from libc.stdint cimport uintptr_t
 from libcpp.vector cimport vector
 
-from anabranch._stream import awaitable
+from anabranch._stream import awaitable, display
 
 from anabranch._core cimport core
 from anabranch._core.core cimport (
     CBackend, CCapture, CStream, Past, Record, Ref, StreamOptions, StreamRole, ask, capturing, exploring, forked,
-    recorder_of, synchronize_point,
-)
+    recorder_of, synchronize_point)
 from anabranch._device.device cimport DeviceBase, as_device
 from anabranch._hazards.ordering cimport Observation, observation_of, observe, past_within, wait_for_stream
 from anabranch._stream.event cimport Event
@@ -395,9 +394,8 @@ cdef class Stream:
         if not isinstance(other, Stream):
             return NotImplemented
         cdef Stream stream = other
-        if stream is self:
-            return True
-        return not (self._closed or stream._closed) and self.key == stream.key and self.device is stream.device
+        same = self.key == stream.key and self.device is stream.device
+        return stream is self or same and not (self._closed or stream._closed)
 
     def __hash__(self):
         return hash((self.device.alias, self.key))
@@ -405,9 +403,11 @@ cdef class Stream:
     def __reduce__(self):
         raise TypeError(f"{self!r} lives in this process; hand over its device, and make a Stream there")
 
+    def _repr_html_(self):
+        return display.html(self)
+
     def __repr__(self):
         name = f"{self._name!r} " if self._name else f"{self.key:#x} "
-        state = ", closed" if self._closed else ""
-        if not self._closed and self.record.get().priority() != 0:
-            state = f", priority {self.record.get().priority()}"
+        priority = 0 if self._closed else self.record.get().priority()
+        state = ", closed" if self._closed else f", priority {priority}" if priority else ""
         return f"<Stream {name}on {self.device.alias}{state}>"

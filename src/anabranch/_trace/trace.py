@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from html import escape
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -10,6 +11,7 @@ from anabranch._device.device import devices
 from anabranch._trace.cupti import Activities, activities
 from anabranch._trace.operation import Operation
 from anabranch._trace.overlap import Shares, overlap
+from anabranch._trace.page import page
 from anabranch._trace.recording import Recording
 from anabranch._trace.save import check_target, save
 from anabranch._trace.text import text
@@ -125,6 +127,12 @@ class trace:  # noqa: N801
 
     def __str__(self) -> str:
         return text(self.operations)
+
+    def _repr_html_(self) -> str:
+        document = escape(page(self.operations), quote=True)
+        return (
+            f'<iframe srcdoc="{document}" sandbox="allow-scripts" width="100%" height="480" frameborder="0"></iframe>'
+        )
 
     def __repr__(self) -> str:
         return f"<trace of {len(self._recording)} operations>"
