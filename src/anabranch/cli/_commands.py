@@ -22,7 +22,7 @@ _INFO: Final = "Show devices, the default stream and why it is that one, version
 _RUN: Final = "Run a script, as python SCRIPT [ARGS] does."
 _DEMO: Final = "Process photographs on one stream and on several; demo --help says more."
 _DOCTOR: Final = "Look for what keeps programs from running well here, and say what to do about it."
-_BENCH: Final = "Run the benchmarks, where the source is at hand."
+_BENCH: Final = "Measure this machine's calls against their twins, where the source is at hand; bench --help says more."
 
 
 def main() -> None:
@@ -87,4 +87,12 @@ def bench(argv: Sequence[str]) -> None:
     """Run the benchmarks; `argv` is for them."""
     if not BENCHMARKS.is_file():
         sys.exit("The benchmarks come with the source: in a clone of it, run make bench")
-    run_script(str(BENCHMARKS), ["anabranch bench", *argv])
+    run_script(str(BENCHMARKS), ["anabranch bench", *(argv or _measured_by_default())])
+
+
+def _measured_by_default() -> Sequence[str]:
+    """Return what takes less than a minute: calls on the CUDA device against C, else on the CPU against its twins."""
+    import anabranch as ab
+
+    names = ("launch", "event", "stream", "memory", "copy")
+    return [f"cuda.{name}.*" for name in names] if ab.devices("cuda") else [f"{name}.*" for name in names]
