@@ -47,7 +47,7 @@ def environment(page: Path, kind: str) -> dict[str, str]:
 def pages_that_run() -> Iterator[Any]:
     """Yield each page that has code, with every kind of device that there is unless the page states one."""
     kinds = list(dict.fromkeys(device.kind for device in anabranch.devices()))
-    no_compiler = find_spec("numba_cuda_mlir") is None
+    no_compiler, no_mpi = find_spec("numba_cuda_mlir") is None, find_spec("mpi4py") is None
     for page in PAGES:
         code = "".join(block.code for block in blocks(page) if block.language in RUN)
         if code:
@@ -56,7 +56,8 @@ def pages_that_run() -> Iterator[Any]:
             for kind in ["cpu"] if "ANABRANCH_DEVICE" in stated_environment(page) else kinds:
                 lacks = kind == "cuda" and "ab.kernel" in code and no_compiler
                 skip = pytest.mark.skipif(lacks, reason="numba-cuda-mlir is not installed")
-                yield pytest.param(page, kind, marks=[*marks, skip], id=f"{name}-{kind}")
+                alone = pytest.mark.skipif("distributed.init" in code and no_mpi, reason="mpi4py is not installed")
+                yield pytest.param(page, kind, marks=[*marks, skip, alone], id=f"{name}-{kind}")
 
 
 @pytest.mark.parametrize(("page", "kind"), list(pages_that_run()))
@@ -162,6 +163,8 @@ def docstrings(module: Any) -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize("file", MODULES, ids=lambda file: file.relative_to(PACKAGE).as_posix())
 def test_the_examples_of_a_module_are_true(file: Path) -> None:
     parts = file.relative_to(PACKAGE).with_suffix("").parts
+    if parts[0] == "distributed" and find_spec("mpi4py") is None:
+        pytest.skip("mpi4py is not installed")
     module = import_module(".".join(["anabranch", *(part for part in parts if part != "__init__")]))
     runner = doctest.DocTestRunner(optionflags=OPTIONS, verbose=False)
     report: list[str] = []

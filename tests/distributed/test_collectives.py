@@ -40,3 +40,7 @@ def test_replays_of_a_graph_are_collectives_in_the_order_of_the_program(ranks, n
 @pytest.mark.parametrize("number", [1, 2, 4])
 def test_collectives_are_operations_of_streams(ranks, number):
     assert ranks(number, "order.py").output.count("fine") == number
+
+
+def test_many_small_collectives_need_no_more_memory(ranks):
+    assert ranks(2, "growth.py", 4000).output.count("flat") == 2

@@ -9,9 +9,7 @@ if TYPE_CHECKING:
     from anabranch._device.device import Device
     from anabranch._stream.stream import Stream
 
-Kind = Literal[
-    "kernel", "copy", "fill", "alloc", "free", "host", "graph", "record", "wait", "compile", "collective"
-]
+Kind = Literal["kernel", "copy", "fill", "alloc", "free", "host", "graph", "record", "wait", "compile", "collective"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
