@@ -66,7 +66,9 @@ UPWARD = {
 }
 
 # Files over 400 lines, and why they are not two.
-LONG_FILES: dict[str, str] = {}
+LONG_FILES: dict[str, str] = {
+    "src/anabranch/_core/core.pxd": "what the Cython modules see of the core, whose classes refer to each other",
+}
 
 
 def sources(folder: Path, *suffixes: str) -> list[Path]:
