@@ -28,7 +28,8 @@ EXTRA_FILES: dict[str, set[str]] = {
             *("graph", "plan"),  # graphs that run as a whole; null runs them node by node
         )
         for suffix in ("cpp", "hpp")
-    },
+    }
+    | {"explore.cpp"},  # of `stream.hpp`: operations that run one at a time
     "cuda": {
         f"{stem}.{suffix}"
         for stem in (
@@ -67,6 +68,7 @@ UPWARD = {
 
 # Files over 400 lines, and why they are not two.
 LONG_FILES: dict[str, str] = {
+    "src/anabranch/_core/core.pxd": "what the Cython modules see of the core, whose classes refer to each other",
     "src/anabranch/_memory/array.pyx": "a class of Cython is written in one file, and a base class has no free list",
 }
 

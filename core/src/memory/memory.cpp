@@ -23,7 +23,7 @@ constexpr std::size_t most_exact_uses = 1024;
 // `failed`: the answer for failed work, which no longer touches anything.
 bool is_over(const Use& use, bool failed) noexcept {
   if (use.stream->capture()) return false;
-  // What is found here must not depend on the schedule.
+  // The same in every schedule.
   if (exploring()) return use.stream->backend().known_completed(*use.stream, use.point);
   try {
     return use.stream->backend().query(*use.stream, use.point);
@@ -114,8 +114,7 @@ Ref<Storage> Storage::make(Backend& backend, MemoryKind kind, std::byte* pointer
   storage->release_ = nullptr;
   storage->site = {};
   storage->listed = false;
-  storage->trim_next_ = 0;
-  storage->explored = 0;
+  storage->trim_next_ = storage->explored = 0;
   return Ref<Storage>::take(storage);
 }
 
