@@ -102,7 +102,7 @@ def test_parts_of_one_array_that_share_nothing_are_right():
         assert array.numpy().tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
 
     report = ab.testing.explore(program)
-    assert report.ok, report
+    assert report.ok, str(report)
 
 
 def test_an_array_declared_out_that_is_read_before_it_is_written():
@@ -117,7 +117,7 @@ def test_what_a_kernel_leaves_of_an_array_declared_out_stays():
         assert target.numpy().tolist() == list(range(N))
 
     report = ab.testing.explore(program)
-    assert report.ok, report
+    assert report.ok, str(report)
 
 
 @pytest.mark.parametrize("mode", ["auto", "check", "off"])

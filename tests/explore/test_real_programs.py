@@ -24,7 +24,7 @@ def example(name):
 
 def complete(report, classes=None):
     """Assert that all classes have been run, each once, and are right."""
-    assert report.ok, report
+    assert report.ok, str(report)
     assert report.complete
     assert report.runs == report.classes
     if classes is not None:
