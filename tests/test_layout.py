@@ -28,7 +28,8 @@ EXTRA_FILES: dict[str, set[str]] = {
             *("graph", "plan"),  # graphs that run as a whole; null runs them node by node
         )
         for suffix in ("cpp", "hpp")
-    },
+    }
+    | {"explore.cpp"},  # of `stream.hpp`: operations that run one at a time
     "cuda": {
         f"{stem}.{suffix}"
         for stem in (

@@ -128,6 +128,27 @@ def test_a_graph_runs() -> None:
     assert results == {1, 2}
 
 
+def test_conditions_in_graphs_run() -> None:
+    def program() -> None:
+        a, b = streams(2)
+        flag = ab.full(1, 3, dtype=np.int32, device="cpu")
+        total = zeros()
+        ab.synchronize("cpu")
+        with ab.capture(a) as graph:
+            ab.run_if(flag, lambda: ab.fill(total, 4))
+        graph.launch(stream=a)
+        graph.launch(stream=a)
+        ab.fill(total, 5, stream=b)
+        ab.synchronize("cpu")
+        results.add(int(total.numpy()[0]))
+
+    results: set[int] = set()
+    report = explore(program)
+    assert report.ok, report
+    assert (report.classes, report.runs) == (3, 3)
+    assert results == {4, 5}
+
+
 def test_await_waits() -> None:
     import asyncio
 

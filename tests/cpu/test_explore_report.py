@@ -19,7 +19,7 @@ def test_a_limit_leaves_the_rest() -> None:
 
 def test_a_timeout_leaves_the_rest() -> None:
     report = explore(writers(8), timeout=0.05)
-    assert report.ok
+    assert report.ok, report.explain()
     assert not report.complete
 
 
@@ -124,7 +124,7 @@ def test_a_gate_that_is_opened_passes() -> None:
         assert array.numpy()[0] == 1
 
     report = explore(program)
-    assert report.ok
+    assert report.ok, report.explain()
     assert report.classes == 1
 
 

@@ -68,8 +68,8 @@ class CpuBackend final : public Backend {
   // Pinned memory is slow to allocate and to release, so it has its own cache.
   MemoryPool& memory_of(MemoryKind kind) noexcept { return kind == MemoryKind::pinned ? pinned_ : memory_; }
 
-  // A block that was freed in a run of an exploration. What a run finds at an address must not depend on the schedule, so
-  // the memory is used again after the run.
+  // A block that was freed in a run of an exploration. What a run finds at an address must not depend on the schedule,
+  // so the memory is used again after the run.
   struct Held {
     std::byte* pointer;
     std::size_t bytes;

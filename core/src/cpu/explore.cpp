@@ -63,10 +63,10 @@ void CpuStream::rehearse() noexcept {
   task->rehearse(*this);
 }
 
-bool CpuStream::give_up(const Ref<Failure>& why) noexcept {
+bool CpuStream::give_up() noexcept {
   if (!batch_) return false;
   const Task* const task = awaited();
-  return task && const_cast<Task*>(task)->give_up(why);
+  return task && const_cast<Task*>(task)->give_up();
 }
 
 std::string CpuStream::waits_for() noexcept {

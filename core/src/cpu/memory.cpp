@@ -8,6 +8,7 @@
 #include <string>
 
 #include "backend.hpp"
+#include "explore/controller.hpp"
 
 namespace anabranch::cpu {
 namespace {
@@ -162,8 +163,10 @@ std::size_t MemoryPool::available() {
 
 Allocation CpuBackend::allocate(Stream* stream, std::size_t bytes, MemoryKind kind) {
   const Allocation allocation = memory_of(kind).allocate(stream, bytes);
-  if (pool_.controller()) [[unlikely]]
+  if (pool_.controller()) [[unlikely]] {
     std::memset(allocation.pointer, unwritten, bytes);
+    pool_.controller()->allocated(allocation.pointer);
+  }
   return allocation;
 }
 

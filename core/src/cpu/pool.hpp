@@ -36,8 +36,8 @@ class Job : public explore::Runnable {
   explore::Readiness readiness() noexcept override { return explore::Readiness::ready; }
   void step() noexcept override { run(); }
   void rehearse() noexcept override {}
-  bool part() const noexcept override { return true; }
-  bool give_up(const Ref<Failure>&) noexcept override { return false; }
+  bool is_part() const noexcept override { return true; }
+  bool give_up() noexcept override { return false; }
   std::string waits_for() noexcept override { return {}; }
   bool has_reached(Point) noexcept override { return false; }
   Ref<Failure> failed() noexcept override { return nullptr; }

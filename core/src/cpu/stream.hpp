@@ -38,7 +38,7 @@ class Task {
   virtual explore::Description describe() const { return {"mark"}; }
   virtual void rehearse(CpuStream&) noexcept {}
   // See `explore::Runnable`.
-  virtual bool give_up(const Ref<Failure>&) noexcept { return false; }
+  virtual bool give_up() noexcept { return false; }
 
  protected:
   // Call this when the work ends, although its stream may have to wait for a worker. Records the time for traces.
@@ -108,8 +108,8 @@ class CpuStream final : public Stream, private Job {
   void resume(Ref<Failure> failure) noexcept;
   void complete(Ref<Failure> failure) noexcept;
 
-  // Whether work that is over need not be waited for: in an exploration, that from before the run alone, so that what is
-  // enqueued does not depend on the schedule.
+  // Whether work that is over need not be waited for: in an exploration, that from before the run alone, so that what
+  // is enqueued does not depend on the schedule.
   bool over(Point point) const { return pool_.controller() ? point <= before_run_ : passed(point); }
 
   Pool& pool() const noexcept { return pool_; }
@@ -123,8 +123,8 @@ class CpuStream final : public Stream, private Job {
   explore::Readiness readiness() noexcept override;
   void step() noexcept override;
   void rehearse() noexcept override;
-  bool part() const noexcept override { return false; }
-  bool give_up(const Ref<Failure>& why) noexcept override;
+  bool is_part() const noexcept override { return false; }
+  bool give_up() noexcept override;
   std::string waits_for() noexcept override;
   bool has_reached(Point point) noexcept override { return reached(point); }
   Ref<Failure> failed() noexcept override;

@@ -75,12 +75,12 @@ class PendingTask final : public Task {
   Step start(CpuStream& stream, Ref<Failure>& failure) noexcept override;
   void skip(const Ref<Failure>& failure) noexcept override { pending_->skip(failure); }
   bool ready() const noexcept override { return pending_->calls() || pending_->completed(); }
-  explore::Description describe() const override { 
+  explore::Description describe() const override {
     return {pending_->calls() ? "function" : "gate", false, pending_->calls() ? nullptr : pending_.get(), true};
-   }
-  bool give_up(const Ref<Failure>& why) noexcept override {
+  }
+  bool give_up() noexcept override {
     if (ready()) return false;
-    pending_->complete(why);
+    pending_->complete();
     return true;
   }
 

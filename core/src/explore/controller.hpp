@@ -50,6 +50,8 @@ class Controller final : public Exploration {
   void enqueued(Stream& stream, Runnable& runnable, Point point, Description description);
   // The names of the parameters that the newest operation of the stream accesses memory through.
   void name(Stream& stream, std::vector<std::string> names);
+  // The host got this memory.
+  void allocated(const std::byte* memory);
   // The stream object begins a new life.
   void opened(Stream& stream, Runnable& runnable);
   // It may have an operation to run. What runs a host function has come to the end of it.
@@ -62,11 +64,12 @@ class Controller final : public Exploration {
   void opened(const Pending& gate);
 
  private:
+  enum Kind : std::uint8_t { main_host, function_host, thread_host, stream_of_host, stream_before, block_of_host };
   struct Operation {
     std::shared_ptr<Step> step;
-    Reach created;               // what the host knew when it enqueued it
-    std::vector<EventId> waits;      // what it starts after
-    const Pending* gate = nullptr;   // and, of a gate, what the host knew when it opened it
+    Reach created;                  // what the host knew when it enqueued it
+    std::vector<EventId> waits;     // what it starts after
+    const Pending* gate = nullptr;  // and, of a gate, what the host knew when it opened it
     std::uint64_t sequence = 0;
     std::string what;
     Site site;
@@ -88,17 +91,17 @@ class Controller final : public Exploration {
     std::uint32_t queries = 0;
     std::uint32_t streams = 0;
     std::uint32_t blocks = 0;
-    std::uint64_t thread = 0;        // 0: of a function
-    Runnable* function = nullptr;    // of a host function: what called it
-    EventId called = {};             // the operation that it is
-    const void* stream = nullptr;    // and its stream; null: a node of a graph
-    bool counted = true;             // among `running_`
+    std::uint64_t thread = 0;      // 0: of a function
+    Runnable* function = nullptr;  // of a host function: what called it
+    EventId called = {};           // the operation that it is
+    const void* stream = nullptr;  // and its stream; null: a node of a graph
+    bool counted = true;           // among `running_`
     bool blocked = false;
-    bool go = false;                 // it may go on
-    Runnable* awaited = nullptr;     // while blocked; none, and no query: everything
-    Point point = 0;                 // of `awaited`
-    std::shared_ptr<Step> asking;    // while blocked in a query
-    EventId asked = {};              // the last query, and how often it was asked
+    bool go = false;               // it may go on
+    Runnable* awaited = nullptr;   // while blocked; none, and no query: everything
+    Point point = 0;               // of `awaited`
+    std::shared_ptr<Step> asking;  // while blocked in a query
+    EventId asked = {};            // the last query, and how often it was asked
     int repeats = 0;
     std::string name;
   };
@@ -142,6 +145,7 @@ class Controller final : public Exploration {
   bool give_up_one();
   void find_deadlock();
   void end_function(Runnable& runnable);
+  bool in_progress(EventId event) const;
 
   std::unique_ptr<Chooser> chooser_;
   std::map<std::tuple<int, std::uint64_t, std::uint64_t>, Process> numbers_;  // the same in every run
@@ -155,7 +159,8 @@ class Controller final : public Exploration {
   std::unordered_map<const Stream*, Runnable*> streams_;
   std::vector<std::unique_ptr<Host>> hosts_;
   std::vector<Stuck> stuck_;
-  std::unordered_map<std::uint64_t, Reach> completions_;  // of functions that waited
+  std::unordered_map<std::uint64_t, Reach> completions_;        // of functions that waited
+  std::unordered_map<const std::byte*, std::uint32_t> blocks_;  // numbers of memory allocated in this run
   std::unordered_map<const Pending*, Reach> gates_;
   std::vector<Runnable*> ready_;
   std::deque<Runnable*> inner_;  // parts of the operation that runs
@@ -163,9 +168,9 @@ class Controller final : public Exploration {
   std::vector<StepPointer> steps_;
   std::vector<std::pair<const Runnable*, Process>> opened_;  // streams of this run that have enqueued nothing yet
   std::uint64_t sequence_ = 0;
-  std::uint64_t generation_ = 0;  // of the run; unique in the process
+  std::uint64_t generation_ = 0;                // of the run; unique in the process
   std::map<const Runnable*, Process> outside_;  // streams that are there before a run
-  int running_ = 0;        // host threads that run code of the program
+  int running_ = 0;                             // host threads that run code of the program
   bool advancing_ = false;
   bool giving_up_ = false;
   std::string diverged_;

@@ -26,8 +26,8 @@ class Declared {
   void each(const std::function<void(std::byte*)>& see) const;
 
  private:
-  std::byte* memory_;  // the lowest byte
-  std::size_t bytes_;  // between the lowest and the highest
+  std::byte* memory_;             // the lowest byte
+  std::size_t bytes_;             // between the lowest and the highest
   std::optional<Layout> layout_;  // none: all of these bytes
   std::byte* start_;              // with a layout: the first element
   Access access_;

@@ -26,8 +26,8 @@ bool may_begin(const Step& step, const Steps& steps) {
 void insert(std::vector<Wakeup>& tree, Steps steps) {
   std::vector<Wakeup>* place = &tree;
   while (true) {
-    const auto branch = std::find_if(place->begin(), place->end(),
-                                     [&](const Wakeup& child) { return may_begin(*child.step, steps); });
+    const auto branch =
+        std::find_if(place->begin(), place->end(), [&](const Wakeup& child) { return may_begin(*child.step, steps); });
     if (branch == place->end()) break;
     if (const auto own = find_process(steps, *branch->step); own != steps.end()) steps.erase(own);
     if (branch->then.empty()) return;  // what is run from there on covers these steps
@@ -49,8 +49,8 @@ void Dpor::begin() {
 // The same choice as in the run before, for the same reason.
 std::optional<std::size_t> Dpor::repeat(std::span<const StepPointer> steps) {
   Level& level = levels_[depth_++];
-  const auto found = std::find_if(steps.begin(), steps.end(),
-                                  [&](const StepPointer& step) { return step->same(*level.chosen); });
+  const auto found =
+      std::find_if(steps.begin(), steps.end(), [&](const StepPointer& step) { return step->same(*level.chosen); });
   if (found == steps.end()) return std::nullopt;
   level.chosen = *found;
   return found - steps.begin();

@@ -4,12 +4,6 @@
 #include <utility>
 
 namespace anabranch::explore {
-namespace {
-
-std::uint64_t key(EventId event) noexcept { return std::uint64_t{event.process} << 32 | event.index; }
-
-}  // namespace
-
 void Run::clear() {
   events_.clear();
   for (auto& numbers : numbers_) numbers.clear();
@@ -33,12 +27,12 @@ void Run::find_conflicts(const Step& step) {
     }
   }
   if (step.asked.index != 0 && happened(step.asked)) conflicts_.push_back(number_of(step.asked));
-  if (const auto asked = queries_.find(key(step.id)); asked != queries_.end())
+  if (const auto asked = queries_.find(step.id.key()); asked != queries_.end())
     conflicts_.insert(conflicts_.end(), asked->second.begin(), asked->second.end());
   std::sort(conflicts_.begin(), conflicts_.end(), std::greater<>());
 }
 
-void Run::add(StepPointer step, const Reach& before) {
+void Run::add(StepPointer step, const Reach& before, const Reach& with) {
   const std::size_t number = events_.size();
   const EventId id = step->id;
   find_conflicts(*step);
@@ -49,6 +43,7 @@ void Run::add(StepPointer step, const Reach& before) {
     reversible_.push_back({other, number});
     event.reach.learn(events_[other].reach);
   }
+  event.reach.learn(with);
   event.reach.learn(id);
   for (const MemoryUse& use : event.step->uses) {
     auto& past = uses_[use.block];
@@ -56,7 +51,7 @@ void Run::add(StepPointer step, const Reach& before) {
     if (writes(use.access)) std::erase_if(past, [&](const PastUse& old) { return use.where.contains(old.where); });
     past.push_back({number, use.access, use.where});
   }
-  if (event.step->asked.index != 0) queries_[key(event.step->asked)].push_back(number);
+  if (event.step->asked.index != 0) queries_[event.step->asked.key()].push_back(number);
   if (id.process >= numbers_.size()) numbers_.resize(id.process + 1);
   numbers_[id.process].push_back(number);
   events_.push_back(std::move(event));

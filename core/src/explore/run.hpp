@@ -19,7 +19,8 @@ class Run {
  public:
   void clear();
   // Adds the next event. `before`: what comes before it by the program's own order; it may name only earlier events.
-  void add(StepPointer step, const Reach& before);
+  // `with`: what comes before it as well if what it conflicts with does.
+  void add(StepPointer step, const Reach& before, const Reach& with = {});
 
   std::size_t size() const noexcept { return events_.size(); }
   const StepPointer& step(std::size_t number) const noexcept { return events_[number].step; }

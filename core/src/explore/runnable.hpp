@@ -18,6 +18,15 @@ enum class Readiness : std::uint8_t {
   idle,     // it has no operation; the call has let go of it
 };
 
+// What a device tells of an operation that it takes.
+struct Description {
+  std::string what;
+  bool kernel = false;                                // it can be run by way of trial
+  const Pending* gate = nullptr;                      // that the host opens
+  bool explicit_site = false;                         // whether the caller's place is worth finding
+  std::vector<std::pair<Stream*, Point>> waits = {};  // that it starts after, apart from those before it in its stream
+};
+
 // Something that runs one operation at a time. The controller calls these from one thread at a time.
 class Runnable {
  public:
@@ -25,14 +34,14 @@ class Runnable {
   // Runs the next operation on this thread, and then calls `Controller::ready`, unless a function of the host's has
   // begun.
   virtual void step() noexcept = 0;
-  // Fails what the next operation waits for, if that is the host. Returns whether it did.
-  virtual bool give_up(const Ref<Failure>& why) noexcept = 0;
+  // Opens the gate that the next operation waits behind, if any. Returns whether it did.
+  virtual bool give_up() noexcept = 0;
   // What the next operation waits for, of one that is blocked.
   virtual std::string waits_for() noexcept = 0;
   // Runs the next operation, a kernel, by way of trial: it stays the next.
   virtual void rehearse() noexcept = 0;
-  // Whether it is a part of an operation that has begun.
-  virtual bool part() const noexcept { return false; }
+  // Whether it is a part of an operation that has begun: a node of a graph.
+  virtual bool is_part() const noexcept { return false; }
   // Whether a point of the stream is completed; false of what is no stream.
   virtual bool has_reached(Point point) noexcept = 0;
   // The failure of the newest operation, or null.
@@ -40,15 +49,6 @@ class Runnable {
 
  protected:
   ~Runnable() = default;
-};
-
-// What a device tells of an operation that it takes.
-struct Description {
-  std::string what;
-  bool kernel = false;  // it can be run by way of trial
-  const Pending* gate = nullptr;  // that the host opens
-  bool explicit_site = false;  // whether the caller's place is worth finding
-  std::vector<std::pair<Stream*, Point>> waits = {};  // that it starts after, apart from those before it in its stream
 };
 
 }  // namespace anabranch::explore

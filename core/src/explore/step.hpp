@@ -17,6 +17,7 @@ struct EventId {
   Process process = 0;
   std::uint32_t index = 0;  // 0: no event
   bool operator==(const EventId&) const = default;
+  std::uint64_t key() const noexcept { return std::uint64_t{process} << 32 | index; }
 };
 
 struct MemoryUse {

@@ -23,8 +23,7 @@ constexpr std::size_t most_exact_uses = 1024;
 // `failed`: the answer for failed work, which no longer touches anything.
 bool is_over(const Use& use, bool failed) noexcept {
   if (use.stream->capture()) return false;
-  // What is found here must not depend on the schedule.
-  if (exploring()) return use.stream->backend().known_over(*use.stream, use.point);
+  if (exploring()) return use.stream->backend().known_over(*use.stream, use.point);  // the same in every schedule
   try {
     return use.stream->backend().query(*use.stream, use.point);
   } catch (const Error&) {
@@ -114,8 +113,7 @@ Ref<Storage> Storage::make(Backend& backend, MemoryKind kind, std::byte* pointer
   storage->release_ = nullptr;
   storage->site = {};
   storage->listed = false;
-  storage->trim_next_ = 0;
-  storage->explored = 0;
+  storage->trim_next_ = storage->explored = 0;
   return Ref<Storage>::take(storage);
 }
 

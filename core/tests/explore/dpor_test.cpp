@@ -72,10 +72,9 @@ TEST(a_writer_and_n_readers_are_two_to_the_n_classes) {
 }
 
 TEST(a_wait_is_order) {
-  check_classes({kernel(1, {use(0, out)}),
-                 {.kind = Action::Kind::wait, .stream = 2, .operation = 0},
-                 kernel(2, {use(0, out)})},
-                1);
+  check_classes(
+      {kernel(1, {use(0, out)}), {.kind = Action::Kind::wait, .stream = 2, .operation = 0}, kernel(2, {use(0, out)})},
+      1);
 }
 
 TEST(a_query_has_two_answers) {
@@ -101,8 +100,8 @@ TEST(the_classes_of_random_programs_are_those_of_all_runs) {
       if (kind < 6) {
         for (std::size_t uses = 1 + below(2); uses > 0; --uses) {
           const std::size_t low = 4 * below(2);
-          action.uses.push_back(use(static_cast<std::uint32_t>(below(2)), below(2) == 0 ? in : out, low,
-                                    low + 4 + 4 * below(2)));
+          action.uses.push_back(
+              use(static_cast<std::uint32_t>(below(2)), below(2) == 0 ? in : out, low, low + 4 + 4 * below(2)));
         }
       } else {
         action.kind = kind < 8 ? Action::Kind::query : kind == 8 ? Action::Kind::wait : Action::Kind::synchronize;

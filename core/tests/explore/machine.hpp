@@ -18,7 +18,7 @@ namespace anabranch::explore {
 // What the host does, one after another.
 struct Action {
   enum class Kind { enqueue, wait, synchronize, query } kind = Kind::enqueue;
-  Process stream = 1;  // 0 is the host
+  Process stream = 1;         // 0 is the host
   std::size_t operation = 0;  // of the others: an operation enqueued before, by its number
   std::vector<MemoryUse> uses = {};
   bool skips = false;  // of a query: the next action is left out if the answer is yes

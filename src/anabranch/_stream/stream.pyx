@@ -9,8 +9,8 @@ from anabranch._stream import awaitable
 
 from anabranch._core cimport core
 from anabranch._core.core cimport (
-    CBackend, CCapture, CStream, Past, Record, Ref, StreamOptions, StreamRole, ask, capturing, exploring, forked,
-    recorder_of, synchronize_point,
+    CCapture, CStream, Record, Ref, StreamOptions, StreamRole, capturing, exploring, forked, recorder_of,
+    synchronize_point,
 )
 from anabranch._device.device cimport DeviceBase, as_device
 from anabranch._hazards.ordering cimport Sight, look, observe, past_within, wait_for_stream
@@ -20,17 +20,6 @@ from anabranch._stream.host_threads cimport notification, submit_call
 from anabranch._task.context cimport current_capture, current_task, enter_stream, leave_scope, use_stream
 
 from anabranch._core.errors import ClosedError
-
-
-cdef int ask_frontier(CStream* stream) except -1:
-    cdef vector[Record] records = stream.backend().frontier(deref(stream))
-    cdef size_t i
-    with nogil:
-        for i in range(records.size()):
-            ask(deref(records[i].stream.get()), records[i].point)
-            if not records[i].stream.get().backend().query(deref(records[i].stream.get()), records[i].point):
-                break
-    return 0
 
 
 # Passed instead of a device: the object wraps an existing stream.
@@ -251,14 +240,14 @@ cdef class Stream:
         cdef Sight sight = look(deref(stream), deref(current_task()))
         cdef vector[Record] records
         cdef size_t i
-        if exploring():
-            ask_frontier(stream)
-        if stream.role() != StreamRole.legacy:
+        if stream.role() != StreamRole.legacy and not exploring():
             if not stream.backend().query(deref(stream), stream.backend().newest(deref(stream))):
                 return False
         else:
             records = stream.backend().frontier(deref(stream))
             for i in range(records.size()):
+                if exploring():
+                    notification(records[i]).ask()
                 if not records[i].stream.get().backend().query(deref(records[i].stream.get()), records[i].point):
                     return False
         observe(sight)
@@ -275,13 +264,12 @@ cdef class Stream:
             If the work failed.
         """
         cdef CStream* stream = self.get()
-        cdef CBackend* backend = &stream.backend()
         cdef Sight sight = look(deref(stream), deref(current_task()))
         cdef vector[Record] records
         cdef size_t i
         cdef bint several = stream.capture() != NULL or stream.role() == StreamRole.legacy
-        if several or not backend.query(deref(stream), backend.newest(deref(stream))):
-            records = backend.frontier(deref(stream))
+        if several or not stream.backend().query(deref(stream), stream.backend().newest(deref(stream))):
+            records = stream.backend().frontier(deref(stream))
             for i in range(records.size()):
                 synchronize_point(records[i].stream.get(), records[i].point)
         observe(sight)
@@ -289,11 +277,10 @@ cdef class Stream:
     def __await__(self):
         """Wait, without blocking the event loop, until everything enqueued by now is complete."""
         cdef CStream* stream = self.get()
-        cdef Past past = past_within(deref(stream))
         cdef vector[Record] records = stream.backend().frontier(deref(stream))
         cdef size_t i
         for i in range(records.size()):
-            records[i].past = past
+            records[i].past = past_within(deref(stream))
         return awaitable.until([notification(records[i]) for i in range(records.size())])
 
     def record_event(self, Event event=None):

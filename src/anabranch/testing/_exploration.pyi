@@ -1,6 +1,6 @@
-from typing import final
+from typing import TypeAlias, final
 
-Place = tuple[str | None, int | None]
+Place: TypeAlias = tuple[str | None, int | None]
 
 @final
 class Ended:

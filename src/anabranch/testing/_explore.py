@@ -142,7 +142,8 @@ def _run(exploration: Exploration, fn: Callable[[], object], details: bool) -> t
     ended = exploration.end(details)
     if ended.diverged:
         error = Error(
-            f"the program is not repeatable: with the same choices as before, it came to {ended.diverged} instead")
+            f"the program is not repeatable: with the same choices as before, it came to {ended.diverged} instead"
+        )
     elif ended.deadlock:
         error = deadlock_of(ended, error)
     elif ended.violation:

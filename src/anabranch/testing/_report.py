@@ -65,14 +65,13 @@ class Report:
         self._passed = ended
 
     def explain(self) -> str:
-        """Return the report as text: the schedule that failed, beside one that passed, with the lines of the program."""
+        """Return the report as text: the schedule that failed, beside one that passed, with lines of the program."""
         lines = [self._summary()]
         if self.error is not None and self._failed is not None:
             lines += [f"schedule {self.schedule}: {text_of(self.error)}", ""]
             swapped = self._swapped()
             if self._passed is not None:
-                lines += _beside(
-                    _picture("fails", self._failed, swapped), _picture("passes", self._passed, swapped))
+                lines += _beside(_picture("fails", self._failed, swapped), _picture("passes", self._passed, swapped))
             else:
                 lines += _picture("fails", self._failed, swapped)
         return "\n".join(lines)
@@ -82,7 +81,8 @@ class Report:
         if isinstance(self._schedules, int):
             text = (
                 f"{self.runs} schedules at random; each finds a bug of depth 3 with a probability of at least "
-                f"{self._bound:.2g}")
+                f"{self._bound:.2g}"
+            )
         elif self._schedules != "dpor":
             text = "1 schedule"
         elif self.complete:
@@ -94,7 +94,7 @@ class Report:
         return f"{text}: {'all pass' if self.ok else 'one fails'}"
 
     def _swapped(self) -> set[tuple[int, int]]:
-        """The two operations whose order differs, first among those in conflict."""
+        """Return the two operations in conflict whose order differs first, or none."""
         if self._failed is None or self._passed is None:
             return set()
         place = {event[0]: number for number, event in enumerate(self._passed.events)}
