@@ -52,11 +52,12 @@ def launched(kernel, *arrays):
     def program():
         made = [ab.array(np.arange(float(N)), device="cpu") for _ in range(2)]
         given = [made[array][part] for array, part in arrays]
-        ab.launch(kernel, N if kernel is not every_second else given[1].size, *given)
-        ab.synchronize()
+        stream = ab.Stream("cpu")
+        ab.launch(kernel, N, *given, stream=stream)
+        stream.synchronize()
 
     first = inspect.getsourcelines(program)[1]
-    return ab.testing.explore(program), first + 3
+    return ab.testing.explore(program), first + 4
 
 
 def assert_named(report, kernel, parameter, *lines):
