@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import pytest
 
 from .command_line import anabranch
-
-pytest.importorskip("typer", reason="typer is not installed, and the command line needs it")
 
 # -- run --timeline --
 
@@ -91,3 +90,61 @@ def test_a_mode_that_is_none_is_an_error(script):
     assert anabranch("run", "--hazards", "maybe", script(RACE)).returncode == 2
     result = anabranch("run", script(RACE), env={"ANABRANCH_HAZARDS": "maybe"})
     assert "ANABRANCH_HAZARDS is 'maybe'; it is one of auto, check, off" in result.stderr
+
+
+# -- run --explore --
+
+PROGRAM = """
+    import sys
+    import anabranch as ab
+
+    print("run", sys.argv[1:], __name__)
+    a, b = ab.array([1], device="cpu"), ab.array([2], device="cpu")
+    s, t = ab.Stream("cpu"), ab.Stream("cpu")
+    ab.copy(a, b, stream=s)
+    if "right" in sys.argv:
+        t.wait_stream(s)
+    ab.copy(b, a, stream=t)
+    if b.numpy()[0] != 2:
+        sys.exit("the wrong number")
+    """
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before the script", "after it"])
+def test_a_script_that_is_right_under_every_schedule(script, after):
+    options, path = ["--explore", "--hazards", "off"], script(PROGRAM)
+    result = anabranch("run", *([path, *options] if after else [*options, path]), "right")
+    assert (result.returncode, result.stdout) == (0, "run ['right'] __main__\n")
+    assert "schedule again" not in result.stderr
+
+
+def test_a_script_that_one_schedule_makes_fail(script):
+    result = anabranch("run", "--explore", "--hazards", "off", script(PROGRAM), "wrong")
+    assert result.returncode == 1
+    assert result.stdout == "run ['wrong'] __main__\n"
+    assert "the wrong number" in result.stderr
+    command = shlex.split(result.stderr.splitlines()[-1])
+    assert command[:3] == ["anabranch", "run", "--explore"]
+    again = anabranch(*command[1:])
+    assert again.returncode == 1
+    assert "the wrong number" in again.stderr
+
+
+def test_with_added_order_the_script_is_right(script):
+    assert anabranch("run", "--explore", script(PROGRAM), "wrong").returncode == 0
+
+
+def test_a_number_of_schedules(script):
+    result = anabranch("run", "--explore", "--schedules", "5", "--hazards", "off", script(PROGRAM), "right")
+    assert result.returncode == 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--schedules", "5"], ["--explore", "--timeline", "x.svg"], ["--explore=dpor"], ["--explore", "--schedules"]],
+)
+@pytest.mark.parametrize("after", [False, True], ids=["before the script", "after it"])
+def test_options_that_do_not_go_together(script, options, after):
+    path = script(PROGRAM)
+    result = anabranch("run", *([path, *options] if after else [*options, path]))
+    assert (result.returncode, result.stdout) == (2, "")

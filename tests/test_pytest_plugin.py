@@ -1,6 +1,7 @@
-"""The option and the marker that the package brings for pytest."""
+"""The options and markers that the package brings for pytest."""
 
 import re
+import shlex
 import subprocess
 import sys
 
@@ -70,3 +71,121 @@ def test_first(): pass
         assert f"the marker is anabranch_hazards({given}); it takes one mode, which is one of 'auto', 'check'" in output
     assert "a fixture was made" not in output
     assert "INTERNALERROR" not in output
+
+
+EXPLORED = """
+import numpy as np
+import pytest
+import anabranch as ab
+
+RUNS = {}
+
+@pytest.fixture
+def batch():
+    RUNS["batch"] = RUNS.get("batch", 0) + 1
+    return np.full(3, 5)
+
+def program(batch, ordered):
+    with ab.hazards("off"):
+        x, y = ab.array(batch, device="cpu"), ab.array(batch, device="cpu")
+        one, other = ab.Stream("cpu"), ab.Stream("cpu")
+        ab.fill(x, 1, stream=one)
+        if ordered:
+            other.wait_stream(one)
+        ab.copy(y, x, stream=other)
+        assert y.numpy().tolist() == [1, 1, 1]
+
+@pytest.mark.anabranch_explore
+def test_right(batch):
+    program(batch, True)
+
+@pytest.mark.anabranch_explore(limit=50, timeout=10.0)
+@pytest.mark.parametrize("ordered", [False])
+def test_wrong(batch, ordered):
+    RUNS["wrong"] = RUNS.get("wrong", 0) + 1
+    print("wrong is run")
+    program(batch, ordered)
+
+@pytest.mark.anabranch_explore(20, seed=3)
+def test_by_chance(batch):
+    RUNS["chance"] = RUNS.get("chance", 0) + 1
+    program(batch, True)
+
+def test_plain():
+    RUNS["plain"] = RUNS.get("plain", 0) + 1
+    with ab.hazards("off"):
+        x = ab.array(np.zeros(3), device="cpu")
+        for value in 1, 2:
+            ab.fill(x, value, stream=ab.Stream("cpu"))
+        x.numpy()
+
+def test_the_counts():
+    print("counts:", sorted(RUNS.items()))
+"""
+
+
+def counts(output):
+    return dict(eval(re.search(r"^counts: (.*)$", output, re.MULTILINE)[1]))
+
+
+def test_a_marker_explores_its_test(run_tests):
+    ends, output = run_tests(EXPLORED)
+    others = dict.fromkeys(["test_right", "test_by_chance", "test_plain", "test_the_counts"], "passed")
+    assert ends == {**others, "test_wrong": "failed"}
+    assert counts(output)["chance"] == 20
+    assert counts(output)["plain"] == 1
+    assert counts(output)["batch"] == 3  # fixtures are made once
+
+
+def test_a_failure_prints_the_command_that_replays_it(run_tests):
+    _, output = run_tests(EXPLORED)
+    (command,) = re.findall(r"^  pytest (.*)$", output, re.MULTILINE)
+    test, option = shlex.split(command)
+    assert test == "test_it.py::test_wrong[False]"
+    ends, output = run_tests(EXPLORED, option, "-k", "test_wrong")
+    assert ends == {"test_wrong": "failed"}
+    assert output.count("wrong is run") == 1
+    assert f"  pytest {command}" in output
+
+
+@pytest.mark.parametrize(("option", "plain"), [("dpor", 2), ("30", 30)])
+def test_the_option_explores_each_test(run_tests, option, plain):
+    _, output = run_tests(EXPLORED, f"--anabranch-explore={option}", "-k", "plain or chance or counts")
+    assert counts(output)["plain"] == plain
+    assert counts(output)["chance"] == 20  # the marker goes before the option
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("1, 2", "takes what anabranch.testing.explore does"),
+        ("depth=3", "takes what anabranch.testing.explore does"),
+        ("'dpor', schedules=4", "takes what anabranch.testing.explore does"),
+        ("'nonsense'", "nonsense"),
+        ("0", "0"),
+    ],
+)
+def test_a_marker_that_explore_would_not_take_fails_its_test(run_tests, given, says):
+    text = f"import pytest\n@pytest.mark.anabranch_explore({given})\ndef test_it(): pass\ndef test_other(): pass"
+    ends, output = run_tests(text)
+    assert ends["test_it"] in ("failed", "error")
+    assert ends["test_other"] == "passed"
+    assert says in output
+    assert "INTERNALERROR" not in output
+
+
+def test_skips_and_failures_of_pytest_in_a_test_that_is_explored(run_tests):
+    text = """
+import pytest
+
+pytestmark = pytest.mark.anabranch_explore
+
+def test_skipped(): pytest.skip("not here")
+def test_failed(): pytest.fail("on purpose")
+async def test_coroutine(): pass
+"""
+    ends, output = run_tests(text, "-p", "no:anyio")
+    assert ends == {"test_failed": "failed", "test_coroutine": "failed"}
+    assert re.search(r"SKIPPED .*not here", output)
+    assert "on purpose" in output
+    assert "call asyncio.run in it" in output

@@ -1,9 +1,10 @@
 """Plant bugs in the hazard engine, in captures and in replays, one at a time, and see whether the tests notice.
 
 Works in a copy of the repository below build/, of which each bug builds again what it changes. The random programs run
-first; what they miss the engine's other tests may notice. A test that hangs or crashes has noticed, too.
+first; what they miss the engine's other tests may notice. Then random programs are explored, whoever has noticed, so
+that the report says which bugs it finds, and which it alone does. A test that hangs or crashes has noticed, too.
 
-    make mutate, or .venv/bin/python tools/mutate.py [--only random] [--list] [PART OF A FILE'S NAME OR DESCRIPTION]...
+    make mutate, or .venv/bin/python tools/mutate.py [--only random|exploration] [--list] [PART OF FILE OR BUG]...
 
 The bugs are in mutations.txt. The exit status is 0 if each was noticed, or is declared there to change nothing.
 """
@@ -36,11 +37,16 @@ RANDOM_TESTS = [
     "tests/hazards/test_random_graph.py",
 ]
 CONTRACT_TESTS = ["tests/contract/hazards", "tests/contract/graphs", "tests/contract/stream/test_errors_async.py"]
+EXPLORATION_TESTS = [
+    "tests/explore/test_classes.py::test_with_added_order_only_the_answers_differ",
+    "tests/explore/test_classes.py::test_a_failure_is_found_where_a_class_has_it",
+    "tests/explore/test_hazard_programs.py",
+]
 OTHER_TESTS = [["tests/hazards/test_waits.py"], ["tests/hazards/test_random_check.py"], CONTRACT_TESTS]
 TESTS_FAILED = 1  # what pytest returns then; other positive numbers mean that it could not run them
 
 
-@dataclass
+@dataclass(eq=False)
 class Mutation:
     """A text of a file that is replaced by another."""
 
@@ -180,7 +186,7 @@ class Copy:
             raise SystemExit(f"{' '.join(command)}:\n{(COPY / 'log').read_text()[-4000:]}")
         return status != 0
 
-    def pytest_fails(self, name: str, *arguments: str) -> bool:
+    def pytest_fails(self, name: str, *arguments: str, programs: int | None = None) -> bool:
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *arguments]
         return self.fails(
             name,
@@ -188,17 +194,24 @@ class Copy:
             (TESTS_FAILED,),
             ANABRANCH_DEVICE="cpu",
             ANABRANCH_CPU_DEVICES="3",
-            ANABRANCH_EXAMPLES=str(self.programs),
+            ANABRANCH_EXAMPLES=str(self.programs if programs is None else programs),
             ANABRANCH_FIRST_SEED="0",
             # The package that is installed for development must not be found, nor built.
             SKBUILD_EDITABLE_SKIP=":".join(map(str, (ROOT / "build").glob("editable-*"))),
             PYTHONPATH=str(COPY / "src"),
         )
 
-    def noticed_by(self, only_random: bool) -> str:
-        """Build what changed, and return what noticed it first, or nothing."""
+    def build(self) -> None:
+        """Build what changed."""
         must(["cmake", "--build", "build/package"])
         must(["cmake", "--install", "build/package", "--prefix", "src"])
+
+    def exploration_fails(self) -> bool:
+        # A program is run once for each of its classes.
+        return self.pytest_fails("exploration", *EXPLORATION_TESTS, programs=max(self.programs // 16, 1))
+
+    def noticed_by(self, only_random: bool) -> str:
+        """Return what noticed a bug first, exploration left out, or nothing."""
         if self.pytest_fails("random programs", *RANDOM_TESTS):
             return "random programs"
         if only_random:
@@ -215,27 +228,52 @@ class Copy:
         return ""
 
 
-def mutate(copy: Copy, chosen: list[Mutation], only_random: bool) -> bool:
-    if wrong := copy.noticed_by(only_random):
-        raise SystemExit(f"without a bug {wrong} failed:\n{(COPY / 'log').read_text()[-4000:]}")
-    noticed: dict[str, list[Mutation]] = {}
+def mutate(copy: Copy, chosen: list[Mutation], only: str) -> bool:
+    noticed: dict[Mutation, str] = {}  # by what first, exploration left out
+    explored: list[Mutation] = []  # noticed by exploration
+
+    def test() -> tuple[str, bool]:
+        copy.build()
+        by = "" if only == "exploration" else copy.noticed_by(only == "random")
+        return by, only != "random" and copy.exploration_fails()
+
+    by, by_exploration = test()
+    if by or by_exploration:
+        raise SystemExit(f"without a bug {by or 'exploration'} failed:\n{(COPY / 'log').read_text()[-4000:]}")
     for each in chosen:
         begin = time.monotonic()
         original = (ROOT / each.file).read_text()
         copy.replace(each, each.planted(original))
         try:
-            by = copy.noticed_by(only_random)
+            noticed[each], by_exploration = test()
         finally:
             copy.replace(each, original)
-        noticed.setdefault(by, []).append(each)
-        print(f"{by or 'NOBODY':>25}  {each}  ({time.monotonic() - begin:.0f} s)", flush=True)
+        if by_exploration:
+            explored.append(each)
+        by = noticed[each] or ("" if by_exploration else "NOBODY")
+        print(
+            f"{by:>25} {'and exploration' if by_exploration else '':15}  {each}  ({time.monotonic() - begin:.0f} s)",
+            flush=True,
+        )
+    return report(chosen, noticed, explored, only)
+
+
+def report(chosen: list[Mutation], noticed: dict[Mutation, str], explored: list[Mutation], only: str) -> bool:
+    """Print who noticed how many; return whether all is as it should be."""
     real = [each for each in chosen if not each.equivalent]
-    survivors = [each for each in noticed.get("", []) if not each.equivalent]
-    mistaken = [each for each in chosen if each.equivalent and each not in noticed.get("", [])]
-    by_programs = sum(each in real for each in noticed.get("random programs", []))
-    print(f"the random programs alone noticed {by_programs} of {len(real)}")
-    if not only_random:
-        print(f"noticed {len(real) - len(survivors)} of {len(real)}")
+    seen = {each for each in chosen if noticed[each] or each in explored}
+    if only != "exploration":
+        by_programs = sum(noticed[each] == "random programs" for each in real)
+        print(f"the random programs alone noticed {by_programs} of {len(real)}")
+    if only != "random":
+        print(f"exploration alone noticed {sum(each in explored for each in real)} of {len(real)}")
+    if not only:
+        print(f"noticed {sum(each in seen for each in real)} of {len(real)}")
+        for each in explored:
+            if not noticed[each]:
+                print(f"noticed by exploration and by nothing else: {each}")
+    survivors = [each for each in real if each not in seen]
+    mistaken = [each for each in chosen if each.equivalent and each in seen]
     for each in survivors:
         print(f"survived: {each}")
     for each in mistaken:
@@ -246,7 +284,7 @@ def mutate(copy: Copy, chosen: list[Mutation], only_random: bool) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", help="only those whose file or description contains one of these")
-    parser.add_argument("--only", choices=["random"], help="run the random programs alone")
+    parser.add_argument("--only", choices=["random", "exploration"], help="run these random programs alone")
     parser.add_argument("--list", action="store_true", help="say which bugs there are, and run nothing")
     parser.add_argument("--programs", type=int, default=8000, help="random programs of each kind")
     options = parser.parse_args()
@@ -258,7 +296,7 @@ def main() -> int:
         for each in chosen:
             print(each, f"(changes nothing: {each.equivalent})" if each.equivalent else "")
         return 0
-    return 0 if mutate(Copy(options.programs), chosen, options.only == "random") else 1
+    return 0 if mutate(Copy(options.programs), chosen, options.only or "") else 1
 
 
 if __name__ == "__main__":

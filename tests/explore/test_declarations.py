@@ -1,0 +1,151 @@
+"""Kernels that access what they do not declare: exploration names the kernel, the parameter and the line."""
+
+import inspect
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import anabranch as ab
+
+pytestmark = pytest.mark.numba
+
+
+@ab.kernel
+def double(i, source: ab.In, target: ab.Out):
+    target[i] = 2 * source[i]
+
+
+@ab.kernel
+def shift(i, source: ab.In, target: ab.Out):
+    target[i] = source[i + 1]
+
+
+@ab.kernel
+def read_first(i, source: ab.In, target: ab.Out):
+    target[i] = target[i] + source[i]
+
+
+@ab.kernel
+def read_after(i, source: ab.In, target: ab.Out):
+    target[i] = source[i]
+    target[i] = 2 * target[i]
+
+
+@ab.kernel
+def every_second(i, source: ab.In, target: ab.Out):
+    if i % 2:
+        target[i] = source[i]
+
+
+@ab.kernel
+def look_only(i, source: ab.In, found: ab.InOut):
+    ab.atomic_add(found, 0, source[i])
+
+
+N = 8
+
+
+def launched(kernel, *arrays):
+    """Explore one launch; return the report and the line of the launch."""
+
+    def program():
+        made = [ab.array(np.arange(float(N)), device="cpu") for _ in range(2)]
+        given = [made[array][part] for array, part in arrays]
+        ab.launch(kernel, N if kernel is not every_second else given[1].size, *given)
+        ab.synchronize()
+
+    first = inspect.getsourcelines(program)[1]
+    return ab.testing.explore(program), first + 3
+
+
+def assert_named(report, kernel, parameter, *lines):
+    assert not report.ok
+    told = str(report.error)
+    assert kernel in told
+    assert f"'{parameter}'" in told
+    assert __file__ in told
+    assert any(f"line {line}" in told or f":{line}" in told for line in lines), told
+    assert told in str(report)
+
+
+ALL, FIRST, REST = slice(None), slice(0, 4), slice(4, None)
+
+
+def lines_of(kernel_name):
+    """Return the lines of a kernel of this file."""
+    lines = Path(__file__).read_text().splitlines()
+    begin = next(number for number, line in enumerate(lines, 1) if line.startswith(f"def {kernel_name}("))
+    return range(begin, begin + 4)
+
+
+def test_what_keeps_to_its_declaration_is_right():
+    for kernel in (double, read_after, every_second):
+        report, _ = launched(kernel, (0, ALL), (1, ALL))
+        assert report.ok, report
+        assert (report.classes, report.runs) == (1, 1)
+
+
+def test_an_array_declared_in_that_is_written_through_another_view():
+    report, line = launched(double, (0, ALL), (0, ALL))
+    assert_named(report, "double", "source", line)
+
+
+def test_parts_of_one_array_that_share_nothing_are_right():
+    @ab.kernel
+    def copy(i, source: ab.In, target: ab.Out):
+        target[i] = source[i]
+
+    def program():
+        array = ab.array(np.arange(float(N)), device="cpu")
+        ab.launch(copy, 4, array[FIRST], array[REST])
+        assert array.numpy().tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
+
+    report = ab.testing.explore(program)
+    assert report.ok, report
+
+
+def test_an_array_declared_out_that_is_read_before_it_is_written():
+    report, line = launched(read_first, (0, ALL), (1, ALL))
+    assert_named(report, "read_first", "target", line, *lines_of("read_first"))
+
+
+def test_what_a_kernel_leaves_of_an_array_declared_out_stays():
+    def program():
+        source, target = (ab.array(np.arange(float(N)), device="cpu") for _ in range(2))
+        ab.launch(every_second, N, source, target)
+        assert target.numpy().tolist() == list(range(N))
+
+    report = ab.testing.explore(program)
+    assert report.ok, report
+
+
+@pytest.mark.parametrize("mode", ["auto", "check", "off"])
+def test_an_index_past_the_end(mode):
+    with ab.hazards(mode):
+        report, line = launched(shift, (0, ALL), (1, ALL))
+    assert isinstance(report.error, ab.KernelError)
+    assert_named(report, "shift", "source", line, *lines_of("shift"))
+    assert "out of bounds" in str(report.error)
+
+
+def test_a_wrong_declaration_hides_no_race():
+    """`check` believes what is declared; exploration sees what is done."""
+
+    @ab.kernel
+    def reads_out(i, source: ab.In, total: ab.Out):
+        total[i] = total[i] + source[i]
+
+    def program():
+        one, other = ab.Stream("cpu"), ab.Stream("cpu")
+        source, total = (ab.array(np.ones(N), device="cpu") for _ in range(2))
+        with ab.hazards("check"):
+            ab.launch(reads_out, N, source, total, stream=one)
+            other.wait_stream(one)
+            ab.launch(reads_out, N, source, total, stream=other)
+        other.synchronize()
+
+    report = ab.testing.explore(program)
+    assert not report.ok
+    assert "reads_out" in str(report.error)
+    assert "'total'" in str(report.error)
