@@ -54,10 +54,10 @@ class Submission {
       : stream_(&stream), touches_(touches), mode_(mode) {}
 
   // `automatic` adds waits for missing order, and refuses the operation if it conflicts with an access by the host that
-  // has not ended, for which no stream can wait. `check` refuses the operation if order is missing: it updates no clock,
-  // and the operation must not be enqueued before `proceed`. `off` does neither. Returns null unless the operation is
-  // refused. `capture`: the active capture of the task, or null; the stream may be one of its recorders, or any other
-  // stream.
+  // has not ended, for which no stream can wait. `check` refuses the operation if order is missing: it updates no
+  // clock, and the operation must not be enqueued before `proceed`. `off` does neither. Returns null unless the
+  // operation is refused. `capture`: the active capture of the task, or null; the stream may be one of its recorders,
+  // or any other stream.
   //
   // Throws Error(capture) if the capture has ended or is exclusive, std::bad_alloc, and what `Backend::wait` throws for
   // an added wait. The operation must not be enqueued then.
