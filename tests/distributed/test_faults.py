@@ -30,13 +30,14 @@ def test_bad_input_is_refused_before_anything_is_enqueued(ranks):
         assert ranks(number, "bad_input.py", ANABRANCH_CPU_DEVICES="2").output.count("fine") == number
 
 
-BOTH = r"rank 0 calls .*mismatch.py:(\d+).* rank 2 calls .*mismatch.py:(\d+)"
+# Lines of several ranks may come as one.
+BOTH = r"rank 0 calls .*?mismatch.py:(\d+) and rank 2 calls .*?mismatch.py:(\d+)"
 
 
 @pytest.mark.parametrize("kind", ["verb", "dtype", "shape", "op", "root"])
 def test_a_mismatch_is_told_on_every_rank_with_both_lines(ranks, kind):
     done = ranks(3, "mismatch.py", kind)
-    told = re.findall(rf"^rank (\d): \(0, 2\): .*{BOTH}", done.output, re.MULTILINE)
+    told = re.findall(rf"rank (\d): \(0, 2\): .*?{BOTH}", done.output)
     assert sorted(rank for rank, *_ in told) == ["0", "1", "2"]
     assert len({tuple(lines) for _, *lines in told}) == 1
     assert done.output.count("True") == 3
@@ -45,7 +46,7 @@ def test_a_mismatch_is_told_on_every_rank_with_both_lines(ranks, kind):
 def test_a_message_of_another_size_is_an_error_on_every_rank(ranks):
     # MPI may find out before the ranks have compared it: then that is the reason.
     done = ranks(3, "mismatch.py", "message")
-    told = re.findall(rf"^rank (\d): .*(?:{BOTH}|truncated)", done.output, re.MULTILINE)
+    told = re.findall(rf"rank (\d): \(.*?(?:{BOTH}|truncated)", done.output)
     assert sorted(rank for rank, *_ in told) == ["0", "1", "2"]
 
 
