@@ -5,13 +5,12 @@ from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libcpp cimport bool as cbool
 from libcpp.memory cimport unique_ptr
-from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from anabranch._core.core cimport Access as MemoryAccess
 from anabranch._core.core cimport (
-    Activation, ByteRange, CStream, Failure, HazardMode, HostWork, OperationKind, Pending, Point, Ref, Site, Storage, Touch,
-    make_failure, now_nanoseconds, tracing)
+    Activation, ByteRange, CStream, Failure, HazardMode, HostWork, OperationKind, Pending, Point, Ref, Site, Storage,
+    Touch, make_failure, now_nanoseconds, tracing)
 from anabranch._core.graph cimport add_host, tell_origin
 from anabranch._core.tracing cimport show
 from anabranch._device.device cimport DeviceBase
@@ -24,72 +23,6 @@ from anabranch._task.context cimport TaskState, current_state
 from anabranch._task.site cimport current_site, place_of
 
 from anabranch._core.errors import CaptureError
-
-cdef extern from "anabranch/collective.hpp" namespace "anabranch" nogil:
-    cdef enum class Verb "anabranch::Verb":
-        barrier
-    cdef cppclass Transfer:
-        Transfer()
-        Verb verb
-        const void* send
-        void* receive
-        int64_t count
-        uintptr_t type
-        uintptr_t op
-        int peer
-    cdef cppclass Division:
-        Division()
-        void* data
-        int64_t count
-        cbool wide
-        int by
-    cdef cppclass Label:
-        Label()
-        string name
-        Site site
-        cbool common
-    cdef cppclass CTransport "anabranch::Transport":
-        pass
-    cdef cppclass Collective(Pending):
-        pass
-    cdef cppclass Waiting:
-        cbool found
-        uint64_t number
-        Label label
-        double seconds
-    cdef cppclass CChannel "anabranch::Channel":
-        uint64_t enqueue(const Ref[Collective]&) except +
-        void withdraw(const Ref[Collective]&)
-        void fail(const Ref[Failure]&)
-        Waiting oldest() except +
-        void close()
-        uint64_t started()
-        cbool idle() except +
-    cdef cppclass CCollectiveWork "anabranch::CollectiveWork":
-        void reserve() except +
-        void withdraw()
-    cdef cppclass Trouble:
-        Ref[CChannel] channel
-        Waiting collective
-        cbool late
-        string text
-    cdef cppclass Progress:
-        @staticmethod
-        Progress& instance()
-        int descriptor()
-        vector[Trouble] take_trouble() except +
-        size_t in_flight()
-        cbool stop()
-
-cdef extern from "anabranch/mpi.hpp" namespace "anabranch" nogil:
-    cdef cppclass MpiFunctions:
-        MpiFunctions()
-        void** start
-        void* test
-        void* error_string
-        void* comm_free
-        void* in_place
-    Ref[CTransport] make_mpi_transport(const MpiFunctions&) except +
 
 cdef extern from *:
     """
