@@ -1,7 +1,7 @@
 # Every target makes what it needs, from a fresh clone with Python, a C++20 compiler and make.
 #
 #   make test        the core's tests (CTest), then the Python tests: the contract on three CPU devices and the GPUs there are, then
-#                    on two simulated GPUs; and all others
+#                    on two simulated GPUs; all others; and programs of several processes, under MPI
 #   make mutate      plants bugs in the hazard engine, one at a time, and says which the tests notice
 #   make lint        formatters and checkers; changes nothing
 #   make format      what the formatters can mend
@@ -18,7 +18,7 @@ VENV ?= .venv
 FREE_THREADED_VENV ?= .venv-ft
 FREE_THREADED_PYTHON ?=
 PYTHONS ?=
-EXTRAS ?= kernels,cli cu12 cu13
+EXTRAS ?= kernels,trace cu12 cu13
 JOBS ?= $(shell nproc)
 
 bin := $(abspath $(VENV))/bin
@@ -48,7 +48,7 @@ $(bin)/.package: $(bin)/.base $(build_files)
 	$(bin)/python -m pip install -q --no-build-isolation -e '.[demo]'
 	@touch $@
 
-$(bin)/.test $(bin)/.cuda $(bin)/.uvloop $(bin)/.lint $(bin)/.bench $(bin)/.docs $(bin)/.news $(bin)/.wheels: $(bin)/.%: $(bin)/.base
+$(bin)/.test $(bin)/.cuda $(bin)/.uvloop $(bin)/.lint $(bin)/.bench $(bin)/.docs $(bin)/.news $(bin)/.wheels $(bin)/.mpi: $(bin)/.%: $(bin)/.base
 	$(bin)/python -m pip install -q --group $*
 	@touch $@
 
@@ -65,17 +65,18 @@ core: $(bin)/.base
 test-core: core
 	$(bin)/ctest --test-dir build/core -j $(JOBS) --output-on-failure --no-tests=error --timeout 300
 
-test-python: $(bin)/.package $(bin)/.test $(bin)/.cuda $(bin)/.uvloop $(bin)/.lint simulated-driver
+test-python: $(bin)/.package $(bin)/.test $(bin)/.mpi $(bin)/.cuda $(bin)/.uvloop $(bin)/.lint simulated-driver
 	$(on_three) $(pytest) $(spread) -q tests/contract tests/hazards -m 'not ($(alone))'
 	$(on_simulated) $(pytest) $(spread) $(of_two_gpus) -m 'not numba and not ($(alone))'
 	$(on_three) $(pytest) -q tests/contract tests/hazards -m '$(alone)'
 	$(on_simulated) $(pytest) $(of_two_gpus) -m 'not numba and ($(alone))'
 	$(pytest) $(others) -m '$(alone)'
 	$(pytest) $(spread) $(others) -m 'not ($(alone))'
+	$(pytest) -q tests/distributed
 
 pytest = $(bin)/python -m pytest
 of_two_gpus = -q tests/contract tests/cuda/test_peer.py -k cuda
-others = --ignore=tests/contract --ignore=tests/hazards
+others = --ignore=tests/contract --ignore=tests/hazards --ignore=tests/distributed
 # In a process for each core, but for what looks at times or at free memory.
 spread = -n $(JOBS) --dist worksteal
 alone = alone or memory or slow
@@ -110,7 +111,7 @@ $(ft_bin)/.package: $(build_files)
 	set -ex; "$$python" -m venv $(FREE_THREADED_VENV); \
 	$(ft_bin)/python -m pip install -q --upgrade 'pip>=25.1'; \
 	$(ft_bin)/python -m pip install -q --group build --group test; \
-	PATH='$(ft_bin)':"$$PATH" $(ft_bin)/python -m pip install -q --no-build-isolation -e '.[cli]'
+	PATH='$(ft_bin)':"$$PATH" $(ft_bin)/python -m pip install -q --no-build-isolation -e '.[trace]'
 	@touch $@
 
 free-threaded: $(ft_bin)/.package

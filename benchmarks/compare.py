@@ -48,7 +48,16 @@ RATIOS: dict[str, dict[str, float]] = {
     "await.function": {"futures": 1},
     "await.held1000": {"futures": 1},
     "kernel.saxpy_memory_bound": {"numba": 1 / 0.95},
+    "copy.strided.rows": {"numpy": 1.0},
+    "copy.strided.elements": {"numpy": 1.0},
+    "copy.transposed.float32": {"numpy": 1.0},
+    "copy.transposed.float64": {"numpy": 1.0},
     "import": {"numpy": 0.5},
+    "math.sum_10m": {"numpy": 1.1},
+    **{f"math.cuda.{name}": {"cupy": 1.05} for name in ("sum_10m", "max_10m", "sum_rows", "sum_columns")},
+    "cuda.copy.strided.rows": {"contiguous": 1 / 0.85},
+    "cuda.copy.transposed.float32": {"contiguous": 1 / 0.85},
+    "cuda.copy.transposed.float64": {"contiguous": 1 / 0.85},
     "cuda.launch.4args": {FLOOR: 1.1},
     "cuda.launch.kernel4": {FLOOR: 1.1},
     "cuda.event.record": {FLOOR: 1.35},
@@ -316,7 +325,7 @@ def _show_progress(text: str) -> None:
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
-def main() -> int:
+def parse_arguments() -> tuple[argparse.ArgumentParser, argparse.Namespace]:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("benchmarks", nargs="*", default=["*"], help="IDs, how they begin, or patterns; none: all")
     parser.add_argument("--list", action="store_true", help="print the IDs and who implements them")
@@ -327,7 +336,11 @@ def main() -> int:
     parser.add_argument(
         "--save", nargs="?", type=Path, const=FOLDER / "results", metavar="FOLDER", help="keep the result, in results/"
     )
-    options = parser.parse_args()
+    return parser, parser.parse_args()
+
+
+def main() -> int:
+    parser, options = parse_arguments()
     known = load()
     chosen = [name for name in known if any(matches(name, pattern) for pattern in options.benchmarks)]
     if not chosen:

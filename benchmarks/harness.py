@@ -183,8 +183,8 @@ class Result:
         return first, third
 
 
-def measure(set_ups: dict[str, SetUp], *, quick: bool = False) -> dict[str, Result]:
-    """Measure all implementations of one benchmark, interleaved."""
+def measure(set_ups: dict[str, SetUp], *, quick: bool = False, parts: int = 1) -> dict[str, Result]:
+    """Measure all implementations of one benchmark, interleaved; `parts`: in how many processes the rounds are done."""
     results = {name: Result() for name in set_ups}
     with contextlib.ExitStack() as stack:
         cases: dict[str, Case] = {}
@@ -196,7 +196,7 @@ def measure(set_ups: dict[str, SetUp], *, quick: bool = False) -> dict[str, Resu
                 case.sample(quick=True)  # compiles, imports, fills caches, and shows what cannot run
                 results[name].unit = case.unit
                 cases[name] = case
-        rounds = QUICK_ROUNDS if quick else max((case.rounds for case in cases.values()), default=0)
+        rounds = QUICK_ROUNDS if quick else -(-max((case.rounds for case in cases.values()), default=0) // parts)
         gc.collect()
         gc.disable()
         stack.callback(gc.enable)

@@ -28,6 +28,7 @@ NEEDS_NUMBA = DIFFERENCES | {
     "graph.set_args",
     "graph.graphed10",
     "graph.capture1000",
+    *(f"math.{name}" for name in ("add_small", "sum_small", "add_10m", "sum_10m", "max_10m", "sum_rows", "sum_columns")),
 }
 
 pytestmark = pytest.mark.timeout(120)  # Warp compiles the kernels of its twins
@@ -55,10 +56,12 @@ def saved(tmp_path_factory, modules):
 
 
 def test_every_benchmark_of_ours_runs(saved, modules):
-    absent = {"import"} if importlib.util.find_spec("numba") else {"import", *NEEDS_NUMBA}
+    absent = {"import", "first.kernel_cold", "first.kernel_warm"}  # unless installed as users do
+    if not importlib.util.find_spec("numba"):
+        absent |= NEEDS_NUMBA
     known = {name for name in modules("harness").load() if not name.startswith("kernels.")}
     if not ab.devices("cuda"):
-        absent |= {name for name in known if name.startswith("cuda.")}
+        absent |= {name for name in known if name.startswith(("cuda.", "math.cuda."))}
     elif not importlib.util.find_spec("numba_cuda_mlir"):
         absent.add("cuda.launch.kernel4")
     assert {name for name in known if "anabranch" not in saved["values"].get(name, {})} <= absent
@@ -78,7 +81,7 @@ def test_without_a_gpu_the_cuda_device_is_absent_and_nothing_fails(saved, module
 
 
 def test_only_what_is_not_installed_is_absent(saved):
-    on_cpu = [twins for name, twins in saved["absent"].items() if not name.startswith("cuda.")]
+    on_cpu = [twins for name, twins in saved["absent"].items() if not name.startswith(("cuda.", "math.cuda."))]
     absent = {name for twins in on_cpu for name in twins} - {"anabranch", "numpy"}
     assert absent == {name for name in ("warp", "numba") if importlib.util.find_spec(name) is None}
 
@@ -226,6 +229,17 @@ def test_both_ages_are_measured_in_processes_of_their_own(modules):
         assert {result.absent for each in ages["cuda.event.query"].both for result in each.values()} == {
             "there is no CUDA device"
         }
+
+
+def test_a_row_is_taken_from_the_process_whose_floor_was_lowest(modules):
+    module, result = modules("lived"), modules("harness").Result
+    slow, quick, broken = (
+        {"cuda.event.query": {"anabranch": result("ns", [ours]), "driver": result("ns", floor)}}
+        for ours, floor in ((300, [180, 190]), (150, [100, 110]), (90, []))
+    )
+    ages = module.undisturbed([slow, quick], "cuda.event.query")
+    assert ages is quick["cuda.event.query"]
+    assert module.undisturbed([slow, broken], "cuda.event.query") is broken["cuda.event.query"]
 
 
 def test_a_life_keeps_half_of_its_memory_and_most_of_its_streams(modules):

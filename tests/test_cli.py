@@ -13,9 +13,7 @@ from textwrap import dedent
 
 import pytest
 
-from .command_line import anabranch, start
-
-pytest.importorskip("typer", reason="typer is not installed, and the command line needs it")
+from .command_line import OURS, anabranch, start
 
 
 def altered(preparation, *arguments):
@@ -42,7 +40,7 @@ def test_the_package_installs_the_command():
 @pytest.mark.parametrize("arguments", [["--help"], []], ids=["help", "nothing"])
 def test_help_names_every_command(arguments):
     result = anabranch(*arguments)
-    assert {"info", "run", "demo", "bench"} <= set(re.findall(r"\w+", result.stdout + result.stderr))
+    assert {"info", "doctor", "run", "demo", "bench"} <= set(re.findall(r"\w+", result.stdout + result.stderr))
 
 
 @pytest.mark.parametrize("command", ["info", "run"])
@@ -58,10 +56,28 @@ def test_an_unknown_command_is_an_error():
     assert "swim" in result.stderr
 
 
-def test_without_typer_it_says_what_to_install():
-    result = altered("sys.modules['typer'] = None", "info")
-    assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr == "The command line needs typer: pip install 'anabranch[cli]'\n"
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["info"], ["run", "nothing.py"]])
+def test_the_command_line_needs_no_package_but_ours(arguments, script, tmp_path):
+    script("print(1)", "nothing.py")
+    with_all = start(*OURS, *arguments, cwd=tmp_path)
+    code = "import sys, runpy; sys.modules.update(dict.fromkeys(['typer', 'click', 'rich', 'perfetto', 'numba']))"
+    code += f"; sys.argv = ['anabranch', *{arguments}]; runpy.run_module('anabranch', run_name='__main__')"
+    result = start(sys.executable, "-c", code, cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == with_all.stdout
+
+
+def test_the_version_is_that_of_the_package():
+    import anabranch as ab
+
+    assert ab.__version__ == version("anabranch")
+    assert anabranch("--version").stdout == f"anabranch {version('anabranch')}\n"
+
+
+def test_importing_reads_no_version():
+    code = "import sys, anabranch; print('importlib.metadata' in sys.modules, hasattr(anabranch, 'no_such_name'))"
+    before = start(sys.executable, "-c", "import sys; print('importlib.metadata' in sys.modules)").stdout.strip()
+    assert start(sys.executable, "-c", code).stdout == f"{before} False\n"
 
 
 # -- info --
@@ -293,14 +309,14 @@ def test_bench_runs_the_benchmarks_of_a_checkout(script):
 
 def test_tables_in_a_terminal_have_the_same_content():
     pytest.importorskip("rich", reason="rich is not installed, and it draws the tables")
-    from anabranch.cli._commands import _show
+    from anabranch.cli._table import show
 
     class Terminal(io.StringIO):
         def isatty(self):
             return True
 
     terminal = Terminal()
-    _show(["device", "name"], [("cpu:0", "[bold]x[/bold]"), ("cpu:1", "")], terminal)
+    show(["device", "name"], [("cpu:0", "[bold]x[/bold]"), ("cpu:1", "")], terminal)
     plain = re.sub(r"\x1b\[[\d;]*m", "", terminal.getvalue())
     assert rows(plain) == [["device", "name"], ["cpu:0", "[bold]x[/bold]"], ["cpu:1"]]
 

@@ -9,8 +9,6 @@ import pytest
 
 from .command_line import anabranch
 
-pytest.importorskip("typer", reason="typer is not installed, and the command line needs it")
-
 # -- run --timeline --
 
 WORK = """

@@ -109,7 +109,7 @@ def documented() -> list[str]:
 
 def test_the_reference_has_every_public_name() -> None:
     names = {name for name in anabranch.__all__ if not inspect.ismodule(getattr(anabranch, name))} - {"__version__"}
-    for module in ("interop", "testing"):
+    for module in ("distributed", "interop", "testing"):
         names |= {f"{module}.{name}" for name in getattr(anabranch, module).__all__}
     assert set(documented()) == names
 

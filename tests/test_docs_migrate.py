@@ -25,6 +25,7 @@ ROOTS: dict[str, Any] = {
     **dict.fromkeys(("e", "end"), ab.Event),
     **dict.fromkeys(("a", "b", "p"), ab.Array),
     "g": ab.Graph,
+    "comm": ab.distributed.Communicator,
     "device": ab.Device,
 }
 

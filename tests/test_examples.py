@@ -15,7 +15,7 @@ import pytest
 import anabranch as ab
 
 pytestmark = [pytest.mark.numba, pytest.mark.timeout(300)]
-for package in ("numba", "PIL", "rich", "scipy", "skimage", "typer"):
+for package in ("numba", "PIL", "rich", "scipy", "skimage"):
     pytest.importorskip(package, reason=f"{package} is not installed, and the examples need it")
 
 from PIL import Image  # noqa: E402

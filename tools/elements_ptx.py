@@ -1,4 +1,4 @@
-"""Make the PTX in core/src/cuda from elements.cu, run.cu and condition.cu, which is needed only after one was changed.
+"""Make the PTX in core/src/cuda from the .cu files beside it, which is needed only after one was changed.
 
 Needs the wheel nvidia-cuda-nvrtc-cu12, and no GPU.
 """
@@ -11,7 +11,12 @@ import nvidia.cuda_nvrtc
 
 FOLDER = Path(__file__).parents[1] / "core" / "src" / "cuda"
 # What condition.cu calls is linked by the driver.
-OPTIONS = (b"--gpu-architecture=compute_50", b"-std=c++17", b"--relocatable-device-code=true")
+OPTIONS = (
+    b"--gpu-architecture=compute_50",
+    b"-std=c++17",
+    b"--relocatable-device-code=true",
+    f"--include-path={FOLDER}".encode(),
+)
 
 
 def check(status: int, what: str) -> None:
@@ -40,7 +45,7 @@ def compile_ptx(path: Path) -> str:
 
 
 def main() -> None:
-    for source in (FOLDER / name for name in ("elements.cu", "run.cu", "condition.cu")):
+    for source in (FOLDER / name for name in ("elements.cu", "convert.cu", "run.cu", "condition.cu")):
         ptx = compile_ptx(source)
         # Nothing in it is newer than this version, and a driver refuses a version that is newer than itself.
         ptx = re.sub(r"^\.version .*$", ".version 7.0", ptx, flags=re.MULTILINE)

@@ -62,7 +62,7 @@ wanted() {
 }
 
 wheels() {
-  "$python" -m pip install --quiet --no-deps cython-cmake nvidia-cuda-runtime-cu12 pytest-timeout typer || exit
+  "$python" -m pip install --quiet --no-deps cython-cmake nvidia-cuda-runtime-cu12 pytest-timeout || exit
   for archive in "${WHEELS:-.}"/*.tar.xz; do
     if [ -f "$archive" ]; then mkdir -p "$unpacked" && tar xJf "$archive" -C "$unpacked" || exit; fi
   done
@@ -146,7 +146,7 @@ step wheels 60 wheels && step package 200 package || { printf '%s\n' "${table[@]
 # they take so much of the GPU's memory that others find none.
 nvidia-smi --query-gpu=timestamp,memory.used --format=csv,noheader --loop=2 >"$logs/memory.log" 2>/dev/null &
 trap 'kill $! 2>/dev/null' EXIT
-if wanted benchmarks; then step benchmarks 150 benchmarks; fi
+if wanted benchmarks; then step benchmarks 240 benchmarks; fi
 if wanted kernels; then step kernels 120 kernels; fi
 if wanted demo; then step demo 30 demo; fi
 if wanted core; then step core 120 core; fi

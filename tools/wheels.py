@@ -197,7 +197,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("pythons", nargs="*", default=PYTHONS, metavar="PYTHON", help="names or paths of interpreters")
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="where they go")
-    parser.add_argument("--extras", default="", help="to try with the first Python, such as 'kernels,cli cu13'")
+    parser.add_argument("--extras", default="", help="to try with the first Python, such as 'kernels,trace cu13'")
     given = parser.parse_args()
     epoch = int(os.environ.get("SOURCE_DATE_EPOCH") or run("git", "-C", ROOT, "log", "-1", "--format=%ct"))
     found = list(interpreters(given.pythons))

@@ -38,8 +38,8 @@ class Program {
     CHECK(!clear || missing.empty());
     ordering.add(missing, *task);
     for (const Race& race : ordering.missing({&touch, 1})) CHECK(!race.first.when.lane);
-    const Lane::Version learned = stream.lane().look();
-    Ordering::note(stream, check::call(stream, [] {}), {&touch, 1}, HazardMode::automatic, {}, learned);
+    const Lane::Version snapshot = stream.lane().snapshot();
+    Ordering::note(stream, check::call(stream, [] {}), {&touch, 1}, HazardMode::automatic, {}, snapshot);
     return missing;
   }
 };

@@ -1,9 +1,12 @@
 """Streams for Python that are safe by default, at the speed of the bare driver, on a GPU or with none."""
 
+import typing as _typing
+
 from anabranch import interop, testing
 from anabranch._core.errors import (
     CaptureError,
     ClosedError,
+    CollectiveError,
     CompileError,
     DeviceError,
     DriverError,
@@ -23,10 +26,12 @@ from anabranch._graphs.graphed.graphed import graphed
 from anabranch._hazards.ordering import collect_races, hazards
 from anabranch._launch.configuration import LaunchConfig
 from anabranch._launch.launch import launch
+from anabranch._math.choice import where
+from anabranch._math.creation import arange, linspace
 from anabranch._memory.allocator import set_allocator
 from anabranch._memory.array import Array
 from anabranch._memory.copy import copy, fill
-from anabranch._memory.factories import array, empty, full, ones, zeros
+from anabranch._memory.factories import array, empty, empty_like, full, full_like, ones, zeros, zeros_like
 from anabranch._memory.protocols import asarray, from_dlpack
 from anabranch._memory.to_host import to_host
 from anabranch._stream.current import ScopedStream, current_stream, default_stream, legacy_stream, per_thread_stream
@@ -35,7 +40,19 @@ from anabranch._stream.fork import fork
 from anabranch._stream.stream import Stream
 from anabranch._trace.trace import trace
 from anabranch.interop._bridge import bridge
-from anabranch.kernels import In, InOut, Kernel, Out, atomic_add, atomic_max, atomic_min, kernel
+from anabranch.kernels import (
+    In,
+    InOut,
+    Kernel,
+    Out,
+    atomic_add,
+    atomic_cas,
+    atomic_exchange,
+    atomic_max,
+    atomic_min,
+    kernel,
+    random,
+)
 from anabranch.kernels._cpp.module import Module
 
 __all__ = [
@@ -56,16 +73,22 @@ __all__ = [
     "per_thread_stream",
     # Arrays
     "Array",
+    "arange",
     "array",
     "asarray",
     "copy",
     "empty",
+    "empty_like",
     "fill",
     "from_dlpack",
     "full",
+    "full_like",
+    "linspace",
     "ones",
     "to_host",
+    "where",
     "zeros",
+    "zeros_like",
     # Kernels
     "In",
     "InOut",
@@ -74,10 +97,13 @@ __all__ = [
     "Module",
     "Out",
     "atomic_add",
+    "atomic_cas",
+    "atomic_exchange",
     "atomic_max",
     "atomic_min",
     "kernel",
     "launch",
+    "random",
     # Graphs
     "Graph",
     "capture",
@@ -92,6 +118,7 @@ __all__ = [
     # Errors
     "CaptureError",
     "ClosedError",
+    "CollectiveError",
     "CompileError",
     "DeviceError",
     "DriverError",
@@ -101,12 +128,38 @@ __all__ = [
     "KernelError",
     "OutOfMemoryError",
     "RaceError",
+    # Other processes
+    "distributed",
     # Other libraries
     "bridge",
     "interop",
     "set_allocator",
     # Helpers for tests
     "testing",
+    # This package
+    "__version__",
 ]
 
-_keep(globals()[name] for name in __all__)
+_lazy = ("__version__", "distributed")  # found when first asked for
+_keep(globals()[name] for name in __all__ if name not in _lazy)
+
+if _typing.TYPE_CHECKING:
+    from anabranch import distributed
+
+    __version__: str
+else:
+
+    def __getattr__(name):
+        if name == "__version__":
+            # From the metadata of the installed package, which takes longer than other imports.
+            from importlib.metadata import version
+
+            return version(__name__)
+        if name == "distributed":
+            from importlib import import_module
+
+            return import_module("anabranch.distributed")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__():
+        return sorted({*globals(), *__all__})

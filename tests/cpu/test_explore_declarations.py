@@ -1,6 +1,7 @@
 """Exploration: kernels that do what their parameters do not declare."""
 
-from __future__ import annotations
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ def past_the_end(i, x: ab.In, y: ab.Out):
     y[i] = x[i + 1]
 
 
-def launching(kernel, *shapes) -> object:
+def launching(kernel: Any, *shapes: str) -> Callable[[], None]:
     def program() -> None:
         (a,) = streams(1)
         ab.launch(kernel, 4, *[zeros() for _ in shapes], stream=a)

@@ -135,17 +135,27 @@ def test_a_change_while_it_is_compiled_keeps_it_off_the_disk(tmp_path, monkeypat
     assert (tmp_path / "cache").exists()
 
 
-def test_a_launch_with_a_function_of_the_c_library_needs_no_numba(run_python):
+def test_a_launch_with_functions_of_the_c_library_needs_no_numba(run_python):
     script = """
         import math
         import sys
         import anabranch as ab
+        import numpy as np
 
         @ab.kernel
         def kernel(i, o):
-            o[i] = math.sin(o[i])
+            o[i] = math.sin(o[i]) + np.cos(o[i]) + math.exp(o[i]) + np.log(1 + o[i]) + o[i] ** 2.5
+            o[i] += math.tanh(o[i]) + np.arctan2(o[i], 2) + math.erf(o[i])
 
-        ab.launch(kernel, 1, ab.zeros(1))
+        @ab.kernel
+        def clear(i, o):  # a call of memset()
+            for k in range(o.shape[0]):
+                o[k] = 0
+
+        a, wide = ab.zeros(1), ab.zeros(1000, "float64")
+        for array in a, wide:
+            ab.launch(kernel, 1, array)
+            ab.launch(clear, 1, array)
         ab.synchronize()
         print("numba" in sys.modules)
         """

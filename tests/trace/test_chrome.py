@@ -35,7 +35,7 @@ def test_devices_are_processes_and_streams_threads():
         named.setdefault(event["name"], []).append((event["pid"], event["tid"], *event["args"].values()))
     assert named["process_name"] == [(1, 0, "cuda:0"), (2, 0, "cpu:0")]
     assert named["process_sort_index"] == [(1, 0, 1), (2, 0, 2)]
-    threads = [(1, "upload"), (1, "compute"), (1, "download"), (2, "encode"), (2, "0x5581c0de"), (2, "host memory")]
+    threads = [(1, "upload"), (1, "compute"), (1, "download"), (2, "encode"), (2, "0x5581c0de"), (2, "host")]
     assert named["thread_name"] == [(pid, tid, name) for tid, (pid, name) in enumerate(threads, 1)]
     assert [index for *_, index in named["thread_sort_index"]] == [1, 2, 3, 4, 5, 6]
 

@@ -28,7 +28,7 @@ def test_a_lane_is_a_stream():
         ("cuda:0", "download"),
         ("cpu:0", "encode"),
         ("cpu:0", "0x5581c0de"),
-        ("cpu:0", "host memory"),
+        ("cpu:0", "host"),
     ]
     assert sum(len(lane.operations) for lane in lanes(photos())) == len(photos())
 

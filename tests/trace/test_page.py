@@ -69,7 +69,7 @@ def test_it_shows_lanes_and_operations(browser):
             "cuda:0 download",
             "cpu:0 encode",
             "cpu:0 0x5581c0de",
-            "cpu:0 host memory",
+            "cpu:0 host",
         ],
         "operations": 61,
         "kinds": ["kernel", "copy", "fill", "host", "graph", "wait", "added wait", "record", "alloc", "free"],
@@ -239,3 +239,43 @@ def test_many_lanes_scroll(browser):
       return [place.y < document.getElementById("chart").clientHeight, t.operationAt(place.x, place.y).name];
     """
     assert browser.ask(page(operations), script) == [True, "k599"]
+
+
+def test_a_long_gap_is_folded_until_the_reader_unfolds_it(browser):
+    stream = Stream(GPU, "s")
+    operations = [
+        Operation("compile", "saxpy", None, GPU, 0.0, 500.0, "a.py", 7),
+        Operation("kernel", "saxpy", stream, GPU, 500.0, 510.0),
+        Operation("kernel", "saxpy", stream, GPU, 2510.0, 2520.0),
+    ]
+    script = """
+      const widths = () => t.operations.map((one) => t.xOf(one.end) - t.xOf(one.begin));
+      const here = () => t.operations.map((one) => { const { x, y } = t.placeOf(one); return t.operationAt(x, y); });
+      const folded = widths(), found = here().every((one, index) => one === t.operations[index]);
+      key("g");
+      t.draw();
+      const unfolded = widths();
+      key("g");
+      t.draw();
+      return [folded, unfolded, widths(), found, t.operations.map((one) => t.describe(one)[0])];
+    """
+    folded, unfolded, again, found, titles = browser.ask(page(operations), script)
+    assert folded[1] == pytest.approx(folded[2])
+    assert folded[1] > 2 * folded[0] > 100  # pixels
+    assert unfolded[0] == pytest.approx(50 * unfolded[1])
+    assert again == pytest.approx(folded)
+    assert found
+    assert titles == ["compile saxpy", "kernel saxpy", "kernel saxpy"]
+
+
+def test_few_lanes_fill_the_height(browser):
+    operation = Operation("kernel", "k", Stream(GPU, "s"), GPU, 0.0, 1.0)
+    script = "const { y } = t.placeOf(t.operations[0]); return [y, t.operationAt(600, y + 40)?.name]"
+    y, name = browser.ask(page([operation]), script)
+    assert y > 100
+    assert name == "k"
+
+
+def test_overlap_is_explained(browser):
+    words = browser.ask(page(photos()), 'return document.getElementById("explained").textContent')
+    assert words == "overlap: of the time in which a device was busy, two or more of its streams were"

@@ -54,7 +54,7 @@ def test_streams_are_tracks_below_their_device():
         ("cuda:0", "download"),
         ("cpu:0", "encode"),
         ("cpu:0", "0x5581c0de"),
-        ("cpu:0", "host memory"),
+        ("cpu:0", "host"),
     ]
     ranks = [track.sibling_order_rank for track in by_uuid.values()]
     assert ranks == sorted(set(ranks))

@@ -46,7 +46,8 @@ def test_no_operations():
 
 def test_every_operation_is_there_once():
     elements = shown(photos())
-    assert sorted(element.get("data-kind") for element in elements) == sorted(one.kind for one in photos())
+    kinds = [element.get("data-kind") for element in elements for _ in range(int(element.get("data-count", "1")))]
+    assert sorted(kinds) == sorted(one.kind for one in photos())
     assert all(element.find(f"{SVG}title") is not None for element in elements)
 
 
@@ -67,7 +68,7 @@ def test_a_title_tells_all_of_an_operation():
         "kernel blur\none of cuda:0\n0.000 to 1.250 ms, 1.25 ms",
         "added wait for blur of one\ntwo of cuda:0\n0.500 to 1.250 ms, 750 µs\na.py:7",
         "copy\ntwo of cuda:0\n1.250000 to 1.260000 ms, 10 µs\n3 MiB\na.py:8",
-        "alloc\nhost memory of cuda:0\nat 0.500 ms\n100 B",
+        "alloc\nhost of cuda:0\nat 0.500 ms\n100 B",
     ]
 
 
@@ -139,3 +140,30 @@ def test_size_grows_with_the_operations():
 
 def test_it_loads_nothing():
     assert re.findall(r"https?:[^\"]*", svg(photos())) == ["http://www.w3.org/2000/svg"]
+
+
+def test_marks_that_would_lie_on_each_other_are_one():
+    stream = Stream(GPU, "s")
+    operations = [Operation("alloc", "alloc", stream, GPU, n * 1e-3, n * 1e-3, nbytes=1 << 20) for n in range(5)]
+    operations.append(Operation("kernel", "k", stream, GPU, 1.0, 2.0))
+    (mark,) = shown(operations, "alloc")
+    assert mark.get("data-count") == "5"
+    assert mark.findtext(f"{SVG}title").startswith("5 of alloc, 5 MiB\nalloc\n")
+
+
+def test_a_long_gap_is_folded_and_the_compilation_in_it_is_labelled():
+    stream = Stream(GPU, "s")
+    compiled = Operation("compile", "saxpy", None, GPU, 0.0, 500.0, "a.py", 7)
+    kernel = Operation("kernel", "saxpy", stream, GPU, 500.0, 510.0)
+    block, work = map(box, shown([compiled, kernel]))
+    assert work[2] > 5 * block[2]
+    assert block[2] > 60
+    found = texts([compiled, kernel])
+    assert {"compile saxpy", "saxpy", "compile"} <= set(found)
+    assert [gap.get("width") for gap in picture([compiled, kernel]).iter() if gap.get("class") == "gap"]
+    assert "500 ms" in "".join(picture([compiled, kernel]).itertext())
+
+
+def test_overlap_is_explained():
+    words = [text for text in texts(photos()) if text and text.startswith("overlap")]
+    assert words[0] == "overlap 54% of the time in which the device was busy, two or more of its streams were"

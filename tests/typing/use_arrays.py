@@ -48,6 +48,34 @@ def describe(a: ab.Array) -> None:
     assert_type(a.pinned, bool)
     assert_type(a[2:10], ab.Array)
     assert_type(a[..., 0], ab.Array)
+    assert_type(a[:, None], ab.Array)
+    for view in (a.T, a.transpose(1, 0), a.transpose((1, 0)), a.reshape(2, -1), a.reshape((4,)), a.ravel()):
+        assert_type(view, ab.Array)
+    assert_type(a.squeeze(0).view("int32"), ab.Array)
+
+
+def convert(a: ab.Array, s: ab.Stream) -> None:
+    for made in (a.copy(), a.copy(s), a.astype("int8", stream=s), a.contiguous(), a.to("cpu:1"), a.to(a.device, s)):
+        assert_type(made, ab.Array)
+    for like in (ab.empty_like(a), ab.zeros_like(np.zeros(3), "int8", pinned=True), ab.full_like(a, 2.0, stream=s)):
+        assert_type(like, ab.Array)
+
+
+def assign(a: ab.Array, data: npt.NDArray[np.float32]) -> None:
+    a[2:5] = 1.0
+    a[...] = a
+    a[:, 0] = data
+    a[0] = [1.0, 2.0]
+    ab.copy(a, data)
+    ab.copy(data, a, count=3)
+
+
+def numbers(a: ab.Array) -> None:
+    assert_type(float(a[0]), float)
+    assert_type(int(a[0]), int)
+    assert_type([0, 1][a[0]], int)
+    a.item()
+    a.tolist()
     for row in a:
         assert_type(row, ab.Array)
 
@@ -84,5 +112,5 @@ def launch(x: ab.Array, y: ab.Array, stream: ab.Stream) -> None:
 def mistakes(a: ab.Array) -> None:
     ab.empty()  # type: ignore[call-arg]
     ab.fill(a, "1")  # type: ignore[arg-type]
-    ab.copy(a, [1.0])  # type: ignore[arg-type]
+    ab.copy(a, [1.0])  # type: ignore[call-overload]
     ab.launch(saxpy, 1.5, 2.0, a, a)  # type: ignore[arg-type]

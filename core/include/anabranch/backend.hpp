@@ -95,7 +95,7 @@ class Backend {
   // Whether the point is completed. Throws AsyncError if the stream failed at or before it.
   virtual bool query(Stream& stream, Point point, Marker* marker = nullptr) = 0;
   // Whether the point is known, without a driver call, to be completed without a failure. False means unknown.
-  virtual bool known_over(Stream& stream, Point point) noexcept {
+  virtual bool known_completed(Stream& stream, Point point) noexcept {
     try {
       return query(stream, point);
     } catch (const Error&) {
@@ -107,7 +107,7 @@ class Backend {
   // Blocks the host, for `timeout` at most, until the driver can take a wait for the point of `target`, a stream of any
   // device. Work that other libraries put into this device's streams then comes after the point, too. Returns whether
   // the driver can. Returns at once on devices without such libraries.
-  virtual bool settle(Stream& target, Point point, std::chrono::nanoseconds timeout) {
+  virtual bool flush(Stream& target, Point point, std::chrono::nanoseconds timeout) {
     (void)target, (void)point, (void)timeout;
     return true;
   }

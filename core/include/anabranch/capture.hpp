@@ -73,7 +73,7 @@ class Capture final : public RefCounted {
   // Adds a node of a kind for which backends have no verb.
   Point add(Stream& stream, NodeKind kind, std::string name, Work::What&& what);
   // Sets the origin of the node at that point of the stream; 0: of the newest node.
-  void tell(const Stream& stream, Ref<RefCounted> origin, Point point = 0);
+  void set_origin(const Stream& stream, Ref<RefCounted> origin, Point point = 0);
 
  private:
   friend class CaptureBackend;
@@ -104,7 +104,7 @@ class Capture final : public RefCounted {
   // For the capture backends.
   Allocation allocate(CaptureStream& stream, std::size_t bytes, MemoryKind kind);
   void free(std::byte* pointer, std::vector<Use>& uses) noexcept;
-  std::vector<Ref<Storage>> settle();
+  std::vector<Ref<Storage>> hand_over_living();
   void release_blocks() noexcept;
 
   mutable std::mutex mutex_;

@@ -21,8 +21,8 @@ class Clock {
   bool covers(std::uint32_t lane, Point count) const noexcept { return known(lane) >= count; }
 
   // Raises one lane's count, or joins another clock. Returns whether the clock changed.
-  bool learn(std::uint32_t lane, Point count);
-  bool learn(const Clock& other);
+  bool join(std::uint32_t lane, Point count);
+  bool join(const Clock& other);
 
   // Whether the two share their entries, which implies that they are equal.
   bool same(const Clock& other) const noexcept { return entries_ == other.entries_; }

@@ -10,17 +10,17 @@
 
 namespace anabranch {
 
-// How elements travel from one array to another.
+// The path of a copy.
 enum class CopyPath : std::uint8_t {
-  none,       // they are there already: onto itself
+  none,       // source and destination are identical
   direct,     // one operation of the stream
-  temporary,  // the two overlap: through memory of the stream's device
-  host,       // between a GPU and host memory that is not pinned: the host copies, once the stream has come to it
-  beside,     // between a GPU and pinned memory on a CPU's stream, which cannot: a stream of the GPU does it
-  packed,  // between two GPUs with a strided side: gathered on the one, sent as a run of bytes, scattered on the other
+  temporary,  // they overlap: through temporary memory of the stream's device
+  host,       // between a GPU and unpinned host memory: the host copies when the stream reaches the operation
+  beside,     // between a GPU and pinned memory, for a stream of a CPU: by a helper stream of the GPU
+  packed,     // between two GPUs with a strided side: gathered, sent as contiguous bytes, scattered
 };
 
-// One side of a copy: an array, and where in it the copy begins.
+// One side of a copy: an array, and the copy's first element in it.
 struct CopySide {
   const Backend* device;
   MemoryKind kind;
@@ -37,14 +37,14 @@ struct CopySide {
          b.data < a.data + a.layout->size() * a.layout->itemsize;
 }
 
-// Whether two layouts of one itemsize are the same.
+// Whether two layouts with the same itemsize are equal.
 inline bool alike(const Layout& a, const Layout& b) noexcept {
   return a.ndim == b.ndim && std::equal(a.shape, a.shape + a.ndim, b.shape) &&
          std::equal(a.strides, a.strides + a.ndim, b.strides);
 }
 
-// The path of a copy of at least one element on a stream of `device`, which is that of either side. Both sides have
-// elements of one size.
+// The path of a copy of at least one element on a stream of `device`, which is the device of one side. Both sides have
+// the same itemsize.
 [[gnu::always_inline]] inline CopyPath copy_path(const CopySide& dst, const CopySide& src,
                                                  const Backend& device) noexcept {
   if (overlap(dst, src)) [[unlikely]] {

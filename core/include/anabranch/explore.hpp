@@ -38,14 +38,14 @@ struct Stuck {
 
 // What is known of a run once it is over.
 struct Outcome {
-  bool fresh = true;            // no run before was of its class
-  std::string schedule;         // with which `replay` repeats it
+  bool fresh = true;     // no run before was of its class
+  std::string schedule;  // with which `replay` repeats it
   std::vector<Happened> events = {};
-  std::string diverged;         // what was to happen and could not: the program is not repeatable; else empty
-  Ref<Failure> failure = nullptr;  // of the first operation that failed, or null
-  std::string failed_at;        // what that was
-  std::string violation;        // which kernel does with which parameter what it did not declare; else empty
-  Site violated_at = {};        // where it was launched
+  std::string diverged;              // what was to happen and could not: the program is not repeatable; else empty
+  Ref<Failure> failure = nullptr;    // of the first operation that failed, or null
+  std::string failed_at;             // what that was
+  std::string violation;             // which kernel does with which parameter what it did not declare; else empty
+  Site violated_at = {};             // where it was launched
   std::vector<Stuck> deadlock = {};  // who waits for whom
 };
 

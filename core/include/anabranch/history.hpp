@@ -78,7 +78,8 @@ struct Use {
   Ref<Stream> stream;  // null: the host
   Point point = 0;     // of the operation
   Access access = Access::read;
-  bool untold = false;  // never reported as a race: the memory's arrival on the stream, or an internal readback
+  bool unreported = false;  // never reported as a race: the memory's arrival on the stream, or an internal readback
+  bool open = false;        // by the host, and not ended
   Moment when = {};
   Footprint where = {0, 0};
   Site site = {};
@@ -121,7 +122,7 @@ class History {
     if (!use.when.alike(when)) return false;
     use.point = std::max(use.point, operation.point);
     use.when.count = when.count;
-    use.untold = false;
+    use.unreported = false;
     use.site = operation.site;
     return true;
   }

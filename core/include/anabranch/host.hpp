@@ -43,28 +43,28 @@ class Pending : public RefCounted {
 };
 
 // A job for a host thread.
-class Errand {
+class HostJob {
  public:
-  Errand* next_errand = nullptr;
+  HostJob* next_job = nullptr;
 
  protected:
-  ~Errand() = default;
+  ~HostJob() = default;
 };
 
-// A queue of errands for the host threads of the layer above. Posting takes a short lock and calls nothing of that
+// A queue of jobs for the host threads of the layer above. Posting takes a short lock and calls nothing of that
 // layer, so any thread may post, including a driver's.
 class Inbox {
  public:
-  // `brief`: the errand takes no longer than handing it over, so `take` returns all brief errands together.
-  void post(Errand* errand, bool brief = false) noexcept;
-  // Takes all brief errands as a chain, in the order in which they were posted, or else the oldest other errand. Blocks
+  // `brief`: the job takes no longer than handing it over, so `take` returns all brief jobs together.
+  void post(HostJob* job, bool brief = false) noexcept;
+  // Takes all brief jobs as a chain, in the order in which they were posted, or else the oldest other job. Blocks
   // until there is one. Returns null after `close`.
-  Errand* take() noexcept;
+  HostJob* take() noexcept;
   void close() noexcept;
-  // Blocks until errands have waited for half a millisecond with every thread busy, so that another thread is needed.
-  // Brief errands do not need one. Returns false after `close`.
+  // Blocks until jobs have waited for half a millisecond with every thread busy, so that another thread is needed.
+  // Brief jobs do not need one. Returns false after `close`.
   bool wait_until_short() noexcept;
-  // The number of threads waiting in `take` in excess of the errands available.
+  // The number of threads waiting in `take` in excess of the jobs available.
   long spare() const noexcept;
 
  private:
@@ -72,13 +72,13 @@ class Inbox {
   std::condition_variable arrived_;
   std::condition_variable short_;
   struct Queue {
-    Errand* first = nullptr;
-    Errand* last = nullptr;
+    HostJob* first = nullptr;
+    HostJob* last = nullptr;
   };
   Queue all_brief_;
   Queue others_;
   long waiting_ = 0;
-  long posted_ = 0;  // brief errands count as one
+  long posted_ = 0;  // brief jobs count as one
   bool closed_ = false;
 };
 

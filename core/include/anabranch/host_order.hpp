@@ -10,21 +10,23 @@
 #include "anabranch/capture.hpp"
 #include "anabranch/hazard.hpp"
 
-// Order between streams and what the host does itself: what its accesses wait for and race with, what it learns from
-// looking at a stream, and what it hands on. What it enqueues that touches memory is a `Submission`. Any thread.
+// Order between streams and the host: the uses that the host's own accesses wait for or race with, and the clocks of
+// host tasks that observe or use streams. Operations that touch memory use `Submission`. Any thread may call these.
 namespace anabranch {
 
-// -- accesses of the host --
+// -- accesses by the host --
 
-// What has to be over before the host makes an access.
+// The uses that must be completed before the host makes an access.
 std::vector<Use> uses_of(const Touch& touch);
-// The same for a task, which cannot wait for what comes after the host function that it is.
+// The same without uses that come after the task's own host function, which cannot wait for them.
 std::vector<Use> uses_before(const HostTask& task, const Touch& touch);
-// What the access races with: none of it does the task know to be over.
+// The uses that the access races with: conflicting ones that the task has not observed as completed.
 std::vector<Use> host_conflicts(const HostTask& task, const Touch& touch);
-// The same where a storage is about to go, but for bytes that others have, whose owner keeps the memory.
+// The accesses by the host that have not ended and that a new operation conflicts with.
+std::vector<Use> open_conflicts(const HostTask& task, const Touch& touch);
+// `host_conflicts` for the release of a storage, without uses of bytes that neighbours keep alive.
 std::vector<Use> return_conflicts(const HostTask& task, const Touch& touch);
-// The host has made the access.
+// Records the access.
 void note_host(HostTask& task, const Touch& touch, Site site);
 
 inline void follow_use(HostTask& task, const Use& use) {
@@ -34,26 +36,26 @@ inline void follow_use(Stream& stream, const Use& use) {
   if (use.when.lane) stream.lane().follow(use.when);
 }
 
-// -- looking at streams --
+// -- observing streams --
 
-// Everything that comes before an operation that is put into the stream now.
+// What an operation enqueued now would come after.
 inline Past past_of(Stream& stream) {
   stream.backend().legacy_lanes().join(stream);
   return stream.lane().past();
 }
-// Everything that is over once the stream is: a blocking stream that is empty says nothing of the legacy stream, which
-// itself sees what blocking streams have to do.
+// What is completed once the stream's work is. A blocking stream leaves out the legacy stream's newer work; the legacy
+// stream includes the work of blocking streams.
 inline Past past_within(Stream& stream) {
   if (stream.role() != StreamRole::legacy) return stream.lane().settled();
   stream.backend().legacy_lanes().join(stream);
   return stream.lane().past();
 }
-// The same, if the task has not observed it; `version` is 0 else.
-struct Sight {
+// What a task can observe from a stream. `version` is 0 if the task has already observed it.
+struct Observation {
   Lane::Version version = 0;
   Past past = {};
 };
-inline Sight look(Stream& stream, const HostTask& task) {
+inline Observation observation_of(Stream& stream, const HostTask& task) {
   if (stream.role() == StreamRole::legacy) stream.backend().legacy_lanes().join(stream);
   const Lane::Version version = stream.lane().version();
   if (task.has_observed(version)) return {};
@@ -62,34 +64,34 @@ inline Sight look(Stream& stream, const HostTask& task) {
 
 // -- operations that touch no memory --
 
-// Before one is enqueued: what the task knows is known to what the stream does from now on. What it returns goes to
-// `note_operation`.
-inline Lane::Version hand_on(Stream& stream, const HostTask& task) {
+// Call this before enqueueing one: the stream's clock joins the task's. Pass the result to `note_operation`
+// afterwards.
+inline Lane::Version begin_operation(Stream& stream, const HostTask& task) {
   Ordering(stream, task.lane).begin();
-  return stream.lane().look();
+  return stream.lane().snapshot();
 }
-// And after.
-inline void note_operation(Stream& stream, Lane::Version learned) {
-  stream.lane().settle(learned);
+// Call this after enqueueing it.
+inline void note_operation(Stream& stream, Lane::Version snapshot) {
+  stream.lane().settle(snapshot);
   stream.backend().legacy_lanes().note(stream);
 }
-// What is put into the stream from now on starts after everything in `target` by now. In a capture that `target` takes
-// part in, the stream takes part from then on. Throws what `Backend::wait` does.
+// Later operations of the stream start after everything enqueued in `target` so far. If `target` is captured, the
+// stream joins the capture. Throws as `Backend::wait` does.
 inline void wait_for_stream(Stream& stream, Stream& target, const HostTask& task) {
   Ordering(Capture::follower(stream, target), task.lane).wait(target);
 }
 
 // -- host functions --
 
-// The moment of an operation that runs Python code, maybe before whoever enqueues it has come to give it one: that is
-// done once it is in its stream, since the moments of a stream count in the order of its operations.
-class ComingMoment {
+// The moment of a host function. The enqueueing thread sets it after enqueueing, because moments count in the order of
+// the stream's operations; by then another thread may already run the function.
+class DeferredMoment {
  public:
   void set(Moment moment) noexcept {
     moment_ = std::move(moment);
     known_.store(true, std::memory_order_release);
   }
-  // Waits for it, no longer than a call of the driver takes. Without the interpreter lock.
+  // Waits until it is set, for at most the duration of a driver call. Must not hold the interpreter lock.
   const Moment& get() const noexcept {
     while (!known_.load(std::memory_order_acquire)) sched_yield();
     return moment_;
@@ -100,8 +102,8 @@ class ComingMoment {
   Moment moment_;
 };
 
-// A host function's task is at its end, which `when` is the moment of. Where another thread's operation came between,
-// the lane does not tell which of the two the stream comes to first.
+// Updates the clock of a host function's task before the function runs. `when`: the function's moment. Does nothing if
+// another thread advanced the lane in between, because the order of the two operations is then unknown.
 inline void follow_call(HostTask& task, const Past& before, const Moment& when) {
   if (when.count == before.count + 1) task.lane.follow(when);
 }

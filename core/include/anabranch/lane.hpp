@@ -34,8 +34,8 @@ struct Past {
 
   // Joins another past.
   void add(const Past& other) {
-    clock.learn(other.clock);
-    if (other.lane != lane) clock.learn(other.lane, other.count);
+    clock.join(other.clock);
+    if (other.lane != lane) clock.join(other.lane, other.count);
   }
   // Whether the moment is in this past or belongs to the lane itself.
   bool covers(const Moment& moment) const noexcept;
@@ -73,7 +73,7 @@ inline bool Past::covers(const Moment& moment) const noexcept {
 //   come after something
 //
 // Several threads may be between these calls for one stream. Make the order first and record it here afterwards. An
-// operation's moment uses the clock from just before it was enqueued, which `look` identifies. A later clock could
+// operation's moment uses the clock from just before it was enqueued, which `snapshot` identifies. A later clock could
 // claim too much. An earlier one claims too little, and a host function uses its clock to skip work that comes after
 // it.
 class Lane {
@@ -89,11 +89,11 @@ class Lane {
   // Adds an operation to a lane that only one thread advances.
   Moment advance();
   // Identifies the current clock. Call it just before enqueueing and pass the result to `advance` or `settle`.
-  Version look();
-  // Adds an operation that was enqueued after that `look`. Its moment leaves out what other threads recorded since.
-  Moment advance(Version learned);
+  Version snapshot();
+  // Adds an operation that was enqueued after that `snapshot`. Its moment leaves out what other threads recorded since.
+  Moment advance(Version snapshot);
   // The same, but overwrites an earlier moment, usually of this lane, and reuses its references.
-  void advance(Moment& moment, Version learned);
+  void advance(Moment& moment, Version snapshot);
   // What the next operation comes after.
   Past past() const;
   // What the operations enqueued so far come after.
@@ -103,8 +103,9 @@ class Lane {
   void follow(const Moment& moment) { follow(moment.clock, moment.lane->value, moment.count); }
   // The next operation will come after `past`. Observers inherit that only once something is enqueued.
   void expect(const Past& past);
-  // Something was enqueued after that `look`. It is no operation of the lane, but it comes after all expected order.
-  void settle(Version learned);
+  // Something was enqueued after that `snapshot`. It is no operation of the lane, but it comes after all expected
+  // order.
+  void settle(Version snapshot);
   // The next operation comes after everything in the other lane. The caller keeps `seen` between calls as a cache.
   void follow(const Lane& other, std::atomic<Version>& seen) {
     const Version version = other.version();
@@ -131,10 +132,10 @@ class Lane {
   void change() noexcept { version_.store(version_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
   void change_clock() noexcept {
     change();
-    learned_.store(version_.load(std::memory_order_relaxed), std::memory_order_release);
+    clock_version_.store(version_.load(std::memory_order_relaxed), std::memory_order_release);
   }
-  bool learn(Clock& clock, const Clock& other, std::uint32_t lane, Point count) const;
-  const Clock& known_at(Version learned) const noexcept;
+  bool join(Clock& clock, const Clock& other, std::uint32_t lane, Point count) const;
+  const Clock& known_at(Version snapshot) const noexcept;
   void settle(const Clock& known);
 
   mutable SpinLock lock_;
@@ -142,7 +143,8 @@ class Lane {
   Ref<LaneNumber> number_ = LaneNumber::take();
   Point count_ = number_->first;
   Knowledge known_;
-  std::atomic<Version> learned_{version_.load(std::memory_order_relaxed)};  // the version of the last clock update
+  std::atomic<Version> clock_version_{
+      version_.load(std::memory_order_relaxed)};  // the version of the last clock update
 };
 
 }  // namespace anabranch

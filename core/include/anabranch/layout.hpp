@@ -70,15 +70,41 @@ bool overlap(const std::byte* a, const Layout& a_layout, const std::byte* b, con
 
 class Backend;
 
+// The type of elements, for copies that convert. After `raw`, in the order of the dtypes that arrays hold.
+enum class ElementType : std::uint8_t {
+  raw,  // of no concern: bytes are copied
+  boolean,
+  int8,
+  int16,
+  int32,
+  int64,
+  uint8,
+  uint16,
+  uint32,
+  uint64,
+  float16,
+  float32,
+  float64,
+  complex64,
+  complex128,
+};
+
 // A range of the row-major elements of an array.
 struct Elements {
   std::byte* pointer = nullptr;
   Layout layout;
   std::int64_t offset = 0;
   Backend* home = nullptr;  // the owner of the memory; null: unknown, because it does not matter
+  // A copy between two types converts; no side of it is raw then, and a complex one becomes a complex one or booleans.
+  ElementType type = ElementType::raw;
 };
 
-// Copies `count` elements on the calling thread. The two must not overlap.
+inline bool converts(const Elements& dst, const Elements& src) noexcept { return dst.type != src.type; }
+
+// Converts `count` elements on the calling thread. The two must not overlap.
+void convert_elements(const Elements& dst, const Elements& src, std::int64_t count) noexcept;
+
+// Copies `count` elements on the calling thread, and converts them if the types differ. The two must not overlap.
 void copy_elements(const Elements& dst, const Elements& src, std::int64_t count) noexcept;
 // Sets `count` elements to the `itemsize` bytes at `value`, on the calling thread.
 void fill_elements(const Elements& dst, const void* value, std::int64_t count) noexcept;

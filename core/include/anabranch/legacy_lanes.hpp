@@ -19,10 +19,10 @@ class LegacyLanes {
   }
   // The same before a wait, or anything else that is no operation of the lane. Pass the result to the `note` that
   // follows. 0: the stream has no such order.
-  Lane::Version join_and_look(Stream& stream) {
+  Lane::Version join_and_snapshot(Stream& stream) {
     if (stream.non_blocking()) return 0;
     join_other_side(stream);
-    return stream.lane().look();
+    return stream.lane().snapshot();
   }
   // What an operation enqueued in a blocking stream would come after on the other side. Updates no blocking stream's
   // lane.
@@ -35,9 +35,9 @@ class LegacyLanes {
       note_operation(stream);
     }
   }
-  void note(Stream& stream, Lane::Version learned) {
-    if (learned == 0) return;
-    stream.lane().settle(learned);
+  void note(Stream& stream, Lane::Version snapshot) {
+    if (snapshot == 0) return;
+    stream.lane().settle(snapshot);
     note(stream);
   }
   // Call this before the stream object is reused, with a new lane, or destroyed.

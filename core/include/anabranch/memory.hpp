@@ -87,10 +87,10 @@ class Storage final : public RefCounted {
   bool kept_by_neighbours(ByteRange bytes) const;
 
   // Records that the operation at `point` of `stream` accesses these bytes. `when` lets later accesses test
-  // happens-before; `exact`: even once the operation is completed. `untold`: later accesses wait for it, but it is
+  // happens-before; `exact`: even once the operation is completed. `unreported`: later accesses wait for it, but it is
   // never reported as a race.
   void note(Stream& stream, Point point, Access access, const Footprint& where, const Moment* when = nullptr,
-            Site site = {}, bool exact = false, bool untold = false);
+            Site site = {}, bool exact = false, bool unreported = false);
   // The same, and fast if only that stream has used the memory, above all if this repeats its last access.
   void note(const Touch& touch, const Noted& operation) {
     lock_.lock();
@@ -99,6 +99,10 @@ class Storage final : public RefCounted {
   }
   // Records an access by a host task, at a moment of its lane.
   void note_host(Moment when, Access access, const Footprint& where, Site site);
+  // The same for one that lasts, at a moment of its own lane. Replaces no other, because `end_host` may drop it.
+  void begin_host(Moment when, Access access, const Footprint& where, Site site);
+  // The access of that lane has ended. `kept`: later accesses still test the order after it.
+  void end_host(const Ref<LaneNumber>& lane, bool kept);
   // Drops the stream's accesses, which are completed.
   void forget(const Stream& stream);
   // The accesses of all streams that an access of this kind must come after, pending or completed.

@@ -10,56 +10,57 @@
 
 namespace anabranch {
 
-// Keeps the memory of touches alive while code runs that may close the arrays.
+// Keeps touched memory alive while code runs that may close the arrays.
 class KeptMemory {
  public:
   KeptMemory() = default;
   KeptMemory(const Touch* touches, std::size_t count);
-  // Whether nobody else keeps one of the blocks any more.
+  // Whether this holds the last reference to one of the blocks.
   bool given_up() const noexcept;
 
  private:
   std::vector<Ref<Storage>> storages_;
 };
 
-// An operation that `check` refuses, with what it takes to report the races.
+// An operation that was refused, with everything that a report of the races needs.
 struct Refusal {
   std::vector<Race> races;
-  std::vector<Touch> touches;  // that `Race::second` counts
+  std::vector<Touch> touches;  // indexed by `Race::second`
   Ref<Stream> stream;
   KeptMemory memory;
-  std::vector<Race> untold;  // order that is missing, too, but is added: nobody is told of those accesses
+  std::vector<Race> unreported;  // missing order that `proceed` adds without a report
 };
 
-// One operation on its way into a stream, by a host task. Everything that touches memory goes through these steps:
+// One operation that a host task enqueues. Every operation that touches memory takes these steps:
 //
 //   Submission submission(stream, mode, touches);
 //   const auto refusal = submission.begin(task, capture);
-//   if (refusal) ...                                // report it, then give up, or `proceed`
+//   if (refusal) ...                                // report it, then throw or `proceed`
 //   const Point point = backend.copy(stream, ...);  // any verb that enqueues
 //   submission.commit(point, site);
 //
-// `begin` makes the order that the operation needs, `commit` remembers its accesses. A submission that is dropped in
-// between, because the verb threw or the operation was refused, leaves no access behind. The waits that `begin` added
-// stay, and so does what the stream learned from the task: more order than needed harms no later operation.
+// `begin` adds the order that the operation needs; `commit` records its accesses. A submission dropped in between,
+// because the verb threw or the operation was refused, records no access. Waits and clock updates of `begin` remain:
+// superfluous order is harmless.
 //
-// From `begin` to `commit` the touched memory must live: the caller runs no Python code, or keeps the arrays. `touches`
-// belong to the caller and outlive the submission. One thread uses a submission; any number of threads may submit to
-// one stream at once. No lock is held between the steps. Each takes the locks of the stream's lane and of the touched
-// storages, one at a time, and in a capture the capture's; none runs Python code.
+// The touched memory must stay alive from `begin` to `commit`: the caller runs no Python code, or keeps the arrays.
+// `touches` belong to the caller and outlive the submission. A submission belongs to one thread; several threads may
+// submit to one stream at once. No lock is held between the steps. Each step takes the locks of the stream's lane and
+// of the touched storages, one at a time, and the capture's in a capture. No step runs Python code.
 class Submission {
  public:
   Submission() = default;
   Submission(Stream& stream, HazardMode mode, std::span<const Touch> touches) noexcept
       : stream_(&stream), touches_(touches), mode_(mode) {}
 
-  // Under `automatic`, has the stream wait for what the operation lacks. Under `check`, refuses the operation if it
-  // lacks something: then nobody has been told of it, and nothing may be enqueued before `proceed`. Under `off`,
-  // neither. Null: it is in order, as far as it will be. `capture`: the one that the task is in, or null; the stream
-  // may be a recorder of it, or none.
+  // `automatic` adds waits for missing order, and refuses the operation if it conflicts with an access by the host that
+  // has not ended, for which no stream can wait. `check` refuses the operation if order is missing: it updates no clock,
+  // and the operation must not be enqueued before `proceed`. `off` does neither. Returns null unless the operation is
+  // refused. `capture`: the active capture of the task, or null; the stream may be one of its recorders, or any other
+  // stream.
   //
-  // Throws Error(capture) in a capture that has ended, or that nothing else may go beside; what `Backend::wait` throws
-  // for a wait that is added; std::bad_alloc. The operation must not be enqueued then.
+  // Throws Error(capture) if the capture has ended or is exclusive, std::bad_alloc, and what `Backend::wait` throws for
+  // an added wait. The operation must not be enqueued then.
   std::unique_ptr<Refusal> begin(const HostTask& task, Capture* capture) {
     Refusal* refusal = nullptr;
     if (stream_->capture() || capture) [[unlikely]] {
@@ -70,25 +71,25 @@ class Submission {
     if (!refusal) start();
     return std::unique_ptr<Refusal>(refusal);
   }
-  // For accesses that somebody else has put in order. Throws nothing but std::bad_alloc.
-  void begin_in_order() { learned_ = stream_->lane().look(); }
-  // The races of a refusal were reported, and the operation goes ahead all the same. False if memory was given up
-  // meanwhile: then nothing may be enqueued. Throws as `begin` does.
+  // For accesses that the caller has already ordered. Throws only std::bad_alloc.
+  void begin_in_order() { snapshot_ = stream_->lane().snapshot(); }
+  // Continues after the races of a refusal were reported. Returns false if an array was closed meanwhile; the operation
+  // must not be enqueued then. Throws as `begin` does.
   [[nodiscard]] bool proceed(const HostTask& task, const Refusal& refusal);
 
-  // The operation was enqueued, at that point, by code at `site`. Throws std::bad_alloc, with the operation enqueued.
+  // Records the accesses of the enqueued operation. Throws std::bad_alloc; the operation stays enqueued.
   void commit(Point point, Site site) {
     if (stream_->capture()) [[unlikely]]
       return commit_captured(point, site);
-    Ordering::note(*stream_, point, touches_, mode_, site, learned_);
+    Ordering::note(*stream_, point, touches_, mode_, site, snapshot_);
   }
 
-  // An operation that runs code of the program's on the host has to know where it stands before `commit`:
-  // between `begin` and enqueuing, everything that it comes after,
+  // Host functions need their order before `commit`, because they may run at once.
+  // Between `begin` and enqueueing: what the operation comes after.
   Past past();
-  // right after enqueuing, its moment,
-  Moment advance() { return stream_->lane().advance(learned_); }
-  // and this in place of the other `commit`, with a moment of no lane where order is not kept track of.
+  // Right after enqueueing: its moment.
+  Moment advance() { return stream_->lane().advance(snapshot_); }
+  // Replaces `commit`. `when` has no lane if order is not tracked.
   void commit_call(Point point, Site site, const Moment& when);
 
  private:
@@ -96,9 +97,9 @@ class Submission {
     Ordering ordering(*stream_, task.lane);
     if (mode_ == HazardMode::automatic) {
       ordering.begin();
-      if (!ordering.clear(touches)) add_missing(task, touches);
+      if (!ordering.clear(touches)) return add_missing(task, touches);
     } else if (mode_ == HazardMode::check) {
-      // A stream whose operation may be refused is not told of it.
+      // A refused operation must not update the stream's clock.
       if (!ordering.clear(touches)) return check(task, touches);
       ordering.begin();
     }
@@ -107,9 +108,9 @@ class Submission {
   void start() {
     if (observing()) [[unlikely]]
       observe();
-    learned_ = stream_->lane().look();
+    snapshot_ = stream_->lane().snapshot();
   }
-  void add_missing(const HostTask& task, std::span<const Touch> touches);
+  Refusal* add_missing(const HostTask& task, std::span<const Touch> touches);
   Refusal* check(const HostTask& task, std::span<const Touch> touches);
   void observe();
   Refusal* begin_captured(const HostTask& task, Capture* capture);
@@ -117,7 +118,7 @@ class Submission {
 
   Stream* stream_ = nullptr;
   std::span<const Touch> touches_;
-  Lane::Version learned_ = 0;  // by the stream's lane, right before the operation is enqueued
+  Lane::Version snapshot_ = 0;  // of the stream's lane, just before the operation is enqueued
   HazardMode mode_ = HazardMode::off;
 };
 

@@ -21,14 +21,26 @@ std::int64_t now_nanoseconds() noexcept;
 class Span : public RefCounted {
  public:
   // Reads the times as far as they are known by now.
-  virtual void settle() {}
+  virtual void read_times() {}
 
   std::uint64_t number = 0;            // unique, for a device with its own way to measure; else 0
   std::atomic<std::int64_t> begin{0};  // 0: unknown
   std::atomic<std::int64_t> end{0};
 };
 
-enum class OperationKind : std::uint8_t { kernel, copy, fill, alloc, free, host, graph, record, wait };
+enum class OperationKind : std::uint8_t {
+  kernel,
+  copy,
+  fill,
+  alloc,
+  free,
+  host,
+  graph,
+  record,
+  wait,
+  compile,
+  collective,
+};
 
 // One operation in a trace.
 struct TracedOperation {
@@ -88,6 +100,8 @@ void open_operation(Stream& stream);
 void close_operation(Stream& stream, TracedOperation operation);
 // Records something that the host does now, without a time in a stream.
 void trace_instant(Backend& backend, TracedOperation operation);
+// Records something that the host has done since a time of `now_nanoseconds`.
+void trace_host(Backend& backend, TracedOperation operation, std::int64_t since);
 
 // `Backend::wait` while `tracing`.
 Point trace_wait(Stream& stream, Stream& target, Point point, Marker* marker, bool added);

@@ -51,7 +51,7 @@ class CpuBackend final : public Backend {
 
   void control(explore::Controller* controller) override;
   bool controlled() const noexcept override { return true; }
-  bool known_over(Stream& stream, Point point) noexcept override;
+  bool known_completed(Stream& stream, Point point) noexcept override;
 
   void stop() noexcept override;
 

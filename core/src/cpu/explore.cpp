@@ -23,7 +23,7 @@ void CpuBackend::begin_run(CpuStream& stream) {
   }
 }
 
-bool CpuBackend::known_over(Stream& stream, Point point) noexcept {
+bool CpuBackend::known_completed(Stream& stream, Point point) noexcept {
   return static_cast<CpuStream&>(stream).over(point);
 }
 

@@ -55,7 +55,7 @@ Allocation MemoryPool::allocate(const Stream* stream, std::size_t bytes) {
   Streams all_over;
   std::lock_guard lock(mutex_);
   Blocks& blocks = blocks_[size];
-  auto& [used, free, settle_at] = blocks;
+  auto& [used, free, reclaim_at] = blocks;
   const std::size_t depth = std::min(used.size(), search_depth);
   for (std::size_t i = 0; i < depth; ++i) {
     // The newest block is the likeliest to be in a cache, and to be this stream's own.
@@ -69,7 +69,7 @@ Allocation MemoryPool::allocate(const Stream* stream, std::size_t bytes) {
     return allocation;
   }
   // If the host runs ahead of its streams, the newest blocks are always in use and hide older, completed ones.
-  if (free.empty() && used.size() >= settle_at) settle(blocks, size, all_over);
+  if (free.empty() && used.size() >= reclaim_at) reclaim(blocks, size, all_over);
   if (!free.empty()) {
     const Allocation allocation{free.back(), 0};
     free.pop_back();
@@ -78,7 +78,7 @@ Allocation MemoryPool::allocate(const Stream* stream, std::size_t bytes) {
     return allocation;
   }
   if (used_ + cached_ + size > limit_) {
-    settle(all_over);
+    reclaim(all_over);
     trim(0);
   }
   void* pointer = nullptr;
@@ -127,7 +127,7 @@ void MemoryPool::put(Block block, std::size_t size) noexcept {
 }
 
 // Makes blocks with completed uses free for everyone.
-void MemoryPool::settle(Blocks& blocks, std::size_t size, Streams& over) noexcept {
+void MemoryPool::reclaim(Blocks& blocks, std::size_t size, Streams& over) noexcept {
   std::erase_if(blocks.used, [&](Block& block) {
     if (!is_over(block.stream, block.point)) return false;
     over.push_back(std::move(block.stream));
@@ -136,11 +136,11 @@ void MemoryPool::settle(Blocks& blocks, std::size_t size, Streams& over) noexcep
     cached_ += size;
     return true;
   });
-  blocks.settle_at = std::max(2 * blocks.used.size(), 2 * search_depth);
+  blocks.reclaim_at = std::max(2 * blocks.used.size(), 2 * search_depth);
 }
 
-void MemoryPool::settle(Streams& over) noexcept {
-  for (auto& [size, blocks] : blocks_) settle(blocks, size, over);
+void MemoryPool::reclaim(Streams& over) noexcept {
+  for (auto& [size, blocks] : blocks_) reclaim(blocks, size, over);
 }
 
 void MemoryPool::trim(std::size_t keep) noexcept {
@@ -157,7 +157,7 @@ void MemoryPool::trim(std::size_t keep) noexcept {
 std::size_t MemoryPool::available() {
   Streams over;  // released outside the lock
   std::lock_guard lock(mutex_);
-  settle(over);
+  reclaim(over);
   return limit_ - used_;
 }
 

@@ -37,14 +37,14 @@ class MemoryPool {
   struct Blocks {
     std::vector<Block> used;  // by a stream's work
     std::vector<std::byte*> free;
-    std::size_t settle_at = 0;  // the number of used blocks at which all are examined
+    std::size_t reclaim_at = 0;  // the number of used blocks at which all are examined
   };
   using Streams = std::vector<Ref<Stream>>;
   struct Late;
 
   std::size_t rounded(std::size_t bytes) const noexcept;
-  void settle(Blocks& blocks, std::size_t size, Streams& over) noexcept;
-  void settle(Streams& over) noexcept;
+  void reclaim(Blocks& blocks, std::size_t size, Streams& over) noexcept;
+  void reclaim(Streams& over) noexcept;
   void trim(std::size_t keep) noexcept;
   void put(Block block, std::size_t size) noexcept;
 

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "memory/tiling.hpp"
+
 namespace anabranch::cpu {
 namespace {
 
@@ -216,6 +218,17 @@ std::int64_t run_copy(std::int64_t begin, std::int64_t end, const std::int64_t*,
   return end;
 }
 
+// Separate, because it takes another time per index.
+std::int64_t run_conversion(std::int64_t begin, std::int64_t end, const std::int64_t* dims, const void* arguments) {
+  return run_copy(begin, end, dims, arguments);
+}
+
+std::int64_t run_tiles(std::int64_t begin, std::int64_t end, const std::int64_t*, const void* arguments) {
+  const auto& copy = *static_cast<const CopyWork*>(arguments);
+  Tiling(copy.dst, copy.src, copy.count).copy(begin, end);
+  return end;
+}
+
 std::int64_t run_fill(std::int64_t begin, std::int64_t end, const std::int64_t*, const void* arguments) {
   const auto& fill = *static_cast<const FillWork*>(arguments);
   const std::int64_t block = per_block(fill.dst);
@@ -364,7 +377,13 @@ Step run_range(const Range& range, Pool& pool, bool urgent, RangeOwner& owner, R
   return share(shared, urgent, failure);
 }
 
-Range copy_range(const CopyWork& copy) noexcept { return block_range(&run_copy, copy); }
+Range copy_range(const CopyWork& copy) noexcept {
+  if (!converts(copy.dst, copy.src)) {
+    const std::int64_t tiles = Tiling(copy.dst, copy.src, copy.count).tiles();
+    if (tiles > 0) return {&run_tiles, nullptr, tiles, &copy};
+  }
+  return block_range(converts(copy.dst, copy.src) ? &run_conversion : &run_copy, copy);
+}
 
 Range fill_range(const FillWork& fill) noexcept { return block_range(&run_fill, fill); }
 

@@ -52,7 +52,7 @@ class CudaBackend final : public Backend {
   Point wait(Stream& stream, Stream& target, Point point, Marker* marker = nullptr) override;
   bool query(Stream& stream, Point point, Marker* marker = nullptr) override;
   bool synchronize(Stream& stream, Point point, std::chrono::nanoseconds timeout, Marker* marker = nullptr) override;
-  bool settle(Stream& target, Point point, std::chrono::nanoseconds timeout) override;
+  bool flush(Stream& target, Point point, std::chrono::nanoseconds timeout) override;
   bool notify(Stream& stream, Point point, Waiter& waiter, Marker* marker = nullptr) override;
   void release_external(Stream& stream) noexcept override;
 
@@ -69,8 +69,8 @@ class CudaBackend final : public Backend {
                     std::span<const std::uint64_t> arguments) override;
   Point suspend(Stream& stream, Ref<Pending> pending) override;
 
-  bool known_over(Stream& stream, Point point) noexcept override {
-    return static_cast<CudaStream&>(stream).known_over(point);
+  bool known_completed(Stream& stream, Point point) noexcept override {
+    return static_cast<CudaStream&>(stream).known_completed(point);
   }
   Ref<Library> load_library(std::span<const std::byte> image) override;
   Ref<Executable> instantiate(const Ref<Graph>& graph, const Ref<Works>& works) override;

@@ -1,28 +1,6 @@
 // Copies and fills of any layout. tools/elements_ptx.py makes the embedded PTX in elements.ptx from this file.
 
-struct Layout {
-  long long ndim;
-  long long shape[16];
-  long long strides[16];
-};
-
-__device__ __forceinline__ long long offset_of(const Layout& layout, long long index) {
-  long long offset = 0;
-#pragma unroll 1
-  for (int d = static_cast<int>(layout.ndim) - 1; d > 0; --d) {
-    const long long size = layout.shape[d];
-    long long rest;
-    // 32-bit division takes a fraction of the time.
-    if ((static_cast<unsigned long long>(index | size) >> 32) == 0) {
-      rest = static_cast<unsigned>(index) / static_cast<unsigned>(size);
-    } else {
-      rest = index / size;
-    }
-    offset += (index - rest * size) * layout.strides[d];
-    index = rest;
-  }
-  return offset + index * layout.strides[0];
-}
+#include "offset.cuh"
 
 template <class T>
 __device__ __forceinline__ void copy(char* dst, const char* src, long long count, long long dst_first,
@@ -44,6 +22,57 @@ __device__ __forceinline__ void fill(char* dst, T value, long long count, long l
   }
 }
 
+// As the host orders a layout for tiles: first the axis along which the destination's elements are adjacent, then that of
+// the source.
+struct Tiles {
+  long long ndim;
+  long long size[16];
+  long long to[16];
+  long long from[16];
+};
+
+constexpr int side = 32;
+
+// In square tiles through shared memory, so that a warp reads and writes adjacent elements. Blocks have 256 threads.
+template <class T>
+__device__ __forceinline__ void copy_tiles(char* dst, const char* src, long long tiles, const Tiles& axes) {
+  __shared__ T tile[side][side + 1];  // an odd row keeps a column's elements in different banks
+  const int x = static_cast<int>(threadIdx.x) % side;
+  const int y = static_cast<int>(threadIdx.x) / side;
+  const int step = static_cast<int>(blockDim.x) / side;
+  for (long long at = blockIdx.x; at < tiles; at += gridDim.x) {
+    const long long across = (axes.size[0] + side - 1) / side;
+    const long long along = (axes.size[1] + side - 1) / side;
+    const long long column = at % across * side;
+    long long rest = at / across;
+    const long long row = rest % along * side;
+    rest /= along;
+    char* to = dst + column * axes.to[0] + row * axes.to[1];
+    const char* from = src + column * axes.from[0] + row * axes.from[1];
+#pragma unroll 1
+    for (int d = 2; d < static_cast<int>(axes.ndim); ++d) {
+      const long long index = rest % axes.size[d];
+      rest /= axes.size[d];
+      to += index * axes.to[d];
+      from += index * axes.from[d];
+    }
+    const long long columns = axes.size[0] - column;
+    const long long rows = axes.size[1] - row;
+#pragma unroll
+    for (int i = y; i < side; i += step) {
+      if (x < rows && i < columns) {
+        tile[i][x] = *reinterpret_cast<const T*>(from + i * axes.from[0] + x * axes.from[1]);
+      }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = y; i < side; i += step) {
+      if (x < columns && i < rows) *reinterpret_cast<T*>(to + i * axes.to[1] + x * axes.to[0]) = tile[x][i];
+    }
+    __syncthreads();
+  }
+}
+
 // Complex double is aligned to 8 bytes only.
 struct Wide {
   unsigned long long low, high;
@@ -56,6 +85,9 @@ struct Wide {
   }                                                                                                       \
   extern "C" __global__ void fill_##bytes(char* dst, Wide value, long long count, long long first, Layout to) { \
     fill<type>(dst, *reinterpret_cast<const type*>(&value), count, first, to);                            \
+  }                                                                                                       \
+  extern "C" __global__ void tiles_##bytes(char* dst, const char* src, long long tiles, Tiles axes) {       \
+    copy_tiles<type>(dst, src, tiles, axes);                                                              \
   }
 
 KERNELS(1, unsigned char)
@@ -63,3 +95,9 @@ KERNELS(2, unsigned short)
 KERNELS(4, unsigned int)
 KERNELS(8, unsigned long long)
 KERNELS(16, Wide)
+
+// For rows of bytes that are a multiple of 16 and aligned to it.
+extern "C" __global__ void copy_rows_16(char* dst, const char* src, long long count, long long dst_first,
+                                     long long src_first, Layout to, Layout from) {
+  copy<uint4>(dst, src, count, dst_first, src_first, to, from);
+}

@@ -92,7 +92,7 @@ bool CudaBackend::synchronize(Stream& stream, Point point, std::chrono::nanoseco
   });
 }
 
-bool CudaBackend::settle(Stream& target, Point point, std::chrono::nanoseconds timeout) {
+bool CudaBackend::flush(Stream& target, Point point, std::chrono::nanoseconds timeout) {
   CudaStream* stream = as_cuda(target);
   if (!stream) return target.backend().synchronize(target, point, timeout);
   const auto known = [&] { return stream->submitted() >= point || stream->failure_at(point); };

@@ -61,7 +61,7 @@ void Poller::stop(std::chrono::milliseconds most) noexcept {
 void Poller::run() noexcept {
   Watches running;
   Watches held;  // of held points: not polled until their streams advance
-  std::size_t looked_at = 0;
+  std::size_t polled_at = 0;
   std::vector<Watch> arrived;
   std::vector<Ref<CudaStream>> ready;
   Clock::time_point active = Clock::now();
@@ -72,7 +72,7 @@ void Poller::run() noexcept {
       if (running.empty()) {
         changed_.wait(lock);
       } else {
-        const std::chrono::nanoseconds least = shortest_pause + looked_at * pause_per_stream;
+        const std::chrono::nanoseconds least = shortest_pause + polled_at * pause_per_stream;
         const std::chrono::nanoseconds most = std::max<std::chrono::nanoseconds>(least, longest_pause);
         changed_.wait_for(lock, std::clamp<std::chrono::nanoseconds>((Clock::now() - active) / 16, least, most));
       }
@@ -85,28 +85,28 @@ void Poller::run() noexcept {
     for (Watch& watch : arrived) {
       const std::pair key(watch.stream.get(), watch.point);
       held.emplace(key, std::move(watch));
-      hand_on(*key.first, held, running);
+      forward(*key.first, held, running);
     }
     arrived.clear();
     for (const Ref<CudaStream>& stream : ready) {
       stream->advance();
-      hand_on(*stream, held, running);
+      forward(*stream, held, running);
     }
     ready.clear();
     if (all_failed) running.merge(held);
-    looked_at = look(running);
+    polled_at = poll(running);
     lock.lock();
   }
   over_ = true;
   changed_.notify_all();
 }
 
-void Poller::hand_on(CudaStream& stream, Watches& held, Watches& running) noexcept {
+void Poller::forward(CudaStream& stream, Watches& held, Watches& running) noexcept {
   const auto end = held.upper_bound({&stream, stream.submitted()});
   for (auto next = held.lower_bound({&stream, 0}); next != end;) running.insert(held.extract(next++));
 }
 
-std::size_t Poller::look(Watches& running) noexcept {
+std::size_t Poller::poll(Watches& running) noexcept {
   std::size_t streams = 0;
   for (auto next = running.begin(); next != running.end();) {
     const Watch& watch = next->second;

@@ -43,9 +43,9 @@ class Poller {
   void start();
   void run() noexcept;
   // Moves the watches whose points the driver has.
-  static void hand_on(CudaStream& stream, Watches& held, Watches& running) noexcept;
+  static void forward(CudaStream& stream, Watches& held, Watches& running) noexcept;
   // Wakes the waiters of reached points. Returns the number of streams that have more.
-  static std::size_t look(Watches& running) noexcept;
+  static std::size_t poll(Watches& running) noexcept;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -100,7 +100,7 @@ class CudaStream final : public Stream {
   // An event that covers a submitted point.
   Ref<CudaMarker> cover(Point point);
   void note_completed(Point point) noexcept;
-  bool known_over(Point point) const noexcept {
+  bool known_completed(Point point) const noexcept {
     return completed_.load(std::memory_order_acquire) >= point && !failure_at(point);
   }
   // Whether everything enqueued here is known to be completed.

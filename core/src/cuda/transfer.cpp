@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "backend.hpp"
+#include "convert_ptx.hpp"
 #include "elements_ptx.hpp"
 #include "run_ptx.hpp"
 
@@ -15,7 +16,8 @@ namespace {
 
 constexpr int block = 256;
 constexpr std::int64_t most_blocks = 16384;
-constexpr std::size_t run_unit = 16;  // bytes that each thread of the run kernels moves
+constexpr std::int64_t row_unit = 16;  // bytes that each thread of `copy_rows_16` moves at a time
+constexpr std::size_t run_unit = 16;   // bytes that each thread of the run kernels moves
 
 // A layout as the kernels in elements.cu expect it.
 struct KernelLayout {
@@ -23,6 +25,15 @@ struct KernelLayout {
   std::int64_t shape[max_dimensions] = {};
   std::int64_t strides[max_dimensions] = {};
 };
+
+// The axes of a `Tiling` as the kernels expect them.
+struct KernelTiles {
+  std::int64_t ndim = 2;
+  std::int64_t size[max_dimensions] = {};
+  std::int64_t to[max_dimensions] = {};
+  std::int64_t from[max_dimensions] = {};
+};
+constexpr std::int64_t tile_side = 32;  // as in elements.cu
 
 // A value as the fill kernels expect it.
 struct Wide {
@@ -69,6 +80,25 @@ std::int64_t alignment_of(const Elements& elements) {
   // Elements of 16 bytes are read as two halves.
   const std::int64_t wanted = std::min<std::int64_t>(elements.layout.itemsize, 8);
   return bits == 0 ? wanted : std::min(wanted, std::int64_t{1} << std::min(std::countr_zero(bits), 3));
+}
+
+// Whether the elements lie in rows, which all begin and end on multiples of `row_unit`.
+bool in_rows(const Elements& elements, std::int64_t count) {
+  const Layout merged = elements.layout.merged();
+  const std::int64_t itemsize = merged.itemsize;
+  const int last = merged.ndim - 1;
+  if (itemsize >= row_unit || merged.strides[last] != itemsize) return false;
+  auto bits = reinterpret_cast<std::uintptr_t>(elements.pointer);
+  bits |= static_cast<std::uintptr_t>(merged.shape[last] * itemsize | elements.offset * itemsize | count * itemsize);
+  for (int d = 0; d < last; ++d) bits |= static_cast<std::uintptr_t>(merged.strides[d]);
+  return bits % row_unit == 0;
+}
+
+// Makes elements of `row_unit` bytes of those in a row.
+void widen(KernelLayout& layout) {
+  const auto last = static_cast<std::size_t>(layout.ndim - 1);
+  layout.shape[last] = layout.shape[last] * layout.strides[last] / row_unit;
+  layout.strides[last] = row_unit;
 }
 
 // The same memory as smaller elements, with one more dimension.
@@ -145,7 +175,20 @@ void Transfer::load() {
       const std::string size = std::to_string(1 << i);
       device_.check(driver->cuModuleGetFunction(&copy_[i], module, ("copy_" + size).c_str()), "finding a copy kernel");
       device_.check(driver->cuModuleGetFunction(&fill_[i], module, ("fill_" + size).c_str()), "finding a fill kernel");
+      device_.check(driver->cuModuleGetFunction(&tiles_[i], module, ("tiles_" + size).c_str()),
+                    "finding a copy kernel");
     }
+    device_.check(driver->cuModuleGetFunction(&copy_rows_, module, "copy_rows_16"), "finding a copy kernel");
+  });
+}
+
+void Transfer::load_conversion() {
+  std::call_once(conversion_loaded_, [this] {
+    const ContextScope scope(device_.context());
+    CUmodule module = nullptr;
+    device_.check(driver->cuModuleLoadDataEx(&module, convert_ptx, 0, nullptr, nullptr),
+                  "loading the conversion kernel");
+    device_.check(driver->cuModuleGetFunction(&convert_, module, "convert"), "finding the conversion kernel");
   });
 }
 
@@ -189,6 +232,8 @@ bool Transfer::fill_run(CUstream stream, CUdeviceptr to, unsigned value, unsigne
 template <class Sink>
 void Transfer::plan_copy(Sink& sink, const Elements& dst, const Elements& src, std::int64_t count) {
   if (count == 0) return;
+  if (converts(dst, src)) [[unlikely]]
+    return plan_conversion(sink, dst, src, count);
   std::byte* to = run_of(dst, count);
   std::byte* from = run_of(src, count);
   if (to && from) {
@@ -206,15 +251,61 @@ template <class Sink>
     return plan_copy(sink, split(dst, unit), split(src, unit), count * (itemsize / unit));
   }
   load();
+  const Tiling tiling(dst, src, count);
+  if (tiling.tiles() > 0) return plan_tiles(sink, dst, src, tiling);
+  const bool rows = in_rows(dst, count) && in_rows(src, count);
+  const std::int64_t each = rows ? row_unit / itemsize : 1;
+  CUdeviceptr target = reinterpret_cast<CUdeviceptr>(dst.pointer);
+  CUdeviceptr source = reinterpret_cast<CUdeviceptr>(src.pointer);
+  count /= each;
+  std::int64_t dst_first = dst.offset / each;
+  std::int64_t src_first = src.offset / each;
+  KernelLayout target_layout = kernel_layout(dst.layout);
+  KernelLayout source_layout = kernel_layout(src.layout);
+  if (rows) {
+    widen(target_layout);
+    widen(source_layout);
+  }
+  void* parameters[] = {&target, &source, &count, &dst_first, &src_first, &target_layout, &source_layout};
+  const CUfunction function = rows ? copy_rows_ : copy_[std::countr_zero(static_cast<std::uint64_t>(itemsize))];
+  sink.launch(elements_kernel(function, count, parameters), {});
+}
+
+template <class Sink>
+void Transfer::plan_tiles(Sink& sink, const Elements& dst, const Elements& src, const Tiling& tiling) {
+  KernelTiles axes;
+  axes.ndim = tiling.ndim();
+  std::int64_t tiles = 1;
+  for (int d = 0; d < tiling.ndim(); ++d) {
+    const Tiling::Axis& axis = tiling.axis(tiling.ndim() - 1 - d);
+    axes.size[d] = axis.size;
+    axes.to[d] = axis.to;
+    axes.from[d] = axis.from;
+    tiles *= d < 2 ? (axis.size + tile_side - 1) / tile_side : axis.size;
+  }
+  CUdeviceptr target = reinterpret_cast<CUdeviceptr>(dst.pointer);
+  CUdeviceptr source = reinterpret_cast<CUdeviceptr>(src.pointer);
+  void* parameters[] = {&target, &source, &tiles, &axes};
+  const CUfunction function = tiles_[std::countr_zero(static_cast<std::uint64_t>(dst.layout.itemsize))];
+  // A block for each tile.
+  sink.launch(elements_kernel(function, tiles * block, parameters), {});
+}
+
+template <class Sink>
+[[gnu::noinline]] void Transfer::plan_conversion(Sink& sink, const Elements& dst, const Elements& src,
+                                                 std::int64_t count) {
+  load_conversion();
   CUdeviceptr target = reinterpret_cast<CUdeviceptr>(dst.pointer);
   CUdeviceptr source = reinterpret_cast<CUdeviceptr>(src.pointer);
   std::int64_t dst_first = dst.offset;
   std::int64_t src_first = src.offset;
   KernelLayout target_layout = kernel_layout(dst.layout);
   KernelLayout source_layout = kernel_layout(src.layout);
-  void* parameters[] = {&target, &source, &count, &dst_first, &src_first, &target_layout, &source_layout};
-  const CUfunction function = copy_[std::countr_zero(static_cast<std::uint64_t>(itemsize))];
-  sink.launch(elements_kernel(function, count, parameters), {});
+  int target_type = static_cast<int>(dst.type);
+  int source_type = static_cast<int>(src.type);
+  void* parameters[] = {&target,        &source,        &count,       &dst_first,  &src_first,
+                        &target_layout, &source_layout, &target_type, &source_type};
+  sink.launch(elements_kernel(convert_, count, parameters), {});
 }
 
 template <class Sink>

@@ -5,6 +5,7 @@
 
 #include "anabranch/layout.hpp"
 #include "driver.hpp"
+#include "memory/tiling.hpp"
 #include "primitive.hpp"
 
 namespace anabranch::cuda {
@@ -38,19 +39,30 @@ class Transfer {
  private:
   static constexpr int sizes = 5;  // elements of 1, 2, 4, 8 and 16 bytes
   void load();
+  void load_conversion();
   void launch_run(CUstream stream, CUfunction function, std::size_t bytes, void** parameters);
   template <class Sink>
   void plan_copy(Sink& sink, const Elements& dst, const Elements& src, std::int64_t count);
   // For elements that are not adjacent. Separate, to keep the stack frame of `plan_copy` small.
   template <class Sink>
   void plan_gather(Sink& sink, const Elements& dst, const Elements& src, std::int64_t count);
+  // In tiles, where adjacent elements lie along different axes.
+  template <class Sink>
+  void plan_tiles(Sink& sink, const Elements& dst, const Elements& src, const Tiling& tiling);
+  // For elements of two types.
+  template <class Sink>
+  void plan_conversion(Sink& sink, const Elements& dst, const Elements& src, std::int64_t count);
   template <class Sink>
   void plan_fill(Sink& sink, const Elements& dst, const void* value, std::int64_t count);
 
   CudaBackend& device_;
   std::once_flag loaded_;
+  std::once_flag conversion_loaded_;
   CUfunction copy_[sizes] = {};
   CUfunction fill_[sizes] = {};
+  CUfunction tiles_[sizes] = {};
+  CUfunction copy_rows_ = nullptr;
+  CUfunction convert_ = nullptr;
   CUfunction copy_run_ = nullptr;
   CUfunction fill_run_ = nullptr;
 };

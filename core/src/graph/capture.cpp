@@ -190,7 +190,7 @@ void Capture::abandon(const std::string& reason) noexcept {
     const std::lock_guard lock(mutex_);
     if (!active()) return;
     reason_ = reason;
-    living = settle();
+    living = hand_over_living();
     held = detach();
   }
   leave(std::move(held));
@@ -236,7 +236,7 @@ Ref<Graph> Capture::end(Ref<Works>& works) {
     const std::lock_guard lock(mutex_);
     check();
     graph->home = home_;
-    living = settle();
+    living = hand_over_living();
     graph->memory = living;
     graph->nodes = std::move(nodes_);
     works->of = std::move(works_);
@@ -303,7 +303,7 @@ Point Capture::add(Stream& stream, NodeKind kind, std::string name, Work::What&&
   return push(static_cast<CaptureStream&>(stream), kind, std::move(name), 0, std::move(what));
 }
 
-void Capture::tell(const Stream& stream, Ref<RefCounted> origin, Point point) {
+void Capture::set_origin(const Stream& stream, Ref<RefCounted> origin, Point point) {
   const std::lock_guard lock(mutex_);
   if (!active()) return;
   const std::uint32_t node = static_cast<const CaptureStream&>(stream).node_at(point);

@@ -22,7 +22,7 @@ bool CaptureBackend::synchronize(Stream&, Point, std::chrono::nanoseconds, Marke
   capture_.refuse("the host cannot wait for captured work, which runs when the graph is launched");
 }
 
-bool CaptureBackend::settle(Stream&, Point, std::chrono::nanoseconds) {
+bool CaptureBackend::flush(Stream&, Point, std::chrono::nanoseconds) {
   capture_.refuse("another library cannot use memory of captured work");
 }
 

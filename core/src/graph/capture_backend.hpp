@@ -30,9 +30,9 @@ class CaptureBackend final : public Backend {
   std::optional<double> elapsed(const Record& begin, const Record& end) override;
   Point wait(Stream& stream, Stream& target, Point point, Marker* marker) override;
   bool query(Stream& stream, Point point, Marker* marker) override;
-  bool known_over(Stream&, Point) noexcept override { return false; }
+  bool known_completed(Stream&, Point) noexcept override { return false; }
   bool synchronize(Stream& stream, Point point, std::chrono::nanoseconds timeout, Marker* marker) override;
-  bool settle(Stream& target, Point point, std::chrono::nanoseconds timeout) override;
+  bool flush(Stream& target, Point point, std::chrono::nanoseconds timeout) override;
   bool notify(Stream& stream, Point point, Waiter& waiter, Marker* marker) override;
 
   Allocation allocate(Stream* stream, std::size_t bytes, MemoryKind kind) override;

@@ -170,7 +170,7 @@ void Capture::own(Storage& storage, Stream& stream) {
     if (!own.used || own.pointer != storage.pointer()) continue;
     own.storage = &storage;
     Storage& shadow = *operand(storage).shadow;
-    shadow.history_.uses().push_back({Ref<Stream>::share(&stream), stream.issued(), Access::write, true,
+    shadow.history_.uses().push_back({Ref<Stream>::share(&stream), stream.issued(), Access::write, true, false,
                                       moments_[own.node], Footprint(0, own.bytes).moved(distance(storage, shadow))});
     shadow.note_sole();
   }
@@ -182,7 +182,7 @@ bool Capture::involves(const Backend& device) const {
 }
 
 // Requires the lock. Hands the memory of living arrays over to them, as if they had allocated it outside the capture.
-std::vector<Ref<Storage>> Capture::settle() {
+std::vector<Ref<Storage>> Capture::hand_over_living() {
   std::vector<Ref<Storage>> living;
   for (Own& own : own_) {
     if (!own.used) continue;

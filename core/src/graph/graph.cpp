@@ -106,21 +106,21 @@ void GraphInstance::follow(Stream& stream) {
 
 Point GraphInstance::enqueue(Stream& stream, Ref<RefCounted> context) {
   const bool elsewhere = last_.stream && last_.stream.get() != &stream;
-  if (elsewhere && !last_.stream->backend().known_over(*last_.stream, last_.point)) {
+  if (elsewhere && !last_.stream->backend().known_completed(*last_.stream, last_.point)) {
     if (tracing()) [[unlikely]] {
       trace_inner_wait(stream, *last_.stream, last_.point);
     } else {
       stream.backend().wait(stream, *last_.stream, last_.point, nullptr);
     }
   }
-  Ref<Works> told;
+  Ref<Works> works;
   if (context) {
-    told = make_ref<Works>();
-    told->of = works_->of;
-    told->version = works_->version;
-    told->context = std::move(context);
+    works = make_ref<Works>();
+    works->of = works_->of;
+    works->version = works_->version;
+    works->context = std::move(context);
   }
-  const Point point = executable_->launch(stream, told ? told : works_);
+  const Point point = executable_->launch(stream, works ? works : works_);
   if (last_.stream.get() != &stream) last_.stream = Ref<Stream>::share(&stream);
   last_.point = point;
   last_.past.count = 0;

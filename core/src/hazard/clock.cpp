@@ -12,7 +12,7 @@ Point Clock::known(std::uint32_t lane) const noexcept {
   return found != all.end() && found->lane == lane ? found->count : 0;
 }
 
-bool Clock::learn(std::uint32_t lane, Point count) {
+bool Clock::join(std::uint32_t lane, Point count) {
   if (known(lane) >= count) return false;
   if (!entries_) {
     entries_ = make_ref<Entries>(std::vector<Entry>{{lane, count}});
@@ -30,7 +30,7 @@ bool Clock::learn(std::uint32_t lane, Point count) {
   return true;
 }
 
-bool Clock::learn(const Clock& other) {
+bool Clock::join(const Clock& other) {
   if (!other.entries_ || other.entries_ == entries_) return false;
   if (!entries_) {
     entries_ = other.entries_;

@@ -11,7 +11,7 @@ namespace {
 std::atomic<std::uint64_t> added{0};
 std::atomic<bool> checking{false};
 
-// The moment of the newest operation that this thread has noted, to be made use of again.
+// The moment of the newest operation that this thread has noted, kept to reuse its references.
 thread_local Moment* newest_moment = nullptr;
 
 Moment* make_newest_moment() noexcept {
@@ -35,16 +35,19 @@ bool HostTask::has_open(const Use& use) const noexcept {
   return std::find(open.begin(), open.end(), use.when.lane) != open.end();
 }
 
-HostAccess::HostAccess(Ref<HostTask> task, const Touch& touch, Site site) : task_(std::move(task)) {
+HostAccess::HostAccess(Ref<HostTask> task, const Touch& touch, Site site, bool kept)
+    : task_(std::move(task)), storage_(Ref<Storage>::share(touch.storage)), kept_(kept) {
   lane_.follow(task_->lane.past());
   Moment when = lane_.advance();
   number_ = when.lane;
   task_->open.push_back(number_);
-  touch.storage->note_host(std::move(when), touch.access, touch.footprint(), site);
+  storage_->begin_host(std::move(when), touch.access, touch.footprint(), site);
 }
 
 void HostAccess::end() {
   if (!number_) return;
+  storage_->end_host(number_, kept_);
+  storage_.reset();
   std::erase(task_->open, number_);
   number_.reset();
   task_->lane.follow(lane_.past());
@@ -52,23 +55,23 @@ void HostAccess::end() {
 
 void Ordering::wait(Stream& target) {
   begin();
-  const Lane::Version recorded = target.backend().legacy_lanes().join_and_look(target);
-  const Lane::Version learned = stream_.backend().legacy_lanes().join_and_look(stream_);
+  const Lane::Version recorded = target.backend().legacy_lanes().join_and_snapshot(target);
+  const Lane::Version snapshot = stream_.backend().legacy_lanes().join_and_snapshot(stream_);
   const Lane::Version version = target.lane().version();
   const Past past = version == stream_.target_seen_.load(std::memory_order_acquire) ? Past{} : target.lane().past();
   enqueue_wait(stream_, target, target.backend().record(target), nullptr, false);
   target.backend().legacy_lanes().note(target, recorded);
-  follow(stream_, past, version, learned);
+  follow(stream_, past, version, snapshot);
 }
 
 void Ordering::wait(Stream& stream, const Record& record) {
-  const Lane::Version learned = stream.backend().legacy_lanes().join_and_look(stream);
+  const Lane::Version snapshot = stream.backend().legacy_lanes().join_and_snapshot(stream);
   enqueue_wait(stream, *record.stream, record.point, record.marker.get(), false);
-  follow(stream, record.past, record.version, learned);
+  follow(stream, record.past, record.version, snapshot);
 }
 
-void Ordering::follow(Stream& stream, const Past& past, Lane::Version version, Lane::Version learned) {
-  if (learned != 0) stream.lane().settle(learned);
+void Ordering::follow(Stream& stream, const Past& past, Lane::Version version, Lane::Version snapshot) {
+  if (snapshot != 0) stream.lane().settle(snapshot);
   if (version == 0 || version != stream.target_seen_.load(std::memory_order_acquire)) {
     stream.lane().follow(past);
     stream.target_seen_.store(version, std::memory_order_release);
@@ -100,14 +103,14 @@ void Ordering::add(const std::vector<Race>& missing, const HostTask& task) {
   for (std::size_t i = 0; i < missing.size(); ++i) {
     const Use& use = missing[i].first;
     if (!use.stream || task.precedes(use)) continue;
-    // Who waits for one that comes after this one waits for this one too.
+    // A wait for a later operation covers this one.
     const bool covered = std::any_of(missing.begin(), missing.end(), [&](const Race& race) {
       const Use& other = race.first;
       if (&other == &use || !other.stream) return false;
       if (other.stream == use.stream) return other.point > use.point || (other.point == use.point && &other < &use);
       return other.when.lane && use.when.lane && !task.precedes(other) && other.when.follows(use.when);
     });
-    if (!covered && !use.stream->backend().known_over(*use.stream, use.point)) {
+    if (!covered && !use.stream->backend().known_completed(*use.stream, use.point)) {
       enqueue_wait(stream_, *use.stream, use.point, nullptr, true);
       added.fetch_add(1, std::memory_order_relaxed);
     }
@@ -116,11 +119,11 @@ void Ordering::add(const std::vector<Race>& missing, const HostTask& task) {
 }
 
 void Ordering::note(Stream& stream, Point point, std::span<const Touch> touches, HazardMode mode, Site site,
-                    Lane::Version learned) {
+                    Lane::Version snapshot) {
   Moment* moment = nullptr;
   if (mode != HazardMode::off) {
     moment = newest_moment ? newest_moment : make_newest_moment();
-    stream.lane().advance(*moment, learned);
+    stream.lane().advance(*moment, snapshot);
   }
   note(stream, point, touches, mode, site, moment);
 }
@@ -128,8 +131,8 @@ void Ordering::note(Stream& stream, Point point, std::span<const Touch> touches,
 void Ordering::note(Stream& stream, Point point, std::span<const Touch> touches, HazardMode mode, Site site,
                     const Moment* made) {
   Noted operation{stream, point, mode == HazardMode::off ? nullptr : made, site, mode == HazardMode::check};
-  // Of two threads that use the stream the one that was first to enqueue may be second to come here. Whoever knows of a
-  // moment knows of all before it in the stream, and so has to wait for all that is enqueued by now.
+  // Two threads may arrive here in another order than they enqueued. A moment includes all earlier moments of the
+  // stream, so a wait for it must cover everything enqueued so far.
   operation.point = std::max(point, stream.issued());
   for (const Touch& touch : touches) touch.storage->note(touch, operation);
   if (operation.when) stream.backend().legacy_lanes().note(stream);

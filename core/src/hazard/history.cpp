@@ -31,7 +31,7 @@ Footprint::Footprint(std::int64_t first, const Layout& layout) {
 bool Footprint::overlaps(const Footprint& other) const noexcept {
   if (!bytes_.overlaps(other.bytes_)) return false;
   if (!elements_ && !other.elements_) return true;
-  // Where the block itself lies does not matter. What is of another block may begin before it.
+  // Offsets, independent of the block's address. Bytes of another block may begin before this one.
   const auto place = [](const Footprint& footprint) {
     const auto first =
         footprint.elements_ ? footprint.elements_->first : static_cast<std::int64_t>(footprint.bytes_.low);
@@ -122,7 +122,7 @@ bool History::renew(const Touch& touch, const Noted& operation) {
   if (uses_.end() - place > 1) uses_.erase(std::remove_if(place + 1, uses_.end(), replaces), uses_.end());
   place->point = newest;
   place->access = touch.access;
-  place->untold = false;
+  place->unreported = false;
   place->where = bytes;
   place->site = operation.site;
   place->when = operation.when ? *operation.when : Moment{};

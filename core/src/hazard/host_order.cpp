@@ -5,7 +5,7 @@
 namespace anabranch {
 
 std::vector<Use> uses_of(const Touch& touch) {
-  // What others may have done by now with memory that is lent to them.
+  // Include what borrowers may have enqueued so far.
   Loan::note(*touch.storage, nullptr);
   return touch.storage->uses(touch.access, touch.footprint());
 }
@@ -19,8 +19,15 @@ std::vector<Use> uses_before(const HostTask& task, const Touch& touch) {
 std::vector<Use> host_conflicts(const HostTask& task, const Touch& touch) {
   std::vector<Use> found = touch.storage->conflicts(task.lane.past(), nullptr, touch.access, touch.footprint());
   std::erase_if(found, [&task](const Use& use) {
-    return use.untold || !use.when.lane || task.precedes(use) || task.has_open(use);
+    return use.unreported || !use.when.lane || task.precedes(use) || task.has_open(use);
   });
+  return found;
+}
+
+std::vector<Use> open_conflicts(const HostTask& task, const Touch& touch) {
+  if (!touch.storage->several()) return {};
+  std::vector<Use> found = touch.storage->conflicts(task.lane.past(), nullptr, touch.access, touch.footprint());
+  std::erase_if(found, [](const Use& use) { return !use.open; });
   return found;
 }
 

@@ -7,38 +7,38 @@
 namespace anabranch {
 namespace {
 
-// Those that nobody goes by any more, each with where it ended, and how many there are in all.
+// The numbers that no moment refers to, each with its last count, and the total count of numbers.
 struct Numbers {
   std::mutex mutex;
   std::vector<std::pair<std::uint32_t, Point>> free;
   std::uint32_t count = 0;
 };
 
-// What this thread has found lanes to know, to be made use of again, and for what it does in between: a finalizer may
-// enqueue other things while an operation is on its way.
-struct Looks {
-  struct Look {
-    Lane::Version learned = 0;
+// The newest snapshots of this thread. Several, because a finalizer may enqueue other operations between an operation's
+// snapshot and its `advance`.
+struct Snapshots {
+  struct Snapshot {
+    Lane::Version version = 0;
     Clock clock = {};
   };
   static constexpr std::size_t most = 8;
-  Look all[most];
+  Snapshot all[most];
   std::size_t newest = 0;
 };
 
-thread_local Looks* looks = nullptr;
+thread_local Snapshots* snapshots = nullptr;
 
-Looks& make_looks() {
-  thread_local Looks made;
-  looks = &made;
+Snapshots& make_snapshots() {
+  thread_local Snapshots made;
+  snapshots = &made;
   return made;
 }
 
-const Clock* find_look(Lane::Version learned) noexcept {
-  if (!looks) return nullptr;
-  for (std::size_t age = 0; age < Looks::most; ++age) {
-    const Looks::Look& look = looks->all[(looks->newest - age) % Looks::most];
-    if (look.learned == learned) return &look.clock;
+const Clock* find_snapshot(Lane::Version snapshot) noexcept {
+  if (!snapshots) return nullptr;
+  for (std::size_t age = 0; age < Snapshots::most; ++age) {
+    const Snapshots::Snapshot& kept = snapshots->all[(snapshots->newest - age) % Snapshots::most];
+    if (kept.version == snapshot) return &kept.clock;
   }
   return nullptr;
 }
@@ -72,11 +72,11 @@ LaneNumber::~LaneNumber() {
   all.free.emplace_back(value, last);
 }
 
-// With its stream or task, on whichever thread drops that. No lock: nobody advances the lane any more.
+// Runs with the destructor of its stream or task, on any thread. Takes no lock: the lane has no other user.
 Lane::~Lane() { number_->last = count_; }
 
 Lane::Version Lane::next_version() noexcept {
-  // Room for four thousand million changes of each.
+  // Leaves room for 2^32 changes of each lane.
   static std::atomic<Version> next{1};
   return next.fetch_add(1, std::memory_order_relaxed) << 32;
 }
@@ -87,57 +87,57 @@ Moment Lane::advance() {
   return {number_, ++count_, known_.clock};
 }
 
-Moment Lane::advance(Version learned) {
+Moment Lane::advance(Version snapshot) {
   Moment moment;
-  advance(moment, learned);
+  advance(moment, snapshot);
   return moment;
 }
 
-void Lane::advance(Moment& moment, Version learned) {
+void Lane::advance(Moment& moment, Version snapshot) {
   std::lock_guard guard(lock_);
   change();
   moment.count = ++count_;
   if (!(moment.lane == number_)) moment.lane = number_;
-  const Clock& known = known_at(learned);
+  const Clock& known = known_at(snapshot);
   if (!moment.clock.same(known)) moment.clock = known;
   if (known_.expecting) [[unlikely]]
     settle(known);
 }
 
-Lane::Version Lane::look() {
-  const Version learned = learned_.load(std::memory_order_acquire);
-  Looks& mine = looks ? *looks : make_looks();
-  if (mine.all[mine.newest].learned == learned) return learned;
-  mine.newest = (mine.newest + 1) % Looks::most;
-  Looks::Look& newest = mine.all[mine.newest];
-  Clock before = std::move(newest.clock);  // let go outside the lock
+Lane::Version Lane::snapshot() {
+  const Version current = clock_version_.load(std::memory_order_acquire);
+  Snapshots& mine = snapshots ? *snapshots : make_snapshots();
+  if (mine.all[mine.newest].version == current) return current;
+  mine.newest = (mine.newest + 1) % Snapshots::most;
+  Snapshots::Snapshot& newest = mine.all[mine.newest];
+  Clock before = std::move(newest.clock);  // released after unlocking
   std::lock_guard guard(lock_);
   newest.clock = known_.clock;
-  return newest.learned = learned_.load(std::memory_order_relaxed);
+  return newest.version = clock_version_.load(std::memory_order_relaxed);
 }
 
-// With the lock. What is known now in place of what this thread has looked at too much to tell.
-const Clock& Lane::known_at(Version learned) const noexcept {
-  if (learned == learned_.load(std::memory_order_relaxed)) [[likely]]
+// Requires the lock. Returns the current clock if the thread no longer keeps the snapshot.
+const Clock& Lane::known_at(Version snapshot) const noexcept {
+  if (snapshot == clock_version_.load(std::memory_order_relaxed)) [[likely]]
     return known_.clock;
-  const Clock* known = find_look(learned);
+  const Clock* known = find_snapshot(snapshot);
   return known ? *known : known_.clock;
 }
 
-// With the lock: what was expected has come.
+// Requires the lock. Enqueued operations now come after the expected order in `known`.
 void Lane::settle(const Clock& known) {
   if (known.same(known_.clock)) {
     known_.expecting = false;
     known_.settled = Clock();
   } else {
-    known_.settled.learn(known);
+    known_.settled.join(known);
   }
 }
 
-void Lane::settle(Version learned) {
+void Lane::settle(Version snapshot) {
   std::lock_guard guard(lock_);
   if (!known_.expecting) return;
-  settle(known_at(learned));
+  settle(known_at(snapshot));
   change();
 }
 
@@ -151,29 +151,29 @@ Past Lane::settled() const {
   return {known_.expecting ? known_.settled : known_.clock, number_->value, count_};
 }
 
-// With the lock. Whether that is news.
-bool Lane::learn(Clock& clock, const Clock& other, std::uint32_t lane, Point count) const {
-  bool news = clock.learn(other);
-  if (lane != number_->value) news |= clock.learn(lane, count);
+// Requires the lock. Returns whether the clock changed.
+bool Lane::join(Clock& clock, const Clock& other, std::uint32_t lane, Point count) const {
+  bool news = clock.join(other);
+  if (lane != number_->value) news |= clock.join(lane, count);
   return news;
 }
 
 void Lane::follow(const Clock& clock, std::uint32_t lane, Point count) {
   std::lock_guard guard(lock_);
-  if (learn(known_.clock, clock, lane, count)) change_clock();
-  if (known_.expecting && learn(known_.settled, clock, lane, count)) change();
+  if (join(known_.clock, clock, lane, count)) change_clock();
+  if (known_.expecting && join(known_.settled, clock, lane, count)) change();
 }
 
 void Lane::expect(const Past& past) {
   std::lock_guard guard(lock_);
   Clock before = known_.clock;
-  if (!learn(known_.clock, past.clock, past.lane, past.count)) return;
+  if (!join(known_.clock, past.clock, past.lane, past.count)) return;
   change_clock();
   if (!std::exchange(known_.expecting, true)) known_.settled = std::move(before);
 }
 
 void Lane::restart() {
-  // With no moment of it remembered, the number would be given away and could come right back.
+  // A number without moments would be freed, and could be taken again at once.
   Ref<LaneNumber> other = number_->unique() ? nullptr : LaneNumber::take();
   std::lock_guard guard(lock_);
   if (other) {
@@ -183,7 +183,7 @@ void Lane::restart() {
   }
   known_ = Knowledge();
   version_.store(next_version(), std::memory_order_release);
-  learned_.store(version_.load(std::memory_order_relaxed), std::memory_order_release);
+  clock_version_.store(version_.load(std::memory_order_relaxed), std::memory_order_release);
 }
 
 }  // namespace anabranch

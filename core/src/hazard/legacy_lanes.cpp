@@ -28,10 +28,10 @@ void LegacyLanes::join_other_side(Stream& stream) {
   stream.legacy_seen_.store(version_.load(std::memory_order_relaxed), std::memory_order_release);
 }
 
-// With the mutex. What a blocking stream's next operation comes after, of the other side.
+// Requires the mutex. The part of what a blocking stream's next operation comes after that is on the other side.
 const Past& LegacyLanes::before_blocking() {
   if (!any_blocking_.load(std::memory_order_relaxed)) {
-    // Until now nobody was interested.
+    // `past_` is not kept up to date before a blocking stream's first use.
     if (const Stream* legacy = legacy_.load(std::memory_order_acquire)) {
       past_ = legacy->lane().settled();
       version_.store(legacy->lane().version(), std::memory_order_release);
@@ -68,8 +68,8 @@ void LegacyLanes::leave(Stream& stream) noexcept {
     if (stream.fresh_lane_.exchange(false)) {
       std::erase(fresh_, &stream);
       const Past past = stream.lane().settled();
-      gone_.learn(past.clock);
-      gone_.learn(past.lane, past.count);
+      gone_.join(past.clock);
+      gone_.join(past.lane, past.count);
     }
   }
   stream.forget_seen();

@@ -50,8 +50,8 @@ void Loan::note(Stream& stream, Storage& storage, ByteRange bytes, HazardMode mo
   const Access access = storage.read_only() ? Access::read : Access::read_write;
   const Touch touch{&storage, bytes.low, bytes.high, nullptr, 0, access};
   stream.backend().legacy_lanes().join(stream);
-  const Lane::Version learned = stream.lane().look();
-  Ordering::note(stream, stream.backend().newest(stream), {&touch, 1}, mode, site, learned);
+  const Lane::Version snapshot = stream.lane().snapshot();
+  Ordering::note(stream, stream.backend().newest(stream), {&touch, 1}, mode, site, snapshot);
 }
 
 void Loan::note(Storage& storage, const Stream* except) {

@@ -10,7 +10,7 @@
 namespace anabranch {
 namespace {
 
-// What stands for the memory within a capture. Good until this thread asks again.
+// The touches of the shadows of the memory within a capture. Valid until this thread's next call.
 const std::vector<Touch>& shadows_of(Capture& capture, std::span<const Touch> touches) {
   thread_local std::vector<Touch> shadows;
   capture.shadow(touches, shadows);
@@ -31,42 +31,55 @@ bool KeptMemory::given_up() const noexcept {
   return std::any_of(storages_.begin(), storages_.end(), [](const auto& storage) { return storage->unique(); });
 }
 
-void Submission::add_missing(const HostTask& task, std::span<const Touch> touches) {
+Refusal* Submission::add_missing(const HostTask& task, std::span<const Touch> touches) {
   for (const Touch& touch : touches) Loan::note(*touch.storage, stream_);
   Ordering ordering(*stream_, task.lane);
-  ordering.add(ordering.missing(touches), task);
+  std::vector<Race> missing = ordering.missing(touches);
+  const auto open =
+      std::stable_partition(missing.begin(), missing.end(), [](const Race& race) { return !race.first.open; });
+  if (open == missing.end()) {
+    ordering.add(missing, task);
+    return nullptr;
+  }
+  std::vector<Race> races(std::make_move_iterator(open), std::make_move_iterator(missing.end()));
+  missing.erase(open, missing.end());
+  return new Refusal{std::move(races),
+                     {touches.begin(), touches.end()},
+                     Ref<Stream>::share(stream_),
+                     KeptMemory(touches.data(), touches.size()),
+                     std::move(missing)};
 }
 
 Refusal* Submission::check(const HostTask& task, std::span<const Touch> touches) {
-  // What is refused must not be told to the stream: another thread's next operation in it does not come after that.
+  // A refused operation must not update the stream's clock: another thread's next operation does not come after it.
   Ordering ordering(*stream_, task.lane);
   std::vector<Race> races;
-  std::vector<Race> untold;
+  std::vector<Race> unreported;
   for (Race& race : ordering.missing(touches, ordering.coming())) {
-    // Of what happened unchecked, and of how memory came to its stream, nobody is told.
-    if (race.first.untold || !race.first.when.lane) {
-      untold.push_back(std::move(race));
+    // Accesses made under `off`, and the memory's arrival on its stream, are never reported.
+    if (race.first.unreported || !race.first.when.lane) {
+      unreported.push_back(std::move(race));
     } else if (!task.precedes(race.first)) {
       races.push_back(std::move(race));
     }
   }
   if (races.empty()) {
     ordering.begin();
-    ordering.add(untold, task);
+    ordering.add(unreported, task);
     return nullptr;
   }
   return new Refusal{std::move(races),
                      {touches.begin(), touches.end()},
                      Ref<Stream>::share(stream_),
                      KeptMemory(touches.data(), touches.size()),
-                     std::move(untold)};
+                     std::move(unreported)};
 }
 
 bool Submission::proceed(const HostTask& task, const Refusal& refusal) {
   if (refusal.memory.given_up()) return false;
   Ordering ordering(*stream_, task.lane);
   ordering.begin();
-  ordering.add(refusal.untold, task);
+  ordering.add(refusal.unreported, task);
   start();
   return true;
 }
@@ -88,17 +101,17 @@ Refusal* Submission::begin_captured(const HostTask& task, Capture* capture) {
 void Submission::commit_captured(Point point, Site site) {
   const std::vector<Touch>& shadows = shadows_of(*stream_->capture(), touches_);
   stream_->capture()->note(*stream_, touches_, point);
-  Ordering::note(*stream_, point, shadows, mode_, site, learned_);
+  Ordering::note(*stream_, point, shadows, mode_, site, snapshot_);
 }
 
 Past Submission::past() {
   Past past = past_of(*stream_);
-  learned_ = stream_->lane().look();
+  snapshot_ = stream_->lane().snapshot();
   return past;
 }
 
 void Submission::commit_call(Point point, Site site, const Moment& when) {
-  note_operation(*stream_, learned_);
+  note_operation(*stream_, snapshot_);
   if (touches_.empty()) return;
   const bool tracked = static_cast<bool>(when.lane);
   Ordering::note(*stream_, point, touches_, tracked ? mode_ : HazardMode::off, site, tracked ? &when : nullptr);

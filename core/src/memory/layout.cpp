@@ -5,44 +5,11 @@
 #include <string>
 
 #include "anabranch/error.hpp"
+#include "tiling.hpp"
+#include "walk.hpp"
 
 namespace anabranch {
 namespace {
-
-// Walks the elements of a range in row-major order, run by run along the innermost dimension.
-class Walk {
- public:
-  explicit Walk(const Elements& elements) : layout_(elements.layout.merged()), pointer_(elements.pointer) {
-    std::int64_t rest = elements.offset;
-    for (int d = layout_.ndim - 1; d >= 0; --d) {
-      index_[d] = rest % layout_.shape[d];
-      rest /= layout_.shape[d];
-      pointer_ += index_[d] * layout_.strides[d];
-    }
-  }
-
-  std::byte* pointer() const noexcept { return pointer_; }
-  std::int64_t stride() const noexcept { return layout_.strides[layout_.ndim - 1]; }
-  std::int64_t run() const noexcept { return layout_.shape[layout_.ndim - 1] - index_[layout_.ndim - 1]; }
-
-  void advance(std::int64_t count) noexcept {
-    int d = layout_.ndim - 1;
-    index_[d] += count;
-    pointer_ += count * layout_.strides[d];
-    while (d > 0 && index_[d] == layout_.shape[d]) {
-      pointer_ -= index_[d] * layout_.strides[d];
-      index_[d] = 0;
-      --d;
-      ++index_[d];
-      pointer_ += layout_.strides[d];
-    }
-  }
-
- private:
-  const Layout layout_;
-  std::byte* pointer_;
-  std::int64_t index_[max_dimensions] = {};
-};
 
 template <class T>
 void copy_run(std::byte* dst, std::int64_t dst_stride, const std::byte* src, std::int64_t src_stride,
@@ -162,17 +129,13 @@ Layout row_major(int ndim, const std::int64_t* shape, std::int64_t itemsize) {
 }
 
 void copy_elements(const Elements& dst, const Elements& src, std::int64_t count) noexcept {
-  if (count == 0) return;
-  Walk to(dst);
-  Walk from(src);
-  while (true) {
-    const std::int64_t run = std::min({to.run(), from.run(), count});
-    copy_run(dst.layout.itemsize, to.pointer(), to.stride(), from.pointer(), from.stride(), run);
-    count -= run;
-    if (count == 0) return;
-    to.advance(run);
-    from.advance(run);
-  }
+  if (converts(dst, src)) return convert_elements(dst, src, count);
+  const Tiling tiling(dst, src, count);
+  if (tiling.tiles() > 0) return tiling.copy(0, tiling.tiles());
+  const std::int64_t itemsize = dst.layout.itemsize;
+  walk_together(dst, src, count,
+                [itemsize](std::byte* to, std::int64_t to_stride, const std::byte* from, std::int64_t from_stride,
+                           std::int64_t run) { copy_run(itemsize, to, to_stride, from, from_stride, run); });
 }
 
 void fill_elements(const Elements& dst, const void* value, std::int64_t count) noexcept {

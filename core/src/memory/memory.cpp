@@ -23,7 +23,7 @@ constexpr std::size_t most_exact_uses = 1024;
 // `failed`: the answer for failed work, which no longer touches anything.
 bool is_over(const Use& use, bool failed) noexcept {
   if (use.stream->capture()) return false;
-  if (exploring()) return use.stream->backend().known_over(*use.stream, use.point);  // the same in every schedule
+  if (exploring()) return use.stream->backend().known_completed(*use.stream, use.point);  // the same in every schedule
   try {
     return use.stream->backend().query(*use.stream, use.point);
   } catch (const Error&) {
@@ -118,17 +118,17 @@ Ref<Storage> Storage::make(Backend& backend, MemoryKind kind, std::byte* pointer
 }
 
 Ref<Storage> Storage::allocate(Backend& backend, Stream* stream, std::size_t bytes, MemoryKind kind) {
-  const Lane::Version learned = stream ? stream->lane().look() : 0;
+  const Lane::Version snapshot = stream ? stream->lane().snapshot() : 0;
   const Allocation allocation = bytes == 0 ? Allocation{} : backend.allocate(stream, bytes, kind);
   Ref<Storage> storage = make(backend, kind, allocation.pointer, bytes);
   if (backend.capture()) [[unlikely]]
     backend.capture()->own(*storage, *stream);
   // The stream's earlier uses of the memory come before accesses by others.
   if (allocation.ready != 0) {
-    Moment when = stream->lane().advance(learned);
+    Moment when = stream->lane().advance(snapshot);
     const Point ready = std::max(allocation.ready, stream->issued());  // as in Ordering::note
     storage->history_.uses().push_back(
-        {Ref<Stream>::share(stream), ready, Access::write, true, std::move(when), {0, bytes}});
+        {Ref<Stream>::share(stream), ready, Access::write, true, false, std::move(when), {0, bytes}});
     storage->note_sole();
   }
   return storage;
@@ -139,13 +139,14 @@ Ref<Storage> Storage::entrust(Stream& stream, void* pointer, std::size_t bytes, 
   Ref<Storage> storage = make(backend, MemoryKind::device, static_cast<std::byte*>(pointer), bytes);
   if (!backend.capabilities().host_memory) {
     // That stream may use the memory at once; other streams come after it.
-    const Lane::Version learned = stream.lane().look();
+    const Lane::Version snapshot = stream.lane().snapshot();
     const Point newest = backend.newest(stream);
-    Moment when = stream.lane().advance(learned);
+    Moment when = stream.lane().advance(snapshot);
     storage->history_.uses().push_back({Ref<Stream>::share(&stream),
                                         std::max(newest, stream.issued()),
                                         Access::write,
                                         true,
+                                        false,
                                         std::move(when),
                                         {0, bytes}});
     storage->note_sole();
@@ -173,6 +174,7 @@ bool Storage::note_own(const Touch& touch, const Noted& operation) {
                   operation.point,
                   touch.access,
                   false,
+                  false,
                   operation.when ? *operation.when : Moment{},
                   {touch.low, touch.high},
                   operation.site});
@@ -187,20 +189,14 @@ void Storage::note_anew(const Touch& touch, const Noted& operation) {
 }
 
 void Storage::note(Stream& stream, Point point, Access access, const Footprint& where, const Moment* when, Site site,
-                   bool exact, bool untold) {
+                   bool exact, bool unreported) {
   std::vector<Use> over;  // released outside the lock, because this may recycle a stream
   std::lock_guard guard(lock_);
-  Use use{Ref<Stream>::share(&stream), point, access, untold, when ? *when : Moment{}, where, site};
+  Use use{Ref<Stream>::share(&stream), point, access, unreported, false, when ? *when : Moment{}, where, site};
   const bool more = history_.note(std::move(use));
   // Prunes completed entries whenever an entry is added, so that the list stays as short as the work in flight. This
   // queries the driver, which does not pay for the few entries of a single stream.
   if (more && (!only(stream) || history_.uses().size() > few_uses)) trim(over, exact);
-  note_sole();
-}
-
-void Storage::note_host(Moment when, Access access, const Footprint& where, Site site) {
-  std::lock_guard guard(lock_);
-  history_.note({nullptr, 0, access, false, std::move(when), where, site});
   note_sole();
 }
 
@@ -268,7 +264,7 @@ void Storage::merge(bool into_reads_and_writes, bool exact) {
     const ByteRange& two = use.where.bytes();
     same->where = {std::min(one.low, two.low), std::max(one.high, two.high)};
     if (use.access != same->access) same->access = Access::read_write;
-    same->untold = same->untold && use.untold;
+    same->unreported = same->unreported && use.unreported;
     // An access that comes after the newest comes after all of the stream's. But no report may name an access to bytes
     // that only lie between the merged ones.
     const bool newer = use.point >= same->point;
@@ -374,7 +370,7 @@ void Storage::give_back(void* gone) noexcept {
   }
   const Ref<Stream> home = std::move(home_);
   std::erase_if(uses, [&home](const Use& use) {
-    const bool in_order = home && use.stream == home && home->backend().settle(*home, use.point, {});
+    const bool in_order = home && use.stream == home && home->backend().flush(*home, use.point, {});
     return in_order || is_over(use, true);
   });
   struct Owner {

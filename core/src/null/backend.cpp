@@ -55,7 +55,7 @@ Point NullBackend::enqueue(Call call, Stream& stream, Operation operation) {
     if (call.point == 0) call.point = point;
     calls_.push_back(std::move(call));
   }
-  NullStream::settle();
+  NullStream::run_ready();
   return point;
 }
 

@@ -17,8 +17,8 @@ struct World {
   std::vector<NullStream*> streams;
   std::uintptr_t last_handle = 2;
   std::int64_t clock = 0;
-  bool settling = false;
-  bool unsettled = false;
+  bool running = false;
+  bool changed = false;
 };
 
 World& world() {
@@ -108,7 +108,7 @@ void NullStream::pass(Point point) {
     std::lock_guard lock(world().mutex);
     for (Operation& operation : operations_) operation.held = operation.held && operation.point > point;
   }
-  settle();
+  run_ready();
 }
 
 void NullStream::fail(Ref<Failure> failure) {
@@ -118,17 +118,17 @@ void NullStream::fail(Ref<Failure> failure) {
     failure_ = std::move(failure);
     failed_at_ = completed_ + 1;
   }
-  settle();
+  run_ready();
 }
 
-void NullStream::settle() noexcept {
+void NullStream::run_ready() noexcept {
   World& all = world();
   std::unique_lock lock(all.mutex);
-  all.unsettled = true;
-  if (all.settling) return;
-  all.settling = true;
-  while (all.unsettled) {
-    all.unsettled = false;
+  all.changed = true;
+  if (all.running) return;
+  all.running = true;
+  while (all.changed) {
+    all.changed = false;
     Effects effects;
     for (bool moved = true; moved;) {
       moved = false;
@@ -142,7 +142,7 @@ void NullStream::settle() noexcept {
     effects.clear();
     lock.lock();
   }
-  all.settling = false;
+  all.running = false;
 }
 
 // Completes the next operation if possible.
@@ -160,7 +160,7 @@ bool NullStream::step(Effects& effects) {
     if (next.target->completed_ < next.until) return false;
     if (next.target->failed(next.until)) failure = next.target->failure_;
   } else if (next.pending) {
-    if (!std::exchange(next.entered, true) && next.pending->enter([](void*) noexcept { settle(); }, nullptr)) {
+    if (!std::exchange(next.entered, true) && next.pending->enter([](void*) noexcept { run_ready(); }, nullptr)) {
       effects.push_back([pending = next.pending] { pending->start(); });
     }
     if (!next.pending->completed()) return false;

@@ -43,10 +43,10 @@ class NullStream final : public Stream {
   // The living streams of a device.
   static std::vector<Ref<NullStream>> living(const Backend& backend);
 
-  // Enqueues an operation. Call `settle` afterwards.
+  // Enqueues an operation. Call `run_ready` afterwards.
   Point append(Operation operation);
   // Advances the streams as far as possible.
-  static void settle() noexcept;
+  static void run_ready() noexcept;
   // Throws AsyncError if the stream failed at or before the point.
   bool reached(Point point) const;
   bool synchronize(Point point, std::chrono::nanoseconds timeout) const;

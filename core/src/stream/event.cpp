@@ -26,7 +26,7 @@ void Event::refuse(const Stream& stream) const {
 void Event::record(Stream& stream, const Lane* task) {
   if (&stream.backend() != &backend_ && &stream.backend().device() != &backend_) refuse(stream);
   if (task) Ordering(stream, *task).begin();
-  const Lane::Version learned = task ? stream.backend().legacy_lanes().join_and_look(stream) : 0;
+  const Lane::Version snapshot = task ? stream.backend().legacy_lanes().join_and_snapshot(stream) : 0;
   Record before;  // released outside the lock, because this may recycle the stream
   std::unique_lock guard(lock_);
   // Read before the record, which may not cover concurrent work of another thread.
@@ -44,7 +44,7 @@ void Event::record(Stream& stream, const Lane* task) {
     }
     throw;
   }
-  stream.backend().legacy_lanes().note(stream, learned);
+  stream.backend().legacy_lanes().note(stream, snapshot);
   if (version != last_.version) {
     last_.past = std::move(past);
     last_.version = version;

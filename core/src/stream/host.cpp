@@ -28,20 +28,20 @@ bool Pending::enter(Resume resume, void* context) noexcept {
   return true;
 }
 
-void Inbox::post(Errand* errand, bool brief) noexcept {
+void Inbox::post(HostJob* job, bool brief) noexcept {
   std::lock_guard lock(mutex_);
-  errand->next_errand = nullptr;
+  job->next_job = nullptr;
   Queue& queue = brief ? all_brief_ : others_;
   const bool joins = brief && queue.first;
-  (queue.first ? queue.last->next_errand : queue.first) = errand;
-  queue.last = errand;
+  (queue.first ? queue.last->next_job : queue.first) = job;
+  queue.last = job;
   if (joins) return;
   ++posted_;
   arrived_.notify_one();
   if (posted_ > waiting_) short_.notify_one();
 }
 
-Errand* Inbox::take() noexcept {
+HostJob* Inbox::take() noexcept {
   std::unique_lock lock(mutex_);
   ++waiting_;
   arrived_.wait(lock, [this] { return posted_ != 0 || closed_; });
@@ -49,9 +49,9 @@ Errand* Inbox::take() noexcept {
   if (closed_) return nullptr;
   --posted_;
   if (all_brief_.first) return std::exchange(all_brief_, {}).first;
-  Errand* errand = others_.first;
-  others_.first = std::exchange(errand->next_errand, nullptr);
-  return errand;
+  HostJob* job = others_.first;
+  others_.first = std::exchange(job->next_job, nullptr);
+  return job;
 }
 
 void Inbox::close() noexcept {

@@ -73,7 +73,7 @@ class RecordedSpan final : public Span {
 
   void close(Stream& stream) { mark(end_, stream); }
 
-  void settle() override {
+  void read_times() override {
     if (end.load() != 0 || !begin_.marker || !end_.marker) return;
     std::int64_t known = meeting_->nanoseconds;
     const std::int64_t found = time_of(begin_);
@@ -197,6 +197,13 @@ void close_operation(Stream& stream, TracedOperation operation) {
 void trace_instant(Backend& backend, TracedOperation operation) {
   operation.span = make_ref<Span>();
   operation.span->begin = operation.span->end = now_nanoseconds();
+  complete(backend, std::move(operation));
+}
+
+void trace_host(Backend& backend, TracedOperation operation, std::int64_t since) {
+  operation.span = make_ref<Span>();
+  operation.span->begin = since;
+  operation.span->end = now_nanoseconds();
   complete(backend, std::move(operation));
 }
 

@@ -53,7 +53,7 @@ TEST(what_is_said_of_a_node_is_said_of_that_node) {
     captured.add(*captured.b);
     Captured::wait(*captured.a, *captured.b);
     if (with_point) captured.add(*captured.a);
-    captured.capture->tell(recorder, origin, with_point ? point : 0);
+    captured.capture->set_origin(recorder, origin, with_point ? point : 0);
     captured.capture->note(recorder, {&touch, 1}, with_point ? point : 0);
     Ref<Works> works;
     const Ref<Graph> graph = captured.capture->end(works);
@@ -70,7 +70,7 @@ TEST(where_there_is_no_node_nothing_is_said_of_one) {
   Ref<Storage> storage = Storage::allocate(device, nullptr, 64, MemoryKind::device);
   const Touch touch = write_to(*storage);
   int count = 0;
-  captured.capture->tell(*captured.b->recording(), make_ref<Origin>(count));
+  captured.capture->set_origin(*captured.b->recording(), make_ref<Origin>(count));
   captured.capture->note(*captured.b->recording(), {&touch, 1});
   CHECK_EQUAL(count, 0);
   Ref<Works> works;
@@ -82,13 +82,13 @@ TEST(a_capture_that_is_abandoned_lets_go_of_its_nodes) {
   const Captured captured(device);
   int count = 0;
   captured.add(*captured.a);
-  captured.capture->tell(*captured.a->recording(), make_ref<Origin>(count));
+  captured.capture->set_origin(*captured.a->recording(), make_ref<Origin>(count));
   const Ref<Stream> kept = Ref<Stream>::share(captured.a->recording());
   CHECK_EQUAL(count, 1);
   captured.capture->abandon("enough");
   CHECK_EQUAL(count, 0);
   CHECK_THROWS(Error, captured.capture->add(*kept, NodeKind::alloc, "node", std::monostate{}));
-  captured.capture->tell(*kept, make_ref<Origin>(count));
+  captured.capture->set_origin(*kept, make_ref<Origin>(count));
   CHECK_EQUAL(count, 0);
 }
 

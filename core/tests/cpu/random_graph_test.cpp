@@ -22,9 +22,9 @@ class Elsewhere {
     add(nullptr);
     thread_.join();
   }
-  void add(std::function<void()> errand) {
+  void add(std::function<void()> job) {
     std::lock_guard lock(mutex_);
-    waiting_.push_back(std::move(errand));
+    waiting_.push_back(std::move(job));
     signal_.notify_one();
   }
 
@@ -35,11 +35,11 @@ class Elsewhere {
       std::unique_lock lock(mutex_);
       signal_.wait(lock, [this] { return !waiting_.empty(); });
       std::swap(waiting_.front(), waiting_[random() % waiting_.size()]);
-      const std::function<void()> errand = std::move(waiting_.front());
+      const std::function<void()> job = std::move(waiting_.front());
       waiting_.pop_front();
       lock.unlock();
-      if (!errand) return;
-      errand();
+      if (!job) return;
+      job();
     }
   }
 

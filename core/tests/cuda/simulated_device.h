@@ -8,6 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "simulated_convert.h"
+
 enum {
   invalid_value = 1,
   out_of_memory = 2,
@@ -61,6 +63,7 @@ struct work {
     set_bytes,
     fill_bytes,
     copy_elements,
+    convert_elements,
     fill_elements,
     add_numbers,
     set_conditions,
@@ -77,6 +80,7 @@ struct work {
   size_t itemsize;
   char item[16];
   struct layout to_layout, from_layout;
+  int to_type, from_type;
   unsigned* conditions[2];
   struct plan* plan;
   struct mark* mark;
@@ -164,6 +168,13 @@ static void run(struct work* work) {
       for (int64_t i = 0; i < work->count; ++i)
         memcpy(at(work->to, &work->to_layout, work->to_first + i),
                at(work->from, &work->from_layout, work->from_first + i), work->itemsize);
+      break;
+    case convert_elements:
+      for (int64_t i = 0; i < work->count; ++i) {
+        const struct number number =
+            read_number(at(work->from, &work->from_layout, work->from_first + i), work->from_type);
+        write_number(at(work->to, &work->to_layout, work->to_first + i), work->to_type, &number);
+      }
       break;
     case fill_elements:
       for (int64_t i = 0; i < work->count; ++i)

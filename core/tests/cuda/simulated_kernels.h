@@ -15,8 +15,13 @@ static struct work set_work(uint64_t to, uint64_t value, size_t itemsize, size_t
   return work;
 }
 
-/* Kernels, known by their names: copy_4 and fill_4 for elements of four bytes, copy_run and fill_run for bytes; add for
- * one int32, add_all for many. */
+/* As in core/src/cuda/elements.cu. */
+struct tiles {
+  int64_t ndim, size[16], to[16], from[16];
+};
+
+/* Kernels, known by their names: copy_4, tiles_4 and fill_4 for elements of four bytes, copy_run and fill_run for
+ * bytes; add for one int32, add_all for many. */
 struct function {
   struct device* device;
   char name[64];
@@ -38,14 +43,31 @@ static struct work kernel_work(const struct function* function, void** parameter
   } else if (strcmp(name, "fill_run") == 0) {
     work = (struct work){.kind = fill_bytes, .to = *(char**)parameters[0], .count = *(int64_t*)parameters[2]};
     memcpy(work.item, parameters[1], sizeof work.item);
-  } else if (strncmp(name, "copy_", 5) == 0) {
-    work.kind = copy_elements;
+  } else if (strncmp(name, "copy_", 5) == 0 || strcmp(name, "convert") == 0) {
+    work.kind = name[2] == 'p' ? copy_elements : convert_elements;
+    if (work.kind == convert_elements) {
+      work.to = *(char**)parameters[0];
+      work.to_type = *(int*)parameters[7];
+      work.from_type = *(int*)parameters[8];
+    }
     work.from = *(char**)parameters[1];
     work.count = *(int64_t*)parameters[2];
     work.to_first = *(int64_t*)parameters[3];
     work.from_first = *(int64_t*)parameters[4];
     work.to_layout = *(struct layout*)parameters[5];
     work.from_layout = *(struct layout*)parameters[6];
+  } else if (strncmp(name, "tiles_", 6) == 0) {
+    const struct tiles* axes = parameters[3];
+    work.kind = copy_elements;
+    work.from = *(char**)parameters[1];
+    work.count = 1;
+    work.to_layout.ndim = work.from_layout.ndim = axes->ndim;
+    for (int64_t d = 0; d < axes->ndim; ++d) {
+      work.count *= axes->size[d];
+      work.to_layout.shape[d] = work.from_layout.shape[d] = axes->size[d];
+      work.to_layout.strides[d] = axes->to[d];
+      work.from_layout.strides[d] = axes->from[d];
+    }
   } else if (strncmp(name, "fill_", 5) == 0) {
     work.kind = fill_elements;
     memcpy(work.item, parameters[1], sizeof work.item);

@@ -14,7 +14,7 @@ using Model = std::map<std::uint32_t, Point>;
 
 constexpr std::uint32_t streams = 6;
 
-bool learn(Model& model, std::uint32_t stream, Point point) {
+bool join(Model& model, std::uint32_t stream, Point point) {
   const bool news = model[stream] < point;
   model[stream] = std::max(model[stream], point);
   return news;
@@ -38,8 +38,8 @@ TEST(a_new_clock_knows_nothing) {
   CHECK_EQUAL(clock.size(), 0U);
   CHECK(clock.covers(3, 0));
   CHECK(!clock.covers(3, 1));
-  CHECK(!clock.learn(3, 0));
-  CHECK(!clock.learn(Clock()));
+  CHECK(!clock.join(3, 0));
+  CHECK(!clock.join(Clock()));
 }
 
 TEST(clocks_learn_from_each_other_as_maps_do) {
@@ -57,11 +57,11 @@ TEST(clocks_learn_from_each_other_as_maps_do) {
       } else if (below(2) == 0) {
         const std::uint32_t stream = below(streams);
         const Point point = below(12);
-        CHECK_EQUAL(clocks[i].learn(stream, point), learn(models[i], stream, point));
+        CHECK_EQUAL(clocks[i].join(stream, point), join(models[i], stream, point));
       } else {
         bool news = false;
-        for (const auto& [stream, point] : Model(models[j])) news |= learn(models[i], stream, point);
-        CHECK_EQUAL(clocks[i].learn(clocks[j]), news);
+        for (const auto& [stream, point] : Model(models[j])) news |= join(models[i], stream, point);
+        CHECK_EQUAL(clocks[i].join(clocks[j]), news);
       }
       // None of the others has changed with it.
       for (std::size_t k = 0; k < clocks.size(); ++k) check_equal(clocks[k], models[k]);

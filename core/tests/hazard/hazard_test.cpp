@@ -213,8 +213,8 @@ TEST(of_two_threads_on_a_stream_who_waits_for_one_waits_for_all_that_count_befor
   const Touch first{x.get(), 0, 64, nullptr, 0, Access::write};
   const Touch second{y.get(), 0, 64, nullptr, 0, Access::write};
   const Point point = call(*a, [] {});
-  Ordering::note(*a, call(*a, [] {}), {&second, 1}, HazardMode::automatic, {}, a->lane().look());
-  Ordering::note(*a, point, {&first, 1}, HazardMode::automatic, {}, a->lane().look());
+  Ordering::note(*a, call(*a, [] {}), {&second, 1}, HazardMode::automatic, {}, a->lane().snapshot());
+  Ordering::note(*a, point, {&first, 1}, HazardMode::automatic, {}, a->lane().snapshot());
   CHECK_EQUAL(program.access(*b, x, Access::read)[0].first.point, point + 1);
   CHECK(program.access(*b, y, Access::read).empty());
 }
@@ -224,7 +224,7 @@ TEST(an_open_access_is_over_when_it_ends) {
   const auto a = stream(device());
   const auto x = block();
   const Touch touch{x.get(), 0, 64, nullptr, 0, Access::write};
-  const auto open = make_ref<HostAccess>(program.task, touch, Site{});
+  const auto open = make_ref<HostAccess>(program.task, touch, Site{}, true);
   Ordering ordering(*a, program.task->lane);
   ordering.begin();
   const std::vector<Race> missing = ordering.missing({&touch, 1});
@@ -239,7 +239,7 @@ TEST(of_open_accesses_one_after_the_other_the_last_is_remembered) {
   Program program;
   const auto x = block();
   for (int i = 0; i < 3; ++i) {
-    make_ref<HostAccess>(program.task, Touch{x.get(), 0, 64, nullptr, 0, Access::read}, Site{})->end();
+    make_ref<HostAccess>(program.task, Touch{x.get(), 0, 64, nullptr, 0, Access::read}, Site{}, true)->end();
   }
   CHECK_EQUAL(x->conflicts(Lane().past(), nullptr, Access::write, {0, 64}).size(), std::size_t{1});
 }
@@ -301,7 +301,7 @@ TEST(what_one_stream_notes_in_place_is_what_it_notes_in_general) {
     Moment when;
     for (Point point = 1; point < 40; ++point) {
       if (below(8) == 0) a->lane().follow(stream(device())->lane().past());
-      a->lane().advance(when, a->lane().look());
+      a->lane().advance(when, a->lane().snapshot());
       const std::size_t low = below(4);
       const Touch touch{x.get(), low, low + below(5 - low), nullptr, 0, static_cast<Access>(1 + below(3))};
       const Noted operation{*a, point, &when, {}, false};
@@ -330,7 +330,7 @@ TEST(of_two_threads_on_a_stream_the_newest_operation_is_remembered) {
     const auto x = block();
     Moment when;
     for (const Point point : {Point{2}, Point{1}}) {  // the later one noted first
-      a->lane().advance(when, a->lane().look());
+      a->lane().advance(when, a->lane().snapshot());
       const Touch touch{x.get(), 0, point == 1 ? bytes : 32, nullptr, 0, Access::write};
       x->note(touch, {*a, point, &when, {}, false});
     }
@@ -349,7 +349,7 @@ TEST(a_strided_view_and_its_range_are_not_the_same_access) {
     const auto x = block();
     Moment when;
     for (const bool strided : {strided_first, !strided_first}) {
-      a->lane().advance(when, a->lane().look());
+      a->lane().advance(when, a->lane().snapshot());
       const Touch touch{x.get(), 0, 3, strided ? &layout : nullptr, 0, Access::read};
       x->note(touch, {*a, when.count, &when, {}, false});
     }

@@ -271,7 +271,7 @@ TEST(a_whole_takes_the_place_of_all_its_parts) {
 TEST(of_accesses_that_join_in_any_order_those_stay_that_matter) {
   Lane a;
   const auto access = [&a](std::size_t low, std::size_t high, Access access = Access::write) {
-    return Use{nullptr, 0, access, false, a.advance(), range(low, high)};
+    return Use{nullptr, 0, access, false, false, a.advance(), range(low, high)};
   };
   const std::vector<Use> uses = {access(0, 8), access(2, 6), access(2, 6, Access::read), access(0, 4)};
   for (std::vector<std::size_t> order : {std::vector<std::size_t>{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}}) {

@@ -13,19 +13,19 @@ class Enqueued {
  public:
   explicit Enqueued(Stream& stream) : stream_(stream) {
     Ordering(stream, task_->lane).begin();
-    learned_ = stream.lane().look();
+    snapshot_ = stream.lane().snapshot();
     point_ = call(stream, [] {});
   }
 
   void note(const Ref<Storage>& storage, Access access) {
     const Touch touch{storage.get(), 0, 64, nullptr, 0, access};
-    Ordering::note(stream_, point_, {&touch, 1}, HazardMode::automatic, {}, learned_);
+    Ordering::note(stream_, point_, {&touch, 1}, HazardMode::automatic, {}, snapshot_);
   }
 
  private:
   const Ref<HostTask> task_ = make_ref<HostTask>();
   Stream& stream_;
-  Lane::Version learned_ = 0;
+  Lane::Version snapshot_ = 0;
   Point point_ = 0;
 };
 
@@ -53,13 +53,13 @@ TEST(an_operation_does_not_come_after_what_its_stream_is_told_once_it_is_in) {
   program.access(*b, x, Access::write);
   const Moment when = newest(x);
   Moment own;
-  const Lane::Version learned = a->lane().look();
+  const Lane::Version snapshot = a->lane().snapshot();
   enqueue_wait(*a, *b, b->issued(), nullptr, true);
   a->lane().follow(when);
-  a->lane().advance(own, learned);
+  a->lane().advance(own, snapshot);
   CHECK(!own.clock.covers(when.lane->value, when.count));
   CHECK(a->lane().past().covers(when));
-  a->lane().advance(own, a->lane().look());
+  a->lane().advance(own, a->lane().snapshot());
   CHECK(own.clock.covers(when.lane->value, when.count));
 }
 
@@ -75,15 +75,15 @@ TEST(an_operation_comes_after_what_it_waited_for_itself_whatever_its_stream_is_t
   const Moment first = newest(x);
   const Moment second = newest(y);
   a->lane().follow(first);
-  const Lane::Version learned = a->lane().look();
+  const Lane::Version snapshot = a->lane().snapshot();
   // A finalizer that enqueues other things meanwhile.
   for (int i = 0; i < 5; ++i) {
     const auto other = stream(device());
     other->lane().follow(second);
-    other->lane().advance(other->lane().look());
+    other->lane().advance(other->lane().snapshot());
   }
   a->lane().follow(second);
-  const Moment own = a->lane().advance(learned);
+  const Moment own = a->lane().advance(snapshot);
   CHECK(own.clock.covers(first.lane->value, first.count));
   CHECK(!own.clock.covers(second.lane->value, second.count));
 }

@@ -1,4 +1,4 @@
-// Errands left by many threads and taken by many. To be run under ThreadSanitizer.
+// Jobs left by many threads and taken by many. To be run under ThreadSanitizer.
 #include <thread>
 #include <vector>
 
@@ -10,13 +10,13 @@ namespace {
 
 using namespace check;
 
-struct Note final : Errand {
+struct Note final : HostJob {
   int poster = 0;
   int number = 0;
   std::atomic<int> taken{0};
 };
 
-TEST(every_errand_is_taken_once) {
+TEST(every_job_is_taken_once) {
   constexpr int posters = 3;
   constexpr int each = 3000;
   Inbox inbox;
@@ -27,8 +27,8 @@ TEST(every_errand_is_taken_once) {
   for (int i = 0; i < 3; ++i) {
     takers.emplace_back([&] {
       std::vector<int> last(posters, -1);
-      while (Errand* errand = inbox.take()) {
-        auto& note = static_cast<Note&>(*errand);
+      while (HostJob* job = inbox.take()) {
+        auto& note = static_cast<Note&>(*job);
         int& before = last[static_cast<std::size_t>(note.poster)];
         if (note.number <= before) out_of_order = true;
         before = note.number;
@@ -57,7 +57,7 @@ TEST(every_errand_is_taken_once) {
   for (const Note& note : notes) CHECK_EQUAL(note.taken.load(), 1);
 }
 
-TEST(brief_errands_are_taken_together_and_each_once) {
+TEST(brief_jobs_are_taken_together_and_each_once) {
   constexpr int posters = 3;
   constexpr int each = 3000;
   Inbox inbox;
@@ -66,12 +66,12 @@ TEST(brief_errands_are_taken_together_and_each_once) {
   std::vector<std::thread> takers;
   for (int i = 0; i < 3; ++i) {
     takers.emplace_back([&] {
-      for (Errand* errand = inbox.take(); errand; errand = inbox.take()) {
-        while (errand) {
-          Errand* later = errand->next_errand;
-          ++static_cast<Note&>(*errand).taken;
+      for (HostJob* job = inbox.take(); job; job = inbox.take()) {
+        while (job) {
+          HostJob* later = job->next_job;
+          ++static_cast<Note&>(*job).taken;
           ++taken;
-          errand = later;
+          job = later;
         }
       }
     });
@@ -90,7 +90,7 @@ TEST(brief_errands_are_taken_together_and_each_once) {
   for (const Note& note : notes) CHECK_EQUAL(note.taken.load(), 1);
 }
 
-TEST(brief_errands_come_first_in_their_order_and_count_as_one) {
+TEST(brief_jobs_come_first_in_their_order_and_count_as_one) {
   Inbox inbox;
   Note longer;
   Note first;
@@ -99,16 +99,16 @@ TEST(brief_errands_come_first_in_their_order_and_count_as_one) {
   inbox.post(&first, true);
   inbox.post(&second, true);
   CHECK_EQUAL(inbox.spare(), -2);
-  Errand* taken = inbox.take();
+  HostJob* taken = inbox.take();
   CHECK(taken == &first);
-  CHECK(taken->next_errand == &second);
-  CHECK(second.next_errand == nullptr);
+  CHECK(taken->next_job == &second);
+  CHECK(second.next_job == nullptr);
   CHECK(inbox.take() == &longer);
-  CHECK(longer.next_errand == nullptr);
+  CHECK(longer.next_job == nullptr);
   CHECK_EQUAL(inbox.spare(), 0);
 }
 
-TEST(spare_counts_waiting_threads_less_waiting_errands) {
+TEST(spare_counts_waiting_threads_less_waiting_jobs) {
   Inbox inbox;
   CHECK_EQUAL(inbox.spare(), 0);
   Note first;

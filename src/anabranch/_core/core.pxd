@@ -44,11 +44,13 @@ cdef extern from "anabranch/layout.hpp" namespace "anabranch" nogil:
         cbool contiguous() const
         void extent(int64_t& low, int64_t& high) const
     Layout row_major(int ndim, const int64_t* shape, int64_t itemsize) except +translate
+    enum class CElementType "anabranch::ElementType": raw
     cdef cppclass Elements:
         byte_t* pointer
         Layout layout
         int64_t offset
         CBackend* home
+        CElementType type
     void copy_elements(const Elements& dst, const Elements& src, int64_t count)
 
 ctypedef uint64_t Point
@@ -61,8 +63,8 @@ cdef extern from "anabranch/lane.hpp" namespace "anabranch" nogil:
     cdef cppclass Moment:
         Ref[LaneNumber] lane
     cdef cppclass Lane:
-        Moment advance(uint64_t learned)
-        uint64_t look()
+        Moment advance(uint64_t snapshot)
+        uint64_t snapshot()
         Past past() const
         void follow(const Past&)
 
@@ -130,10 +132,10 @@ cdef extern from "anabranch/host.hpp" namespace "anabranch" nogil:
         void complete()
         void complete(Ref[Failure])
         cbool completed() const
-    cdef cppclass Errand:
+    cdef cppclass HostJob:
         pass
     cdef cppclass Inbox:
-        Errand* take()
+        HostJob* take()
         cbool wait_until_short()
         long spare() const
     Inbox& host_inbox()
@@ -165,7 +167,7 @@ cdef extern from "anabranch/history.hpp" namespace "anabranch" nogil:
         Ref[CStream] stream
         Point point
         Access access
-        cbool untold
+        cbool open
         Moment when
         Footprint where
         Site site
@@ -197,7 +199,7 @@ cdef extern from "anabranch/memory.hpp" namespace "anabranch" nogil:
         void note(CStream&, Point, Access, const ByteRange&) except +translate
         void note(CStream&, Point, Access, const ByteRange&, const Moment*, Site, cbool exact) except +translate
         void note(
-            CStream&, Point, Access, const Footprint&, const Moment*, Site, cbool exact, cbool untold) except +translate
+            CStream&, Point, Access, const Footprint&, const Moment*, Site, cbool exact, cbool) except +translate
         void forget(const CStream&)
 
 cdef extern from "anabranch/trace.hpp" namespace "anabranch" nogil:
@@ -211,8 +213,10 @@ cdef extern from "anabranch/trace.hpp" namespace "anabranch" nogil:
         graph
         record
         wait
+        compile
+        collective
     cdef cppclass Span:
-        void settle()
+        void read_times()
         uint64_t number
         int64_t begin
         int64_t end
@@ -261,8 +265,6 @@ cdef extern from "anabranch/hazard.hpp" namespace "anabranch" nogil:
     cdef cppclass HostTask:
         Lane lane
         Moment call
-        cbool precedes(const Use&) const
-        cbool has_open(const Use&) const
         void observe(const Past&, uint64_t version) except +
     cdef cppclass HostAccess:
         void end() except +translate
@@ -313,7 +315,7 @@ cdef extern from "anabranch/backend.hpp" namespace "anabranch" nogil:
         cbool query(CStream&, Point) except +translate
         cbool query(CStream&, Point, Marker*) except +translate
         cbool synchronize(CStream&, Point, nanoseconds, Marker*) except +translate
-        cbool settle(CStream&, Point, nanoseconds) except +translate
+        cbool flush(CStream&, Point, nanoseconds) except +translate
         cbool notify(CStream&, Point, Waiter&, Marker*) except +translate
         void release_external(CStream&)
         size_t free_memory() except +translate
@@ -353,7 +355,6 @@ cdef extern from "anabranch/capture.hpp" namespace "anabranch" nogil:
 cdef extern from "anabranch/runtime.hpp" namespace "anabranch" nogil:
     cdef cppclass RuntimeOptions:
         int cpu_devices
-        int cpu_workers
         string first_device
         cbool per_thread_default
         string default_reason
@@ -367,21 +368,21 @@ cdef extern from "anabranch/runtime.hpp" namespace "anabranch" nogil:
     void stop_devices()
 
 cdef extern from "anabranch/_core/host_job.hpp" namespace "anabranch::python" nogil:
-    cpdef enum class ErrandKind "anabranch::python::ErrandKind":
+    cpdef enum class JobKind "anabranch::python::JobKind":
         call
         notice
         discard
         give_back
         replay
-    cdef cppclass PythonErrand:
-        ErrandKind kind
+    cdef cppclass PythonJob:
+        JobKind kind
         void* object
         Ref[Failure] error
-    cdef cppclass HostCall(Pending, PythonErrand):
+    cdef cppclass HostCall(Pending, PythonJob):
         void release()
-    cdef cppclass Notice(Waiter, PythonErrand):
+    cdef cppclass Notice(Waiter, PythonJob):
         Notice(object)
-    cdef cppclass ReplayedCall(Pending, PythonErrand):
+    cdef cppclass ReplayedCall(Pending, PythonJob):
         void release()
     Ref[HostWork] make_graph_call(object)
     Ref[RefCounted] as_context(object)
@@ -398,7 +399,7 @@ cdef extern from "anabranch/_core/host_job.hpp" namespace "anabranch::python" no
 cdef int synchronize_point(CStream* stream, Point point, Marker* marker=*) except -1
 # Blocks likewise until work that others enqueue on `stream` can be ordered after the point of `target`. Does not wait
 # for what a host function's own stream does later.
-cdef int settle_point(CStream* stream, CStream* target, Point point) except -1
+cdef int flush_point(CStream* stream, CStream* target, Point point) except -1
 # Blocks until each use is completed.
 cdef int synchronize_uses(const vector[Use]& uses) except -1
 # Returns once every other thread has left the call into this package that it had begun, if any. Calls that let other

@@ -55,11 +55,11 @@ cdef int synchronize_point(CStream* stream, Point point, Marker* marker=NULL) ex
             raise stopped("this work will not complete")
 
 
-cdef int settle_point(CStream* stream, CStream* target, Point point) except -1:
-    cdef bint known = target == host_function_stream() or stream.backend().settle(deref(target), point, nanoseconds(0))
+cdef int flush_point(CStream* stream, CStream* target, Point point) except -1:
+    cdef bint known = target == host_function_stream() or stream.backend().flush(deref(target), point, nanoseconds(0))
     while not known:
         with nogil:
-            known = stream.backend().settle(deref(target), point, nanoseconds(signal_interval_ns))
+            known = stream.backend().flush(deref(target), point, nanoseconds(signal_interval_ns))
         PyErr_CheckSignals()
         check_fork()
         if _exiting:

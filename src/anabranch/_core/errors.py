@@ -7,6 +7,7 @@ from typing import Any
 __all__ = [
     "CaptureError",
     "ClosedError",
+    "CollectiveError",
     "CompileError",
     "DeviceError",
     "DriverError",
@@ -28,7 +29,7 @@ def text_of(error: BaseException) -> str:
 
 
 class Error(Exception):
-    """What every error of this library derives from."""
+    """Base class of all errors of this library."""
 
 
 class DeviceError(Error):
@@ -73,6 +74,37 @@ class RaceError(Error):
         self.first = first
         self.second = second
         self.fix = fix
+
+
+class CollectiveError(Error):
+    """A collective that the ranks of a communicator did not carry out together.
+
+    Ranks disagreed about a call, one of them has died, or did not arrive in time.
+
+    Attributes
+    ----------
+    operation : str
+        Which: ``"all_reduce"`` and so on; empty where none was waited for.
+    file, line : str, int
+        Where it was enqueued; None where no Python code did.
+    ranks : tuple of int
+        Those that are the cause, as far as that is known.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        operation: str = "",
+        file: str | None = None,
+        line: int | None = None,
+        ranks: tuple[int, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.operation = operation
+        self.file = file
+        self.line = line
+        self.ranks = ranks
 
 
 class CompileError(Error):

@@ -18,7 +18,7 @@ namespace anabranch::python {
 
 // Takes the point because another thread may have enqueued the next operation already.
 inline void tell_origin(Stream& stream, Point point, PyObject* object) {
-  stream.capture()->tell(stream, make_ref<PythonObject>(object), point);
+  stream.capture()->set_origin(stream, make_ref<PythonObject>(object), point);
 }
 inline PyObject* origin_of(const GraphNode& node) {
   PyObject* object = node.origin ? static_cast<PythonObject&>(*node.origin).object() : Py_None;

@@ -8,19 +8,19 @@
 
 namespace anabranch::python {
 
-enum class ErrandKind { call, notice, discard, give_back, replay };
+enum class JobKind { call, notice, discard, give_back, replay };
 
 // A job for a host thread on a Python object. Owns a reference to the object, except for a `replay`.
-struct PythonErrand : Errand {
-  PythonErrand(ErrandKind kind, PyObject* object) : kind(kind), object(object) {}
-  const ErrandKind kind;
+struct PythonJob : HostJob {
+  PythonJob(JobKind kind, PyObject* object) : kind(kind), object(object) {}
+  const JobKind kind;
   PyObject* object;
   Ref<Failure> error;  // set if the operation failed, or was skipped because its stream had failed
 };
 
 // A host function in stream order: holds the stream until a host thread has called it.
-struct HostCall final : Pending, PythonErrand {
-  explicit HostCall(PyObject* object) : PythonErrand(ErrandKind::call, object) {}
+struct HostCall final : Pending, PythonJob {
+  explicit HostCall(PyObject* object) : PythonJob(JobKind::call, object) {}
   bool calls() const noexcept override { return true; }
   void start() noexcept override {
     retain();
@@ -33,8 +33,8 @@ struct HostCall final : Pending, PythonErrand {
 };
 
 // Posts a job to a host thread when a point is reached or has failed.
-struct Notice final : Waiter, PythonErrand {
-  explicit Notice(PyObject* object) : PythonErrand(ErrandKind::notice, object) {}
+struct Notice final : Waiter, PythonJob {
+  explicit Notice(PyObject* object) : PythonJob(JobKind::notice, object) {}
   void wake(const Ref<Failure>&) noexcept override { host_inbox().post(this, true); }
 };
 
@@ -58,7 +58,7 @@ inline void discard(void* object) noexcept {
   if (runs_python()) {
     Py_DECREF(static_cast<PyObject*>(object));
   } else {
-    host_inbox().post(new PythonErrand(ErrandKind::discard, static_cast<PyObject*>(object)), true);
+    host_inbox().post(new PythonJob(JobKind::discard, static_cast<PyObject*>(object)), true);
   }
 }
 
@@ -90,7 +90,7 @@ inline void discard_owner(void* object, void (*give_back)(PyObject*)) noexcept {
     const RaisedAside aside;
     give_back(static_cast<PyObject*>(object));
   } else {
-    host_inbox().post(new PythonErrand(ErrandKind::give_back, static_cast<PyObject*>(object)), true);
+    host_inbox().post(new PythonJob(JobKind::give_back, static_cast<PyObject*>(object)), true);
   }
 }
 
@@ -106,11 +106,9 @@ class GraphCall final : public HostWork {
   PyObject* object_;
 };
 
-struct ReplayedCall final : Pending, PythonErrand {
+struct ReplayedCall final : Pending, PythonJob {
   ReplayedCall(GraphCall& call, Ref<RefCounted> context)
-      : PythonErrand(ErrandKind::replay, call.object()),
-        call(Ref<GraphCall>::share(&call)),
-        context(std::move(context)) {}
+      : PythonJob(JobKind::replay, call.object()), call(Ref<GraphCall>::share(&call)), context(std::move(context)) {}
   bool calls() const noexcept override { return true; }
   void start() noexcept override {
     retain();

@@ -1,9 +1,15 @@
 """Operations and allocations as traces record them."""
 
 from cython.operator cimport dereference as deref
+from libc.stdint cimport int64_t
 
-from anabranch._core.core cimport CStream, OperationKind, Point, Ref, TracedOperation, close_operation, trace_instant
+from anabranch._core.core cimport (
+    CStream, OperationKind, Point, Ref, TracedOperation, close_operation, trace_instant, translate)
 from anabranch._core.gc_pause cimport pause_collector, resume_collector
+
+
+cdef extern from "anabranch/trace.hpp" namespace "anabranch" nogil:
+    void trace_host(CBackend&, TracedOperation, int64_t) except +translate
 
 
 cdef int show(CStream* stream, Point point, OperationKind kind, object name, size_t size) except -1:
@@ -34,4 +40,12 @@ cdef int show_memory(CBackend& backend, CStream* stream, size_t size) except -1:
     if stream != NULL:
         operation.stream = Ref[CStream].share(stream)
     trace_instant(backend, operation)
+    return 0
+
+
+cdef int show_compilation(CBackend& backend, str name, int64_t since) except -1:
+    cdef TracedOperation operation
+    operation.kind = OperationKind.compile
+    operation.name = name.encode(errors="backslashreplace")
+    trace_host(backend, operation, since)
     return 0

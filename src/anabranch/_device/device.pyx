@@ -8,7 +8,7 @@ from anabranch._core cimport core
 from anabranch._core.core cimport (
     CBackend, CCapture, CStream, Point, Ref, capturing, find_device, synchronize_point, translate)
 from anabranch._core.immortal cimport make_immortal
-from anabranch._hazards.ordering cimport Sight, look, observe
+from anabranch._hazards.ordering cimport Observation, observation_of, observe
 from anabranch._task.context cimport current_capture, current_state, current_task, enter_device, leave_scope
 
 cdef extern from *:
@@ -35,7 +35,7 @@ cdef class DeviceBase:
 
     @property
     def name(self):
-        """What the hardware or the system calls the device."""
+        """The name of the device according to the hardware or the system."""
         return self.backend.capabilities().name.decode()
 
     @property
@@ -77,15 +77,15 @@ cdef class DeviceBase:
             capture.refuse(b"the host cannot wait for a device in a capture")
         cdef vector[Ref[CStream]] streams = self.backend.streams()
         cdef vector[Point] points
-        cdef vector[Sight] sights
+        cdef vector[Observation] observations
         cdef size_t i
         for i in range(streams.size()):
-            sights.push_back(look(deref(streams[i].get()), deref(current_task())))
+            observations.push_back(observation_of(deref(streams[i].get()), deref(current_task())))
             points.push_back(self.backend.newest(deref(streams[i].get())))
         for i in range(streams.size()):
             synchronize_point(streams[i].get(), points[i])
         for i in range(streams.size()):
-            observe(sights[i])
+            observe(observations[i])
         with nogil:
             self.backend.trim()
 
@@ -191,7 +191,8 @@ cdef DeviceBase as_device(object device):
         _devices()
         alias = device.encode()
         return device_of(&find_device(alias))
-    raise TypeError(f"a device is a Device, a str such as 'cpu:0', or None, not {type(device).__name__}")
+    hint = f"; as a str: 'cuda:{device}'" if type(device) is int and device >= 0 else ""
+    raise TypeError(f"a device is a Device, a str such as 'cpu:0', or None, not {type(device).__name__}{hint}")
 
 
 def devices(kind=None):

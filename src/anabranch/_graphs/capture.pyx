@@ -1,4 +1,4 @@
-"""Captures: what is put into a stream becomes a graph."""
+"""Captures: the operations of a stream become a graph."""
 
 cimport cython
 from cython.operator cimport dereference as deref
@@ -15,12 +15,12 @@ from anabranch._core.errors import text_of
 
 
 class capture:  # noqa: N801
-    """Record what is put into a stream as a graph, for the length of a ``with`` block. Nothing of it runs.
+    """Record the operations of a stream as a graph, for the length of a ``with`` block. They do not run.
 
-    The stream is current in the block. Other streams take part once they wait for captured work, and until the end;
-    what goes to any other stream runs at once. Order is that of streams and events, and hazards add or report what
-    is missing, as they do outside. At the end of the block the graph is made ready to launch. The block is one task's;
-    what other threads do meanwhile, captures among it, does not meet it unless they use a stream that takes part.
+    The stream is current in the block. Another stream takes part from its first wait for captured work to the end of
+    the block; operations of all other streams run at once. Streams and events make order, and hazards add or report
+    missing order, as outside of a capture. The end of the block makes the graph ready to launch. The block belongs to
+    one task; work of other threads, including their captures, is independent unless it uses a stream that takes part.
 
     Parameters
     ----------
@@ -36,17 +36,17 @@ class capture:  # noqa: N801
     Raises
     ------
     CaptureError
-        At the line of what cannot be captured: a wait of the host for captured work, a query, an await, an export, or
-        a host's look at what captured work writes; the host's own copies (``array`` of data that is not pinned); the
-        legacy stream; a wait for work from outside; a capture in a capture of the same task. The capture then has
-        ended, and every stream is usable. A block that catches it raises it again at its end, since there is no graph
-        and what came after was not captured. An exception of the block ends the capture, too, and is what the caller
-        sees.
+        At the line of an operation that cannot be captured: a wait of the host for captured work, a query, an await,
+        an export, or an access by the host to memory that captured work writes; copies by the host (``array`` of
+        unpinned data); the legacy stream; a wait for work outside the capture; a capture in a capture of the same
+        task. This ends the capture, and every stream is usable again. If the block catches the error, its end raises
+        it again, because there is no graph and later operations were not captured. An exception that leaves the block
+        ends the capture, too, and reaches the caller.
 
     Notes
     -----
-    Memory that is allocated in the block is the graph's own, used again by each replay; what the last one left in it
-    can be read afterwards.
+    Memory that is allocated in the block belongs to the graph, and each replay reuses it; the values that the last
+    replay left there can be read afterwards.
 
     Examples
     --------

@@ -7,7 +7,7 @@ from anabranch._task.context cimport TaskState
 
 
 cdef class Body:
-    """What a function enqueues, as a graph."""
+    """The graph of a function's operations, as the body of a branch or loop."""
     cdef Ref[CGraph] graph
     cdef Ref[Works] works
     cdef GraphAccesses accesses         # of its nodes, in a capture that is exclusive
@@ -17,7 +17,7 @@ cdef class Body:
 
 
 cdef class Bodies:
-    """What a branch or loop was made from."""
+    """The bodies and the flag of a branch or loop."""
     cdef Body then
     cdef Body otherwise     # or None
     cdef Array flag         # in a capture that is exclusive

@@ -10,6 +10,7 @@ from anabranch._core.core cimport CCapture, CStream, Point, Ref, Touch
 from anabranch._core.graph cimport (
     GraphAccesses, NodeKind, NodeTouch, add_nested, begin_body, end_capture, merged, take_accesses, tell_origin)
 from anabranch._graphs.nodes cimport functions_of
+from anabranch._stream.host_node cimport refuse_reserved
 from anabranch._hazards.ordering cimport Submission, begin, commit
 from anabranch._memory.array cimport Array, as_array
 from anabranch._memory.slice cimport whole_of
@@ -37,6 +38,7 @@ cdef class Body:
         finally:
             use_capture(before)
         self.functions = functions_of(deref(self.graph.get()))
+        refuse_reserved(self.functions, "a branch or loop")
         self.accesses = take_accesses(deref(self.graph.get()))
         touches.insert(touches.end(), self.accesses.touches.begin(), self.accesses.touches.end())
         return 0
@@ -55,7 +57,7 @@ cdef class Bodies:
 cdef Array _flag(object flag):
     cdef Array array = as_array(flag, "flag")
     if array.layout.size() != 1 or array._dtype.str[1:] != "i4":
-        raise ValueError(f"flag is an int32 array of one element, not {array!r}")
+        raise ValueError(f"flag is an int32 array of one element, not {array._described()}")
     return array
 
 
@@ -64,7 +66,7 @@ cdef bint _is_set(Array flag) except -1:
 
 
 cdef CStream* _recorder(Array flag) except? NULL:
-    # What captures the current stream of the flag's device, or null.
+    # The recorder of the current stream of the flag's device, or null.
     cdef Stream stream = current_stream_of(current_state(), flag._device.ordinal)
     if stream.is_default and not stream.per_thread:
         return NULL
@@ -98,7 +100,7 @@ cdef int _add(CStream* queue, NodeKind kind, Array flag, object then, object oth
     bodies.flag = flag if queue.capture().exclusive() else None
     tell_origin(deref(queue), point, bodies)
     commit(&submission, state, point)
-    # From here on the outer capture keeps what is used, so that it learns when memory of its own is freed.
+    # The outer capture keeps the memory from here on. References here would hide the end of memory that it allocated.
     if not queue.capture().exclusive():
         body.accesses = other.accesses = nothing
     return 0

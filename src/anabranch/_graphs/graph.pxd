@@ -17,7 +17,7 @@ cdef class Graph:
     cdef inline int check(self) except -1:
         return self.refuse() if self.recorded is None or forked() else 0
 
-    # What it is now, which another thread may replace. Raises likewise.
+    # The current recording, which another thread may replace. Raises as `check` does.
     cdef inline Recorded now(self):
         cdef Recorded recorded
         with cython.critical_section(self):
@@ -26,10 +26,10 @@ cdef class Graph:
             self.refuse()
         return recorded
 
-    # The same, and what its nodes run by now.
+    # The same, with the current works of its nodes.
     cdef Recorded now_with(self, Ref[Works]* works)
     cdef int refuse(self) except -1
-    # It becomes what a capture has made, or is what that has come to; unless it was closed.
+    # Stores the outcome of a capture: a graph, or a failure. Does nothing once the graph is closed.
     cdef int fill(self, const Ref[CGraph]& graph, const Ref[Works]& works, const GraphAccesses& accesses) except -1
     cdef int fail(self, str state) except -1
     cdef int enqueue(self, TaskState state, CStream* queue) except -1

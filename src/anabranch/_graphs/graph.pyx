@@ -8,6 +8,8 @@ from libc.stdint cimport uint32_t
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
+from anabranch._graphs import picture
+
 from anabranch._core.core cimport (
     CCapture, CStream, HazardMode, OperationKind, Point, Ref, as_context, check_fork, forked)
 from anabranch._core.graph cimport (
@@ -16,7 +18,8 @@ from anabranch._core.graph cimport (
 from anabranch._graphs.nodes cimport Node, Recorded, dimensions_of, recorded_as
 from anabranch._hazards.ordering cimport Submission, begin, commit, commit_traced
 from anabranch._stream.current cimport as_stream, current_stream_of
-from anabranch._stream.host_node cimport ReplayContext, context_of_replay, note_replay
+from anabranch._stream.host_node cimport (
+    ReplayContext, context_of_replay, note_replay, reserve_all, withdraw_all)
 from anabranch._stream.stream cimport Stream
 from anabranch._task.context cimport TaskState, current_state
 
@@ -96,7 +99,12 @@ cdef class Graph:
             begin(&submission, state, queue, now.touches.data(), now.touches.size())
             if now.functions:
                 context = context_of_replay(queue, state.mode)
-            point = core.launch(deref(queue), as_context(context))
+                reserve_all(now.functions)
+            try:
+                point = core.launch(deref(queue), as_context(context))
+            except BaseException:
+                withdraw_all(now.functions)
+                raise
             note_replay(context, state.mode)
             commit_traced(&submission, state, queue, point, OperationKind.graph, 0)
             if state.mode != <int>HazardMode.off:
@@ -238,14 +246,14 @@ cdef class Graph:
             self.recorded, changed = changed, self.recorded
 
     def update(self, other):
-        """Become another graph, from the next replay on. Replays that were launched stay what they are.
+        """Replace the content by that of another graph, from the next replay on. Launched replays are not affected.
 
-        Costs little where only arguments differ; else the graph is instantiated anew, which `instantiations` counts.
+        Costs little if only arguments differ; otherwise the graph is instantiated again, which `instantiations` counts.
 
         Parameters
         ----------
         other : Graph
-            Of the same device; left as it is.
+            A graph of the same device. It does not change.
 
         Raises
         ------
@@ -289,6 +297,9 @@ cdef class Graph:
 
     def __reduce__(self):
         raise TypeError(f"{self!r} lives in this process; hand over a function that captures it")
+
+    def _repr_html_(self):
+        return picture.html(self)
 
     def __repr__(self):
         if self.state is not None:

@@ -14,7 +14,7 @@ cdef class Node:
     cdef object origin              # kernel or function, bodies of a branch or loop; of a graph its host functions
 
 
-# What a graph is until it becomes another. Nothing of it changes, so who launches it needs but a reference.
+# The state of a graph, replaced as a whole. Immutable, so a launch needs only a reference.
 cdef class Recorded:
     cdef Ref[GraphInstance] core
     cdef Ref[CGraph] graph
@@ -22,7 +22,7 @@ cdef class Recorded:
     cdef vector[Touch] touches      # the same, as those of one operation
     cdef list devices
     cdef list functions             # the host functions that its replays call
-    cdef list _nodes                # once somebody has asked
+    cdef list _nodes                # created at the first use
     cdef list _edges
 
     cdef list nodes(self)
@@ -30,7 +30,7 @@ cdef class Recorded:
     cdef str dot(self)              # both in the language of Graphviz
 
 
-# What an instance that was just made, or is about to be changed, is from then on.
+# The state of an instance that was just made or is about to be changed.
 cdef Recorded recorded_as(const Ref[GraphInstance]& core, const Ref[CGraph]& graph, const GraphAccesses& accesses)
 # The host functions that replays of a graph may call.
 cdef list functions_of(const CGraph& graph)

@@ -1,4 +1,4 @@
-"""What a capture recorded: nodes, their order, and what they access."""
+"""A recorded graph: its nodes, their order and their accesses."""
 
 cimport cython
 from cython.operator cimport dereference as deref

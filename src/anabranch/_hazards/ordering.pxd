@@ -17,15 +17,15 @@ cdef extern from "anabranch/host_order.hpp" namespace "anabranch" nogil:
     void follow_use(CStream&, const Use&) except +
     Past past_of(CStream&) except +
     Past past_within(CStream&) except +
-    cdef cppclass Sight:
-        Sight()
+    cdef cppclass Observation:
+        Observation()
         uint64_t version
         Past past
-    Sight look(CStream&, const HostTask&) except +
-    uint64_t hand_on(CStream&, const HostTask&) except +
-    void note_operation(CStream&, uint64_t learned) except +
+    Observation observation_of(CStream&, const HostTask&) except +
+    uint64_t begin_operation(CStream&, const HostTask&) except +
+    void note_operation(CStream&, uint64_t snapshot) except +
     void wait_for_stream(CStream&, CStream& target, const HostTask&) except +translate
-    cdef cppclass ComingMoment:
+    cdef cppclass DeferredMoment:
         void set(Moment)
         const Moment& get()
     void follow_call(HostTask&, const Past& before, const Moment&) except +
@@ -53,7 +53,7 @@ cdef extern from "anabranch/submission.hpp" namespace "anabranch" nogil:
         void commit_call(Point, Site, const Moment&) except +
 
 
-# What a kernel's parameter is declared: 0 in-out, 1 in, 2 out.
+# The access that a kernel's parameter declares: 0 in-out, 1 in, 2 out.
 cdef inline Access access_of(int code) noexcept:
     return Access.read if code == 1 else Access.write if code == 2 else Access.read_write
 
@@ -104,7 +104,9 @@ cdef int order_host(TaskState state, Touch touch, bint checked) except -1
 cdef int order_return(Storage* storage) except -1
 # And has done so.
 cdef int note_host_access(TaskState state, Touch touch) except -1
-# Or does so from now until the access is ended; None where it is not kept track of.
+# Raises RaceError for work that would touch what the host is accessing.
+cdef int refuse_open(TaskState state, Touch touch) except -1
+# The host makes an access from now until it is ended; None where it is not kept track of.
 cdef OpenAccess open_access(TaskState state, Touch touch)
 
 
@@ -126,10 +128,10 @@ cdef class Found:
     cdef size_t high
 
 
-# The current task has found that to be over.
-cdef inline int observe(const Sight& sight) except -1:
-    if sight.version != 0:
-        current_task().observe(sight.past, sight.version)
+# The current task has observed that the stream's work is completed.
+cdef inline int observe(const Observation& observation) except -1:
+    if observation.version != 0:
+        current_task().observe(observation.past, observation.version)
     return 0
 
 cdef inline int observe_record(const Record& record) except -1:
@@ -137,15 +139,15 @@ cdef inline int observe_record(const Record& record) except -1:
     return 0
 
 cdef inline int observe_stream(CStream* stream) except -1:
-    return observe(look(stream[0], current_task()[0]))
+    return observe(observation_of(stream[0], current_task()[0]))
 
 
 cdef class PastOf:
-    """What came before something, for Python code to hand on."""
+    """A past, as an object that Python code can pass on."""
     cdef Past past
 
 
 cdef class Touches:
-    """What an operation touches, with the arrays, for Python code to hand on."""
+    """The touches of an operation, with their arrays, as an object that Python code can pass on."""
     cdef vector[Touch] all
     cdef list arrays

@@ -19,17 +19,19 @@ from anabranch._task.defaults import modes
 
 cdef extern from "anabranch/host_order.hpp" namespace "anabranch" nogil:
     vector[Use] host_conflicts(const HostTask&, const Touch&) except +
+    vector[Use] open_conflicts(const HostTask&, const Touch&) except +
     vector[Use] return_conflicts(const HostTask&, const Touch&) except +
     void note_host(HostTask&, const Touch&, Site) except +
 
 cdef extern from *:
     """
     static anabranch::Ref<anabranch::HostAccess> begin_access(
-        const anabranch::Ref<anabranch::HostTask>& task, const anabranch::Touch& touch, anabranch::Site site) {
-      return anabranch::make_ref<anabranch::HostAccess>(task, touch, site);
+        const anabranch::Ref<anabranch::HostTask>& task, const anabranch::Touch& touch, anabranch::Site site,
+        bool kept) {
+      return anabranch::make_ref<anabranch::HostAccess>(task, touch, site, kept);
     }
     """
-    Ref[HostAccess] begin_access(const Ref[HostTask]&, const Touch&, Site) except +
+    Ref[HostAccess] begin_access(const Ref[HostTask]&, const Touch&, Site, bint kept) except +
 
 
 @cython.final
@@ -44,7 +46,7 @@ cdef Found _found(const Use& first, const Ref[CStream]& stream, const Touch& tou
     found.site = site
     found.access = touch.access
     found.allocated = touch.storage.site
-    found.open = current_state().task.core.get().has_open(first)
+    found.open = first.open
     found.size = touch.storage.bytes()
     found.low = touch.low
     found.high = touch.high
@@ -64,7 +66,7 @@ cdef int report(Refusal* refusal, Submission* submission, TaskState state) excep
             found.append(
                 _found(refusal.races[i].first, stream, refusal.touches[refusal.races[i].second], site))
         _report(state, found)
-        # To tell of it is Python code, during which others may run.
+        # The report ran Python code, during which other threads may have closed an array.
         if not submission.proceed(deref(state.task.core.get()), deref(refusal)):
             raise ClosedError("an array was closed while a race of it was reported")
     except BaseException as error:
@@ -149,12 +151,26 @@ cdef int note_host_access(TaskState state, Touch touch) except -1:
     return 0
 
 
+cdef int refuse_open(TaskState state, Touch touch) except -1:
+    cdef vector[Use] uses
+    cdef Ref[CStream] host
+    if state.mode != <int>HazardMode.off:
+        uses = open_conflicts(deref(state.task.core.get()), touch)
+        if not uses.empty():
+            _report(state, [_found(uses[i], host, touch, current_site()) for i in range(uses.size())])
+    return 0
+
+
 cdef OpenAccess open_access(TaskState state, Touch touch):
     cdef OpenAccess access
-    if state.mode != <int>HazardMode.check:
+    if state.mode == <int>HazardMode.off:
         return None
     access = OpenAccess.__new__(OpenAccess)
-    access.core = begin_access(state.task.core, touch, current_site())
+    access.core = begin_access(
+        state.task.core, touch, current_site(), state.mode == <int>HazardMode.check)
+    if state.mode != <int>HazardMode.check:
+        # What another thread has enqueued since the host waited.
+        order_host(state, touch, False)
     return access
 
 
@@ -211,29 +227,29 @@ class default_mode:  # noqa: N801
 
 
 class hazards:  # noqa: N801
-    """Choose what becomes of order that is missing between accesses to the same memory.
+    """Choose the treatment of missing order between accesses to the same memory.
 
-    Takes effect for this task at once, and until it chooses again; as a context manager, until the end of the block.
+    Takes effect for this task at once, until its next choice; as a context manager, until the end of the block.
     A new asyncio task starts with its creator's mode, a thread with that of the environment variable
-    ``ANABRANCH_HAZARDS``, which is ``"auto"`` if it is not set. No thread changes another's mode; one object serves one
-    task.
+    ``ANABRANCH_HAZARDS``, which is ``"auto"`` by default. A choice never affects another thread. Use one object in one
+    task only.
 
     Parameters
     ----------
     mode : str
-        ``"auto"``: what an operation touches is waited for, with one event wait for each stream that it has to come
-        after and is not known to. ``"check"``: nothing is added; a missing order raises `RaceError` before the
-        operation is enqueued. ``"off"``: neither; accesses are not kept track of, only order is.
+        ``"auto"``: an operation waits for the conflicting accesses to its memory, by one event wait for each stream
+        that it is not known to come after. ``"check"``: no waits are added; missing order raises `RaceError` before
+        the operation is enqueued. ``"off"``: neither; accesses are not tracked, only order is.
     bounds : bool, optional
-        Whether Python kernels check every index, as they always do under ``"check"``: one that is out of bounds is a
-        `KernelError` that names the kernel, the line, the array, the index and the line of the launch; nothing outside
-        the array is touched, and the stream's later work does not run. ``None``: as it is, which first is what the
-        environment variable ``ANABRANCH_BOUNDS`` says, ``0`` or ``1``. Kernels of a `Module` cannot be checked.
+        Whether Python kernels check every index, as they always do under ``"check"``. An index out of bounds raises a
+        `KernelError` that names the kernel, the line, the array, the index and the line of the launch; no memory
+        outside the array is accessed, and the stream's later work does not run. ``None``: no change; threads start with
+        the environment variable ``ANABRANCH_BOUNDS``, ``0`` or ``1``. Kernels of a `Module` cannot be checked.
 
     Attributes
     ----------
     mode : str
-        The one that was chosen here, whatever has been since.
+        The mode that was chosen here, regardless of later choices.
     bounds : bool or None
         Likewise.
 

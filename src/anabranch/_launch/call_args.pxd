@@ -1,4 +1,4 @@
-"""What a launch is given, as the launch paths see it."""
+"""The arguments of a launch, as the launch paths see them."""
 
 from cpython.object cimport PyObject
 

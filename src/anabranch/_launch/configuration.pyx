@@ -1,4 +1,4 @@
-"""What a launch runs over: blocks, or an index space."""
+"""The extent of a launch: blocks, or an index space."""
 
 from cpython.bool cimport PyBool_Check
 from cpython.long cimport PyLong_Check

@@ -8,7 +8,7 @@ from anabranch._launch.parameters cimport ParameterRule
 
 
 cdef class GridKernel:
-    """What the launch path needs of a kernel of a module."""
+    """The data of a module's kernel that the launch path uses."""
     cdef vector[ParameterRule] rules
     # Of the arrays in their order, where the code does not say what a pointer is.
     cdef vector[uint8_t] array_access

@@ -3,6 +3,7 @@ from libcpp.vector cimport vector
 
 from anabranch._core.core cimport CKernel, Ref
 from anabranch._launch.call_args cimport CallArgs
+from anabranch._launch.constants cimport Constants
 
 
 cdef extern from "anabranch/_launch/plan_table.hpp" namespace "anabranch::python" nogil:
@@ -12,9 +13,10 @@ cdef extern from "anabranch/_launch/plan_table.hpp" namespace "anabranch::python
 
 
 cdef class KernelBase:
-    """What the launch path needs of a kernel, without a look-up through Python."""
+    """The data of a kernel that the launch path uses, without attribute access through Python."""
     cdef PlanTable plans
     cdef vector[int] access_codes   # per parameter: 0 in-out, 1 in, 2 out
+    cdef Constants constants        # None if there are none, or before the first compilation
     cdef object __weakref__
 
 

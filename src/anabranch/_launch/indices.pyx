@@ -2,14 +2,17 @@
 
 from cpython.object cimport PyObject
 from cython.operator cimport dereference as deref
-from libc.stdint cimport uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libcpp.vector cimport vector
 
 from anabranch._core.core cimport (
-    CBackend, CKernel, CStream, HazardMode, LaunchShape, Point, Ref, Site, Slots, Touch, max_dimensions)
+    CBackend, CKernel, CStream, HazardMode, LaunchShape, Point, Ref, Site, Slots, Touch, max_dimensions,
+    now_nanoseconds, tracing)
+from anabranch._core.tracing cimport show_compilation
 from anabranch._device.device cimport DeviceBase
 from anabranch._hazards.ordering cimport Submission, access_of, begin
 from anabranch._launch.call_args cimport CallArgs, named_device, stream_of
+from anabranch._launch.constants cimport check_constants
 from anabranch._launch.configuration cimport most_indices, read_dimensions
 from anabranch._launch.kernel_failure cimport launch_site_slots, make_kernel, places_of
 from anabranch._launch.loaded cimport KernelForm, architecture_of, load_kernel
@@ -97,6 +100,7 @@ cdef Ref[CKernel] _compile(KernelBase kernel, Packed* packed, DeviceBase device)
             codes.append(("array", dtype_names[first], second & 0x1F, bool(second & 0x40), bool(second & 0x20)))
         position += 2
     signature = packed.key[0] & 0xF, tuple(codes)
+    cdef int64_t since = now_nanoseconds()
     checked = bool(packed.key[0] & checked_bit)
     cdef KernelForm form
     if architecture != 0:
@@ -110,6 +114,11 @@ cdef Ref[CKernel] _compile(KernelBase kernel, Packed* packed, DeviceBase device)
     else:
         code = kernel.compile_cpu(signature, checked)
         compiled = make_kernel(<void*><size_t>code.address, kernel.name.encode(), places_of(code.places), code)
+    if tracing():
+        show_compilation(deref(device.backend), kernel.name, since)
+    with kernel._compiling:
+        if kernel.constants is None:
+            kernel.constants = kernel._constants()
     kernel.plans.add(packed.key, packed.key_length, compiled)
     return compiled
 
@@ -126,12 +135,15 @@ cdef int launch_indices(KernelBase kernel, object dim, const CallArgs* given) ex
     cdef Py_ssize_t count = given.count
     cdef Py_ssize_t i
     cdef LaunchShape shape
+    # Before anything is looked at that Python code might change.
+    if kernel.constants is not None:
+        check_constants(kernel.constants)
     _read_shape(dim, &shape)
     if given.block != NULL:
         set_block(shape, _read_block(<object>given.block))
     cdef DeviceBase where = named_device(given)
     if count != <Py_ssize_t>kernel.access_codes.size():
-        _wrong_count(kernel, count)
+        _wrong_count(kernel, count, shape.ndim)
     packed.key[0] = shape.ndim
     packed.key_length = head
     packed.slot_count = 0
@@ -198,12 +210,22 @@ cdef inline int _check_touched(KernelBase kernel, Py_ssize_t i, Array array, Dev
     check_array(kernel, i, array, where)
     if kernel.access_codes[i] != 1 and array._read_only:
         raise ValueError(
-            f"{parameter_of(kernel, i)} may write, but {array!r} is read-only memory; declare the parameter ab.In")
+            f"{parameter_of(kernel, i)} may write, but {array._described()} is read-only memory; "
+            "declare the parameter ab.In")
     return 0
 
 
-cdef int _wrong_count(KernelBase kernel, Py_ssize_t count) except -1:
+cdef int _wrong_count(KernelBase kernel, Py_ssize_t count, int ndim) except -1:
     names = [parameter.name for parameter in kernel.parameters]
+    if ndim > 1 and count == <Py_ssize_t>len(names) - (ndim - 1):
+        # One parameter for each dimension, it seems.
+        first = kernel._function.__code__.co_varnames[0]
+        indices = (first, *names[:ndim - 1])
+        index = "".join(indices)
+        raise TypeError(
+            f"kernel {kernel.name!r} has the parameters ({first}, {', '.join(names)}); of a launch over {ndim} "
+            f"dimensions the index is one tuple: def {kernel.name}({index}, {', '.join(names[ndim - 1:])}), and then "
+            f"{', '.join(indices)} = {index}")
     detail = f"missing {', '.join(names[count:])}" if count < len(names) else f"{count - len(names)} too many"
     raise TypeError(
         f"kernel {kernel.name!r} takes {len(names)} arguments after the index ({', '.join(names)}), "

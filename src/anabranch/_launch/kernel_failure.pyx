@@ -1,4 +1,4 @@
-"""What launches need of kernels that may fail."""
+"""Launch arguments of kernels that may fail."""
 
 from libc.stdint cimport int64_t
 from libcpp.vector cimport vector

@@ -1,5 +1,7 @@
 """`launch`: the call itself."""
 
+from types import FunctionType
+
 from cpython.object cimport PyObject
 
 from anabranch._core.builtin cimport make_function
@@ -45,9 +47,15 @@ CompileError
     If the kernel cannot be compiled for these kinds of arguments. Nothing is enqueued in any of these cases."""
 
 
+cdef str _by_position = (
+    "launch takes the dimensions and the kernel's arguments by position: ab.launch(kernel, dim, *inputs, *outputs)")
+
+
 cdef object _launch(PyObject* module, PyObject** args, Py_ssize_t count, PyObject* names):
     cdef CallArgs given
     if count < 2:
+        if names != NULL and {"dim", "inputs", "outputs"}.intersection(<tuple>names):
+            raise TypeError(_by_position)
         raise TypeError(f"launch takes a kernel and its dimensions, then the kernel's arguments; {count} were given")
     cdef PyObject* kernel = args[0]
     cdef PyObject* dim = args[1]
@@ -81,6 +89,8 @@ cdef int _read_names(CallArgs* given, PyObject** values, tuple names) except -1:
             given.device = value
         elif name == "block":
             given.block = value
+        elif name in ("dim", "inputs", "outputs"):
+            raise TypeError(_by_position)
         else:
             raise TypeError(f"launch takes stream, device and block by name, not {name!r}")
     return 0
@@ -88,7 +98,9 @@ cdef int _read_names(CallArgs* given, PyObject** values, tuple names) except -1:
 
 cdef int _refuse(object kernel, object dim) except -1:
     if not isinstance(kernel, GridKernel):
-        raise TypeError(f"only kernels are launched, made by @ab.kernel or ab.Module, not {type(kernel).__name__}")
+        hint = f"; decorate {kernel.__name__} with @ab.kernel" if type(kernel) is FunctionType else ""
+        kind = type(kernel).__name__
+        raise TypeError(f"only kernels are launched, made by @ab.kernel or ab.Module, not {kind}{hint}")
     if not isinstance(dim, LaunchConfig):
         raise TypeError(
             f"kernel {kernel.name!r} computes its own index: launch it with an ab.LaunchConfig, not {dim!r}")

@@ -52,7 +52,7 @@ cdef object shown(value):
 
 cdef int refuse_elsewhere(kernel, Py_ssize_t position, Array array, DeviceBase where) except -1:
     raise DeviceError(
-        f"{parameter_of(kernel, position)}: {array!r} is on {array._device.alias}, but the launch is on "
+        f"{parameter_of(kernel, position)}: {array._described()} is on {array._device.alias}, but the launch is on "
         f"{where.alias}; copy it there first")
 
 
@@ -98,7 +98,7 @@ cdef int count_in_elements(Packed* packed, Array array) except -1:
     for d in range(ndim):
         if <int64_t>strides[d] & (itemsize - 1):
             raise ValueError(
-                f"{array!r} has strides that are no multiple of its elements' size, which kernels on "
+                f"{array._described()} has strides that are no multiple of its elements' size, which kernels on "
                 f"{array._device.alias} need")
         strides[d] = <uint64_t>in_elements(<int64_t>strides[d], itemsize)
         extent += (array.layout.shape[d] - 1) * <int64_t>abs(<int64_t>strides[d])
@@ -194,7 +194,10 @@ cdef int _put_other(Packed* packed, object value, object kernel, Py_ssize_t posi
             put_number(packed, kind.__call__(value), kernel, position)
             return _look_again(packed, position)
     shares = hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")
-    hint = "; wrap it with anabranch.asarray" if shares else ""
+    if isinstance(value, (list, tuple)):
+        hint = "; make an array of its numbers with ab.array, or pass each array by itself"
+    else:
+        hint = "; wrap it with anabranch.asarray" if shares else ""
     raise TypeError(
         f"{parameter_of(kernel, position)}: kernels take arrays and numbers, not {type(value).__name__}{hint}")
 

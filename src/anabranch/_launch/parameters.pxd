@@ -14,7 +14,7 @@ cdef enum ParameterKind:
     struct_kind
     bool_kind
 
-# What the launch path needs to know of a parameter.
+# The data of a parameter that the launch path uses.
 cdef struct ParameterRule:
     uint8_t kind                # a ParameterKind
     uint8_t access              # 0 in-out, 1 in, 2 out

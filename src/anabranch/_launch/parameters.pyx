@@ -20,13 +20,13 @@ cdef int put_pointer(
         uint64_t* slots) except -1:
     if rule.kind != pointer_kind and (rule.size != 8 or rule.kind not in (bits_kind, integer_kind, unsigned_kind)):
         raise TypeError(
-            f"{parameter_of(kernel, i)}: {kernel.parameters[i].describe()} is no array, {array!r} was given")
+            f"{parameter_of(kernel, i)}: {kernel.parameters[i].describe()} is no array, {array._described()} was given")
     if not (rule.accepted >> array.code) & 1:
         raise TypeError(
             f"{parameter_of(kernel, i)}: declared as {kernel.parameters[i].describe()}, "
             f"an array of {dtype_names[array.code]} was given")
     if access != 1 and array._read_only:
-        raise ValueError(f"{parameter_of(kernel, i)} may write, but {array!r} is read-only memory")
+        raise ValueError(f"{parameter_of(kernel, i)} may write, but {array._described()} is read-only memory")
     slots[rule.slot] = <uint64_t><size_t>array.data
     return 0
 
@@ -99,7 +99,7 @@ cdef double _real(object kernel, Py_ssize_t i, object value) except? -1:
 cdef int _put_half(double number, uint64_t* slot) except -1:
     import numpy
 
-    # What is too large becomes infinite, as with the other floats.
+    # Values that are too large become infinite, as with the other floats.
     with numpy.errstate(over="ignore"):
         half = numpy.float16(number).tobytes()
     memcpy(slot, <const char*>(<bytes>half), 2)

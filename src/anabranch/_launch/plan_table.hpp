@@ -16,6 +16,7 @@ class PlanTable {
   PlanTable() = default;
   PlanTable(const PlanTable&) = delete;
   PlanTable& operator=(const PlanTable&) = delete;
+  // Runs with the destructor of its kernel, a Python object: any Python thread, with the interpreter lock.
   ~PlanTable() {
     for (Entry* entry = first_; entry;) delete std::exchange(entry, entry->next);
   }

@@ -1,10 +1,10 @@
-"""What launches have kernels compiled for."""
+"""Targets for which kernels are compiled."""
 
 from typing import NamedTuple
 
 
 class Target(NamedTuple):
-    """What a kernel is compiled for on CUDA, besides the kinds of its arguments.
+    """The target of a kernel on CUDA, besides the kinds of its arguments.
 
     Attributes
     ----------

@@ -119,10 +119,10 @@ cdef Ref[Storage] allocate_with(DeviceBase device, Stream stream, size_t bytes) 
 
 
 def set_allocator(allocator, device=None):
-    """Choose what allocates the memory of a device's arrays from now on.
+    """Set the allocator for later arrays of a device.
 
-    Arrays made before stay where they are. Pinned memory, the memory of captures, and what the library needs for itself
-    come from where they always do.
+    Existing arrays keep their memory. The allocator is not used for pinned memory, for the memory of captures, or for
+    the library's internal memory.
 
     Parameters
     ----------
@@ -145,10 +145,10 @@ def set_allocator(allocator, device=None):
 
     Notes
     -----
-    ``deallocate`` is called once no other stream uses the memory any more, in the order of `stream` on a GPU, after all
-    uses on a CPU; by whichever thread drops the last reference, or by a thread of the library's own, with the device
-    current. What it raises goes to `sys.unraisablehook`. At the end of the process it is not called any more. A
-    MemoryError of ``allocate`` becomes the cause of an `OutOfMemoryError`; other errors are the caller's.
+    ``deallocate`` is called when no other stream uses the memory any more: in the order of `stream` on a GPU, after all
+    uses on a CPU. The thread that drops the last reference calls it, or a thread of this library, with the device
+    current. Its exceptions go to `sys.unraisablehook`. At the end of the process it is no longer called. A MemoryError
+    of ``allocate`` becomes the cause of an `OutOfMemoryError`; the caller gets other exceptions unchanged.
 
     Examples
     --------

@@ -84,6 +84,8 @@ cdef class Array:
     cdef Ref[CStream] reader(self, const vector[Use]& uses) except *
     # Copies to host memory after all writes to the array, and waits for the copy.
     cdef int read_back(self, const Elements& dst, int64_t count) except -1
+    # What `numpy` returns, but writable.
+    cdef object fetch(self)
     # Blocks until the host may access the memory.
     cdef int synchronize(self, MemoryAccess access) except -1
 

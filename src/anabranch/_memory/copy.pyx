@@ -16,6 +16,7 @@ from anabranch._device.device cimport DeviceBase
 from anabranch._hazards.ordering cimport Submission, begin, commit, commit_traced, observe_stream
 from anabranch._memory.alloc cimport new_array
 from anabranch._memory.array cimport Array, as_array
+from anabranch._memory.assign cimport copy_with_numpy
 from anabranch._memory.dtype cimport ElementType, Item, element_type, encode
 from anabranch._memory.slice cimport whole_of
 from anabranch._memory.staging cimport download, upload
@@ -155,9 +156,9 @@ def fill(dst, value, *, stream=None):
     cdef Array array = as_array(dst, "dst")
     cdef Stream target = as_stream(stream, array._device)
     if target.device is not array._device:
-        raise DeviceError(f"{array!r} cannot be filled on {target!r}, a stream of another device")
+        raise DeviceError(f"{array._described()} cannot be filled on {target!r}, a stream of another device")
     if array._read_only:
-        raise ValueError(f"{array!r} is read-only memory")
+        raise ValueError(f"{array._described()} is read-only memory")
     enqueue_value(array, value, target)
 
 
@@ -171,16 +172,16 @@ cdef bytes _description = b"""copy(dst, src, *, stream=None, dst_offset=0, src_o
 
 Copy elements from one array to another, of the same or another device.
 
-Asynchronous on the stream, but between a GPU and CPU memory that is not pinned: then it returns when
-the copy is done. Arrays that overlap are copied as if through a temporary.
+Asynchronous on the stream, but between a GPU and CPU memory that is not pinned, and with a NumPy array: then it
+returns when the copy is done. Arrays that overlap are copied as if through a temporary.
 
 Parameters
 ----------
-dst, src : Array
+dst, src : Array, or one of them a numpy.ndarray
     Of the same dtype, and of equal shapes unless an offset or a count is given. Views may be strided.
 stream : Stream, optional
     Of either array's device. None: the current stream of the destination's device if that is a GPU,
-    else of the source's.
+    else of the source's. A NumPy array counts as of the other side's device.
 dst_offset, src_offset : int
     Where to begin, in elements of the flattened array.
 count : int, optional
@@ -205,6 +206,9 @@ cdef object _copy(PyObject* module, PyObject** args, Py_ssize_t count, PyObject*
         _read_names(given, args + count, <tuple>names)
     if given[dst_] == NULL or given[src_] == NULL:
         raise TypeError("copy takes two arrays, dst and src")
+    if type(<object>given[dst_]) is not Array or type(<object>given[src_]) is not Array:
+        copy_with_numpy([None if given[i] == NULL else <object>given[i] for i in range(parameters)])
+        return None
     # A number that converts itself may close the arrays, so those are looked at after it.
     cdef int64_t to = 0 if given[dst_offset_] == NULL else _position(<object>given[dst_offset_], "dst_offset")
     cdef int64_t start = 0 if given[src_offset_] == NULL else _position(<object>given[src_offset_], "src_offset")
@@ -225,14 +229,13 @@ cdef object _copy(PyObject* module, PyObject** args, Py_ssize_t count, PyObject*
     if dst.code != src.code:
         raise ValueError(f"cannot copy {src._dtype} to {dst._dtype}; the dtypes must be equal")
     if dst._read_only:
-        raise ValueError(f"the destination {dst!r} is read-only memory")
+        raise ValueError(f"the destination {dst._described()} is read-only memory")
     cdef int64_t src_size = src.layout.size()
     cdef int64_t dst_size = dst.layout.size()
     if not counted:
         if to == 0 and start == 0 and not _same_shape(dst, src):
             raise ValueError(
-                f"cannot copy shape {src.shape} to shape {dst.shape}; "
-                "give an offset or a count to copy flattened elements")
+                f"cannot copy shape {src.shape} to shape {dst.shape}; give an offset or a count to flatten them")
         elements = src_size - start
     if elements < 0 or start + elements > src_size or to + elements > dst_size:
         _check_range("src_offset", start, src_size, elements, counted, "source")
@@ -296,8 +299,8 @@ cdef inline CopySide _side(Array array, int64_t offset) noexcept:
 
 cdef int _order_all(
         TaskState state, Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1:
-    # For a copy in several steps: all of it is in order, or none of it is enqueued. What is missing is of the stream
-    # that the program knows, not of one that helps.
+    # Orders a copy of several steps as a whole before any step is enqueued. A race names the stream of the program, not
+    # a helper stream.
     cdef Touch[2] touches
     touches[0] = _touch(src, MemoryAccess.read, start, count)
     touches[1] = _touch(dst, MemoryAccess.write, to, count)
@@ -306,12 +309,12 @@ cdef int _order_all(
 
 
 cdef Array _contiguous(DeviceBase device, Array like, int64_t count, Stream stream):
-    cdef Layout layout = row_major(1, &count, like.layout.itemsize)
-    return new_array(device, layout, element_type(like._dtype), stream, MemoryKind.device)
+    return new_array(
+        device, row_major(1, &count, like.layout.itemsize), element_type(like._dtype), stream, MemoryKind.device)
 
 
 cdef Stream _aside(DeviceBase device, Stream after):
-    # A stream of the device that comes after what another has to do by now.
+    # A helper stream of the device that comes after the other stream's work so far.
     cdef Stream stream = Stream(device, name="copy")
     stream.wait_stream(after)
     return stream

@@ -8,6 +8,7 @@ from anabranch._memory.array import Array
 from anabranch._stream.stream import Stream
 
 _Shape: TypeAlias = SupportsIndex | tuple[SupportsIndex, ...] | list[int]
+_Prototype: TypeAlias = Array | npt.NDArray[Any]
 _Scalar: TypeAlias = bool | complex | np.number[Any] | np.bool_
 
 def empty(
@@ -36,6 +37,31 @@ def ones(
 ) -> Array: ...
 def full(
     shape: _Shape,
+    value: _Scalar,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    device: DeviceLike = None,
+    stream: Stream | None = None,
+    pinned: bool = False,
+) -> Array: ...
+def empty_like(
+    prototype: _Prototype,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    device: DeviceLike = None,
+    stream: Stream | None = None,
+    pinned: bool = False,
+) -> Array: ...
+def zeros_like(
+    prototype: _Prototype,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    device: DeviceLike = None,
+    stream: Stream | None = None,
+    pinned: bool = False,
+) -> Array: ...
+def full_like(
+    prototype: _Prototype,
     value: _Scalar,
     dtype: npt.DTypeLike | None = None,
     *,

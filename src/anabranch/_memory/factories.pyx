@@ -40,6 +40,12 @@ cdef MemoryKind _kind(DeviceBase device, bint pinned) except *:
     return MemoryKind.pinned
 
 
+cdef ElementType _type_of(object shape, object dtype, str function):
+    if type(shape) is int and type(dtype) is int:
+        raise TypeError(f"the dtype is {dtype}, an int; a shape is one argument: ab.{function}(({shape}, {dtype}))")
+    return element_type(dtype)
+
+
 cdef Array _make(object shape, ElementType dtype, Stream stream, bint pinned):
     cdef Layout layout = layout_of(shape, dtype.itemsize)
     return new_array(stream.device, layout, dtype, stream, _kind(stream.device, pinned))
@@ -71,13 +77,13 @@ def empty(shape, dtype="float32", *, device=None, stream=None, bint pinned=False
     OutOfMemoryError
         If the device has too little memory; it derives from MemoryError too.
     """
-    return _make(shape, element_type(dtype), _stream_for(device, stream), pinned)
+    return _make(shape, _type_of(shape, dtype, "empty"), _stream_for(device, stream), pinned)
 
 
 def zeros(shape, dtype="float32", *, device=None, stream=None, bint pinned=False):
     """Return a new array of zeros. Asynchronous on the stream; parameters and errors as of `empty`."""
     cdef Stream target = _stream_for(device, stream)
-    cdef Array array = _make(shape, element_type(dtype), target, pinned)
+    cdef Array array = _make(shape, _type_of(shape, dtype, "zeros"), target, pinned)
     cdef Item item
     item.bytes[0] = item.bytes[1] = 0
     enqueue_fill(array, &item, target)
@@ -86,7 +92,7 @@ def zeros(shape, dtype="float32", *, device=None, stream=None, bint pinned=False
 
 def ones(shape, dtype="float32", *, device=None, stream=None, bint pinned=False):
     """Return a new array of ones. Asynchronous on the stream; parameters and errors as of `empty`."""
-    return full(shape, 1, dtype, device=device, stream=stream, pinned=pinned)
+    return full(shape, 1, _type_of(shape, dtype, "ones").dtype, device=device, stream=stream, pinned=pinned)
 
 
 def full(shape, value, dtype=None, *, device=None, stream=None, bint pinned=False):
@@ -107,7 +113,7 @@ def full(shape, value, dtype=None, *, device=None, stream=None, bint pinned=Fals
         import numpy
 
         if type(value) is TracedScalar:
-            value = (<TracedScalar>value).look()  # the dtype depends on the value
+            value = (<TracedScalar>value).concretize()  # the dtype depends on the value
         dtype = numpy.asarray(value).dtype
     cdef ElementType type_ = element_type(dtype)
     cdef Item item
@@ -115,6 +121,49 @@ def full(shape, value, dtype=None, *, device=None, stream=None, bint pinned=Fals
     cdef Array array = _make(shape, type_, target, pinned)
     enqueue_value(array, value, target)
     return array
+
+
+cdef tuple _likeness(object prototype, object dtype, object device, object stream):
+    # What an array like another is made with.
+    if type(prototype) is Array:
+        if device is None and stream is None:
+            device = prototype.device
+    elif not hasattr(prototype, "__array_interface__"):
+        raise TypeError(f"the prototype is an Array or a NumPy array, not {type(prototype).__name__}")
+    return prototype.shape, prototype.dtype if dtype is None else dtype, device
+
+
+def empty_like(prototype, dtype=None, *, device=None, stream=None, bint pinned=False):
+    """Return a new array of the shape of another, whose elements are not set.
+
+    In row-major order, however the other's elements lie. Asynchronous on the stream; the other parameters, and the
+    errors, are those of `empty`.
+
+    Parameters
+    ----------
+    prototype : Array or numpy.ndarray
+    dtype : dtype-like, optional
+        None: that of the prototype.
+    device : Device or str, optional
+        None: that of the stream, else of the prototype if it is an `Array`, else the current one.
+    """
+    shape, dtype, device = _likeness(prototype, dtype, device, stream)
+    return empty(shape, dtype, device=device, stream=stream, pinned=pinned)
+
+
+def zeros_like(prototype, dtype=None, *, device=None, stream=None, bint pinned=False):
+    """Return a new array of zeros, of the shape of another. Parameters and errors as of `empty_like`."""
+    shape, dtype, device = _likeness(prototype, dtype, device, stream)
+    return zeros(shape, dtype, device=device, stream=stream, pinned=pinned)
+
+
+def full_like(prototype, value, dtype=None, *, device=None, stream=None, bint pinned=False):
+    """Return a new array of the shape of another, with every element set to a value.
+
+    Asynchronous on the stream; the value is as of `full`, the other parameters as of `empty_like`.
+    """
+    shape, dtype, device = _likeness(prototype, dtype, device, stream)
+    return full(shape, value, dtype, device=device, stream=stream, pinned=pinned)
 
 
 def array(data, dtype=None, *, device=None, stream=None, bint pinned=False):
@@ -152,7 +201,7 @@ def array(data, dtype=None, *, device=None, stream=None, bint pinned=False):
             made.synchronize(MemoryAccess.read)
         return made
     if isinstance(data, Array):
-        data = (<Array>data).numpy()
+        data = (<Array>data).fetch()
     target.get()
     values = numpy.asarray(data)
     if values.dtype.hasobject or values.dtype.kind in "USmMV":

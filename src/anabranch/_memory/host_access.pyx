@@ -16,7 +16,7 @@ def touches_of(reads, writes):
             # A private view: the iterable may run code that closes the array.
             array = whole_of(as_array(each, f"an element of {name}"))
             if access != MemoryAccess.read and array._read_only:
-                raise ValueError(f"the function is said to write {array!r}, which is read-only memory")
+                raise ValueError(f"the function is said to write {array._described()}, which is read-only memory")
             touches.arrays.append(array)
             touches.all.push_back(array.touch(access))
     return touches

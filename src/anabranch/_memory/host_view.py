@@ -57,4 +57,4 @@ class HostView:
             access.end()
 
     def __repr__(self) -> str:
-        return f"<host access to {self._array!r}{', writing' if self._write else ''}>"
+        return f"<host access to {self._array._described()}{', writing' if self._write else ''}>"

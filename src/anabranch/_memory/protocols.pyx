@@ -11,7 +11,7 @@ from libcpp.vector cimport vector
 
 from anabranch._core.core cimport Access as MemoryAccess
 from anabranch._core.core cimport (
-    Activation, CStream, HazardMode, Layout, Ref, Site, Touch, Use, forked, max_dimensions, owner_of, settle_point)
+    Activation, CStream, HazardMode, Layout, Ref, Site, Touch, Use, forked, max_dimensions, owner_of, flush_point)
 from anabranch._device.device cimport DeviceBase, as_device, device_of as device_of_backend
 from anabranch._hazards.ordering cimport (
     Submission, TouchSpan, begin, commit, follow_use, uses_of, wait_for_stream)
@@ -64,7 +64,7 @@ cdef int _order_after_uses(Array array, CStream* stream) except -1:
     cdef Use use
     for use in uses:
         # The consumer does not see operations that a stream holds, so the driver must have them first.
-        settle_point(stream, use.stream.get(), use.point)
+        flush_point(stream, use.stream.get(), use.point)
         stream.backend().wait(deref(stream), deref(use.stream.get()), use.point)
         follow_use(deref(stream), use)
     # The consumer's use begins here.
@@ -305,7 +305,7 @@ cdef Array _adopt(
 def cuda_interface(Array array not None):
     """Return an array's ``__cuda_array_interface__``; the current stream is ordered after its uses."""
     if array._device.backend.capabilities().host_memory:
-        raise AttributeError(f"{array!r} is CPU memory, which has no __cuda_array_interface__")
+        raise AttributeError(f"{array._described()} is CPU memory, which has no __cuda_array_interface__")
     cdef Stream stream = current_stream_of(current_state(), array._device.ordinal)
     array = whole_of(array)  # another thread may close it during the wait
     array.storage.get().share()

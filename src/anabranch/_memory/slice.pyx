@@ -2,10 +2,11 @@
 
 from libc.stdint cimport int64_t
 
+from anabranch._core.core cimport max_dimensions
 from anabranch._memory.array cimport Array
 
 
-cdef Array _begun(Array array):
+cdef Array begun_view(Array array):
     cdef Array view = Array.__new__(Array)
     # Check after creating the object: creating it may run a collection, whose finalizers may close the array.
     array.check()
@@ -20,14 +21,14 @@ cdef Array _begun(Array array):
 
 
 cdef Array whole_of(Array array):
-    cdef Array view = _begun(array)
+    cdef Array view = begun_view(array)
     view.layout = array.layout
     view.contiguous = array.contiguous
     return view
 
 
 cdef Array view_of(Array array, object key):
-    cdef Array view = _begun(array)
+    cdef Array view = begun_view(array)
     view.layout.itemsize = array.layout.itemsize
     view.layout.ndim = 0
     cdef tuple parts = key if isinstance(key, tuple) else (key,)
@@ -35,9 +36,12 @@ cdef Array view_of(Array array, object key):
     cdef int dimension = 0
     cdef int missing = array.layout.ndim
     cdef int ellipses = 0
+    cdef int added = 0
     for part in parts:
         if part is Ellipsis:
             ellipses += 1
+        elif part is None:
+            added += 1
         else:
             missing -= 1
     if ellipses > 1:
@@ -46,6 +50,8 @@ cdef Array view_of(Array array, object key):
         raise IndexError(
             f"too many indices: the array has {array.layout.ndim} dimensions, "
             f"{array.layout.ndim - missing} were indexed")
+    if array.layout.ndim + added > max_dimensions:
+        raise IndexError(f"an array has at most {max_dimensions} dimensions, not {array.layout.ndim + added}")
     if ellipses == 0:
         parts += (Ellipsis,)
     for part in parts:
@@ -53,6 +59,9 @@ cdef Array view_of(Array array, object key):
             for _ in range(missing):
                 _keep(view, array.layout.shape[dimension], array.layout.strides[dimension])
                 dimension += 1
+            continue
+        if part is None:
+            _keep(view, 1, 0)
             continue
         size = array.layout.shape[dimension]
         if isinstance(part, slice):
@@ -75,12 +84,12 @@ cdef int _slice(Array view, int64_t size, int64_t stride, slice part) except -1:
 
 cdef int64_t _position(object part, int64_t size, int dimension) except -1:
     if isinstance(part, bool) or not hasattr(type(part), "__index__"):
-        raise TypeError(f"arrays are indexed with integers, slices and ..., not {type(part).__name__}")
+        raise TypeError(f"arrays are indexed with integers, slices, ... and None, not {type(part).__name__}")
     try:
         index = part.__index__()
     except TypeError:
         # A NumPy array has `__index__`, but it only works without dimensions.
-        raise TypeError(f"arrays are indexed with integers, slices and ..., not {type(part).__name__}") from None
+        raise TypeError(f"arrays are indexed with integers, slices, ... and None, not {type(part).__name__}") from None
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of range for dimension {dimension} of size {size}")
     return index + size if index < 0 else index

@@ -14,7 +14,7 @@ from anabranch._core.core cimport (
     ByteRange, CBackend, CStream, Elements, HazardMode, Moment, Record, Ref, Site, Storage, StreamOptions, Touch, Use,
     discard_reference, find_device,
 )
-from anabranch._hazards.ordering cimport follow_use, hand_on, refuse_captured, uses_before
+from anabranch._hazards.ordering cimport begin_operation, follow_use, refuse_captured, refuse_open, uses_before
 from anabranch._memory.array cimport Array, as_array
 from anabranch._memory.slice cimport whole_of
 from anabranch._memory.staging cimport enqueue_download
@@ -35,14 +35,14 @@ cdef class Readback:
 
 
 def to_host(array):
-    """Copy an array to the host without blocking: the call enqueues the copy, awaiting what it returns waits for it.
+    """Copy an array to the host without blocking: the call enqueues the copy, and awaiting the result waits for it.
 
-    The elements are those of the time of the call: what writes to them later, in whichever stream, waits for the copy,
-    but with ``ab.hazards("off")``. The copy waits for exactly the work that the array depends on, and no stream of the
-    program's waits for it, as with `Array.numpy`. The array may be closed or dropped at once.
+    The elements are those at the time of the call: later writes, in any stream, wait for the copy, except under
+    ``ab.hazards("off")``. The copy waits for exactly the work that the array depends on, and no stream of the program
+    waits for the copy, as with `Array.numpy`. The array may be closed or dropped at once.
 
-    Cancelling the await leaves the copy alone. Any thread may call it, and tasks of any event loops await what it
-    returns, also several at once: they get the same `numpy.ndarray`.
+    Cancelling the await does not cancel the copy. Any thread may call this. Several tasks, also of different event
+    loops, may await the result: they get the same `numpy.ndarray`.
 
     Parameters
     ----------
@@ -77,6 +77,7 @@ def to_host(array):
     cdef TaskState state = current_state()
     cdef Touch touch = source.touch(MemoryAccess.read)
     refuse_captured(state, touch.storage)
+    refuse_open(state, touch)
     cdef Readback readback = Readback.__new__(Readback)
     readback.result = numpy.empty(source.shape, source._dtype)
     readback.notifications = []
@@ -102,10 +103,10 @@ cdef Record _enqueue(TaskState state, Array source, const Touch& touch, object r
     cdef ByteRange all
     all.low = 0
     all.high = target.get().bytes()
-    hand_on(deref(reader.get()), deref(state.task.core.get()))
+    begin_operation(deref(reader.get()), deref(state.task.core.get()))
     for i in range(uses.size()):
         follow_use(deref(reader.get()), uses[i])
-    moment = reader.get().lane().advance(reader.get().lane().look())
+    moment = reader.get().lane().advance(reader.get().lane().snapshot())
     if state.mode != <int>HazardMode.off:
         when = &moment
     try:

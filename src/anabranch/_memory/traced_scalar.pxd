@@ -7,7 +7,7 @@ cdef class TracedScalar:
     cdef set looked                 # positions of arguments whose values the captured graph depends on
 
     # Returns the value and makes it part of the key of the captured graph.
-    cdef object look(self)
+    cdef object concretize(self)
     # Returns the value for the arguments of another call.
     cdef object of(self, tuple args)
 

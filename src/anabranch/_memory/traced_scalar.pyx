@@ -16,7 +16,7 @@ from anabranch._memory.array cimport Array
 cdef class TracedScalar:
     @property
     def __class__(self):
-        return type(self.look())
+        return type(self.concretize())
 
     cdef object of(self, tuple args):
         if self.fn is None:
@@ -24,63 +24,63 @@ cdef class TracedScalar:
         values = [(<TracedScalar>each).of(args) if type(each) is TracedScalar else each for each in self.operands]
         return self.fn(*values)
 
-    cdef object look(self):
+    cdef object concretize(self):
         # Marks every argument that the value is computed from.
         if self.fn is None:
             self.looked.add(self.position)
         else:
             for each in self.operands:
                 if type(each) is TracedScalar:
-                    (<TracedScalar>each).look()
+                    (<TracedScalar>each).concretize()
         return self.value
 
     def __bool__(self):
-        return bool(self.look())
+        return bool(self.concretize())
 
     def __int__(self):
-        return int(self.look())
+        return int(self.concretize())
 
     def __index__(self):
-        return operator.index(self.look())
+        return operator.index(self.concretize())
 
     def __float__(self):
-        return float(self.look())
+        return float(self.concretize())
 
     def __complex__(self):
-        return complex(self.look())
+        return complex(self.concretize())
 
     def __hash__(self):
-        return hash(self.look())
+        return hash(self.concretize())
 
     def __repr__(self):
-        return repr(self.look())
+        return repr(self.concretize())
 
     def __format__(self, spec):
-        return format(self.look(), spec)
+        return format(self.concretize(), spec)
 
     def __round__(self, digits=None):
-        return round(self.look()) if digits is None else round(self.look(), digits)
+        return round(self.concretize()) if digits is None else round(self.concretize(), digits)
 
     def __trunc__(self):
-        return int(self.look())
+        return int(self.concretize())
 
     def __eq__(self, other):
-        return self.look() == _value(other)
+        return self.concretize() == _value(other)
 
     def __ne__(self, other):
-        return self.look() != _value(other)
+        return self.concretize() != _value(other)
 
     def __lt__(self, other):
-        return self.look() < _value(other)
+        return self.concretize() < _value(other)
 
     def __le__(self, other):
-        return self.look() <= _value(other)
+        return self.concretize() <= _value(other)
 
     def __gt__(self, other):
-        return self.look() > _value(other)
+        return self.concretize() > _value(other)
 
     def __ge__(self, other):
-        return self.look() >= _value(other)
+        return self.concretize() >= _value(other)
 
     def __neg__(self):
         return _computed(operator.neg, self)
@@ -161,19 +161,21 @@ cdef class TracedScalar:
         return _computed(operator.rshift, other, self)
 
     def __divmod__(self, other):
-        return divmod(self.look(), _value(other))
+        return divmod(self.concretize(), _value(other))
 
     def __rdivmod__(self, other):
-        return divmod(_value(other), self.look())
+        return divmod(_value(other), self.concretize())
 
     def __floor__(self):
-        return math.floor(self.look())
+        return math.floor(self.concretize())
 
     def __ceil__(self):
-        return math.ceil(self.look())
+        return math.ceil(self.concretize())
 
     def __pow__(self, other, modulus):
-        return _computed(pow, self, other) if modulus is None else pow(self.look(), _value(other), _value(modulus))
+        if modulus is None:
+            return _computed(pow, self, other)
+        return pow(self.concretize(), _value(other), _value(modulus))
 
     def __rpow__(self, other, modulus):
         return _computed(pow, other, self)
@@ -186,15 +188,15 @@ cdef class TracedScalar:
     def __array__(self, dtype=None, copy=None):
         import numpy
 
-        return numpy.array(self.look(), dtype)
+        return numpy.array(self.concretize(), dtype)
 
     def __getattr__(self, name):
         # A method or attribute of the number, such as `real` or `dtype`.
-        return getattr(self.look(), name)
+        return getattr(self.concretize(), name)
 
 
 cdef object _value(object other):
-    return (<TracedScalar>other).look() if type(other) is TracedScalar else other
+    return (<TracedScalar>other).concretize() if type(other) is TracedScalar else other
 
 
 cdef object _computed(object fn, object first, object second=None):

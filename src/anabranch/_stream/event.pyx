@@ -45,7 +45,7 @@ cdef int ask_record(Record record) except -1:
 @cython.final
 cdef class Event:
     """Event(enable_timing=False, blocking=False, interprocess=False, *, device=None)\n--\n
-    A marker put into a stream: complete when everything enqueued in that stream before it is complete.
+    A marker in a stream: complete when everything enqueued in that stream before it is complete.
 
     Recording again replaces the record; waits and awaits keep the record that they found. An event never
     recorded is complete. Every method is atomic and may be called from any thread.
@@ -53,14 +53,14 @@ cdef class Event:
     Parameters
     ----------
     enable_timing : bool
-        Whether `elapsed_time` can be asked.
+        Whether records have a time, for `elapsed_time`.
     blocking : bool
         Whether `synchronize` sleeps from the start. On CUDA it otherwise spins for the first fraction of a
         millisecond; on the CPU it always sleeps.
     interprocess : bool
         Whether the driver lets other processes open the event. No call here exports or opens one.
     device : Device or str, optional
-        On whose streams it can be recorded. None: the current device.
+        The device whose streams can record it. None: the current device.
 
     Attributes
     ----------
@@ -131,10 +131,10 @@ cdef class Event:
 
     @property
     def handle(self):
-        """What identifies the last record to its driver: on CUDA a ``CUevent``, made for it if there is no record yet.
+        """The driver's handle of the last record: on CUDA a ``CUevent``, created if there is no record yet.
 
-        May change with a record; good for as long as the event is there. Behind a gate or a host function the
-        driver does not know of the record until the stream has come to it.
+        Valid for the lifetime of the event; a new record may change it. After a gate or a host function the driver
+        has the record only once the stream has reached it.
         """
         return self.get().handle()
 
@@ -169,7 +169,7 @@ cdef class Event:
         self.record_on(as_stream(stream, self.device))
 
     def wait(self, stream=None):
-        """Let what is put into a stream from now on start after the last record. Does not block.
+        """Make later work of a stream start after the last record. Does not block.
 
         Parameters
         ----------
@@ -179,7 +179,7 @@ cdef class Event:
         Raises
         ------
         CaptureError
-            If the stream is captured, and the record is from outside of its capture.
+            If the stream is captured and the record was made outside of its capture.
         """
         self.wait_on(as_stream(stream, None))
 

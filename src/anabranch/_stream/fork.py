@@ -31,7 +31,7 @@ _entered: ContextVar[tuple[_Block, ...]] = ContextVar("anabranch_forks", default
 
 
 class Fork:
-    """What `fork` returns. Each ``with`` makes new branches; several tasks and threads may be in one at a time."""
+    """The result of `fork`. Each ``with`` makes new branches; several tasks and threads may be in one at a time."""
 
     __slots__ = ("_devices", "_open", "_stream")
 

@@ -26,7 +26,7 @@ LAST_WAIT = 0.02
 class StreamFuture(Future[_T]):
     """A future that completes together with its stream's progress, before its callbacks run.
 
-    The caller of `settle` holds the future's condition, so no thread sees the future done before the stream has
+    The caller of `resolve` holds the future's condition, so no thread sees the future done before the stream has
     advanced. Callbacks are foreign code and must not run under the condition, so `announce` runs them afterwards.
     """
 
@@ -50,7 +50,7 @@ class StreamFuture(Future[_T]):
                 raise stopped("this function will not be called")
 
     def done(self) -> bool:
-        """Whether the function has returned or raised, or was cancelled. What this task does later then comes after."""
+        """Whether the function has ended or was cancelled. If so, later work of this task comes after it."""
         check_fork()
         if self._work is not None:
             self._work.ask()
@@ -60,7 +60,7 @@ class StreamFuture(Future[_T]):
         return done
 
     def result(self, timeout: float | None = None) -> _T:
-        """Return what the function returned, waiting for it. What this task does later comes after."""
+        """Wait for the function and return its result. Later work of this task comes after the function."""
         self._before_wait(timeout)
         try:
             return super().result(timeout)
@@ -70,7 +70,7 @@ class StreamFuture(Future[_T]):
             del self
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Return what the function raised, or None, waiting for it. What this task does later comes after."""
+        """Wait for the function and return its exception, or None. Later work of this task comes after the function."""
         self._before_wait(timeout)
         try:
             return super().exception(timeout)
@@ -78,12 +78,12 @@ class StreamFuture(Future[_T]):
             self._observe()
 
     def add_done_callback(self, fn: Callable[[Future[Any]], object]) -> None:
-        """Have a function called once this one has returned or raised, or was cancelled."""
+        """Call `fn` once the function has ended or was cancelled."""
         check_fork()
         super().add_done_callback(fn)
 
     def __await__(self) -> Generator[Any, None, _T]:
-        """Wait for the function without blocking the event loop. What this task does later comes after."""
+        """Wait for the function without blocking the event loop. Later work of this task comes after it."""
         self._before_wait(None)
         try:
             # `asyncio.wrap_future` would lose a StopIteration of the function on Python 3.11. Raised here, it becomes
@@ -96,9 +96,9 @@ class StreamFuture(Future[_T]):
             self._observe()
             del self
 
-    def settle(self, outcome: Outcome | None) -> None:
+    def resolve(self, outcome: Outcome | None) -> None:
         """Store the outcome. None: the future was cancelled before its function was called."""
-        # The caller holds the condition: a future that is already done was completed by somebody else, and stays so.
+        # The caller holds the condition. A future that is already done was completed by other code and stays unchanged.
         if outcome is None or (super().done() and not self.cancelled()):
             return
         self._silent = True
@@ -111,7 +111,7 @@ class StreamFuture(Future[_T]):
             self.set_exception(value)
 
     def announce(self) -> None:
-        """Run the callbacks if `settle` stored the outcome."""
+        """Run the callbacks if `resolve` stored the outcome."""
         if not self._silent:
             return
         self._silent = False

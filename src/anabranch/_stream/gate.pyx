@@ -9,7 +9,7 @@ from libcpp.string cimport string
 
 from anabranch._core cimport core
 from anabranch._core.core cimport CStream, Pending, Ref, exploring, gate_opened, make_failure, make_gate
-from anabranch._hazards.ordering cimport hand_on, note_operation
+from anabranch._hazards.ordering cimport begin_operation, note_operation
 from anabranch._stream.stream cimport Stream
 from anabranch._task.context cimport current_task
 
@@ -52,9 +52,9 @@ cdef class Gate:
         cdef CStream* target = stream.get()
         self.stream = stream
         self.pending = make_gate()
-        cdef uint64_t learned = hand_on(deref(target), deref(current_task()))
+        cdef uint64_t snapshot = begin_operation(deref(target), deref(current_task()))
         target.backend().suspend(deref(target), self.pending)
-        note_operation(deref(target), learned)
+        note_operation(deref(target), snapshot)
 
     @property
     def is_open(self):
@@ -104,6 +104,6 @@ def fail(Stream stream not None, error=None):
     cdef string message = str(raised).encode(errors="backslashreplace")
     cdef Ref[Pending] pending = make_gate()
     pending.get().complete(make_failure(message, raised))
-    cdef uint64_t learned = hand_on(deref(target), deref(current_task()))
+    cdef uint64_t snapshot = begin_operation(deref(target), deref(current_task()))
     target.backend().suspend(deref(target), pending)
-    note_operation(deref(target), learned)
+    note_operation(deref(target), snapshot)

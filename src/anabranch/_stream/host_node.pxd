@@ -3,15 +3,15 @@ from libc.stdint cimport uint64_t
 from libcpp.string cimport string
 
 from anabranch._core.core cimport CStream, Past, Pending, Ref, ReplayedCall
-from anabranch._hazards.ordering cimport ComingMoment, Touches
+from anabranch._hazards.ordering cimport DeferredMoment, Touches
 
 
 cdef class ReplayContext:
     """Dependencies of a replay's host functions."""
     cdef Ref[CStream] stream
     cdef Past before
-    cdef uint64_t learned   # version of the lane's clock at that time
-    cdef ComingMoment when  # the replay; empty where order is not tracked
+    cdef uint64_t snapshot   # version of the lane's clock at that time
+    cdef DeferredMoment when  # the replay; empty where order is not tracked
 
 
 cdef class ReplayedFunction:
@@ -26,6 +26,19 @@ cdef class ReplayedFunction:
     cdef int run_with(self, ReplayedCall* call, object error) except -1
     cdef int complete(self, Pending* pending, const string& message, object error) except -1
 
+
+cdef class ReservedWork:
+    """Work of a graph that takes its place in an order outside of it when a replay is launched, not when it runs."""
+    # Takes a place, before a replay is launched; or gives back the newest one, if it was not.
+    cdef int reserve(self) except -1
+    cdef int withdraw(self) except -1
+
+
+# Takes the places of a replay that is about to be enqueued, or gives them back.
+cdef int reserve_all(list functions) except -1
+cdef int withdraw_all(list functions) except -1
+# Raises CaptureError if there is work that takes places.
+cdef int refuse_reserved(list functions, str where) except -1
 
 # Adds a host function to the graph that the stream is captured into. Returns the future of its first call.
 cdef object submit_captured(

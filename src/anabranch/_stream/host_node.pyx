@@ -13,7 +13,7 @@ from anabranch._core.graph cimport add_host, tell_origin
 from anabranch._hazards.ordering cimport PastOf, Submission, begin, commit, follow_call, past_of
 from anabranch._task.context cimport Task, TaskState, begin_call
 
-from anabranch._core.errors import KernelError, text_of
+from anabranch._core.errors import CaptureError, KernelError, text_of
 
 cdef extern from *:
     """
@@ -96,7 +96,7 @@ cdef class ReplayedFunction:
             # As for any host function: the future and the stream complete together for every observer.
             with future._condition:
                 self.complete(pending, message, error)
-                future.settle(outcome)
+                future.resolve(outcome)
             future.announce()
         return 0
 
@@ -107,6 +107,39 @@ cdef class ReplayedFunction:
         else:
             pending.complete(make_failure(message, error))
         return 0
+
+
+cdef class ReservedWork:
+    def host_functions(self):
+        """Return itself: what replays have to know of."""
+        return [self]
+
+    cdef int reserve(self) except -1:
+        raise NotImplementedError
+
+    cdef int withdraw(self) except -1:
+        raise NotImplementedError
+
+
+cdef int reserve_all(list functions) except -1:
+    for each in functions:
+        if isinstance(each, ReservedWork):
+            (<ReservedWork>each).reserve()
+    return 0
+
+
+cdef int withdraw_all(list functions) except -1:
+    for each in reversed(functions):
+        if isinstance(each, ReservedWork):
+            (<ReservedWork>each).withdraw()
+    return 0
+
+
+cdef int refuse_reserved(list functions, str where) except -1:
+    for each in functions:
+        if isinstance(each, ReservedWork):
+            raise CaptureError(f"a collective cannot be part of {where}: other ranks do not know whether it runs")
+    return 0
 
 
 cdef str _name_of(object fn):
@@ -162,7 +195,7 @@ cdef ReplayContext context_of_replay(CStream* stream, int mode):
     context.stream = Ref[CStream].share(stream)
     if mode != <int>HazardMode.off:
         context.before = past_of(deref(stream))
-        context.learned = stream.lane().look()
+        context.snapshot = stream.lane().snapshot()
     return context
 
 
@@ -170,6 +203,6 @@ cdef int note_replay(ReplayContext context, int mode) except -1:
     cdef Moment moment
     if context is not None:
         if mode != <int>HazardMode.off:
-            moment = context.stream.get().lane().advance(context.learned)
+            moment = context.stream.get().lane().advance(context.snapshot)
         context.when.set(moment)
     return 0

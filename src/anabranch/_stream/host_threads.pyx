@@ -19,13 +19,13 @@ from anabranch._core.core import finalizing, stopped
 
 from anabranch._core cimport core
 from anabranch._core.core cimport (
-    CStream, ErrandKind, Failure, HazardMode, HostCall, Moment, Notice, OperationKind, Past, Pending, Point,
-    PythonErrand, Record, Ref, ReplayedCall, Site, as_pending, ask, exploring, host_inbox, synchronize_point, throw_failure,
+    CStream, JobKind, Failure, HazardMode, HostCall, Moment, Notice, OperationKind, Past, Pending, Point,
+    PythonJob, Record, Ref, ReplayedCall, Site, as_pending, ask, exploring, host_inbox, synchronize_point, throw_failure,
     tracing,
 )
 from anabranch._core.tracing cimport show
 from anabranch._hazards.ordering cimport (
-    ComingMoment, PastOf, Submission, Touches, begin, begin_untouched, follow_call, observe_record,
+    DeferredMoment, PastOf, Submission, Touches, begin, begin_untouched, follow_call, observe_record,
 )
 from anabranch._stream.host_node cimport ReplayedFunction, submit_captured
 from anabranch._task.context cimport Task, TaskState, begin_call, current_state
@@ -38,34 +38,34 @@ cdef extern from *:
       anabranch::host_function_stream() = stream;
     }
     static anabranch::python::Notice* make_notice(PyObject* object) { return new anabranch::python::Notice(object); }
-    static anabranch::python::PythonErrand* next_errand(anabranch::python::PythonErrand* errand) {
-      return static_cast<anabranch::python::PythonErrand*>(errand->next_errand);
+    static anabranch::python::PythonJob* next_job(anabranch::python::PythonJob* job) {
+      return static_cast<anabranch::python::PythonJob*>(job->next_job);
     }
-    static anabranch::python::PythonErrand* take_errand() {
-      return static_cast<anabranch::python::PythonErrand*>(anabranch::host_inbox().take());
+    static anabranch::python::PythonJob* take_job() {
+      return static_cast<anabranch::python::PythonJob*>(anabranch::host_inbox().take());
     }
-    static anabranch::python::HostCall* as_call(anabranch::python::PythonErrand* errand) {
-      return static_cast<anabranch::python::HostCall*>(errand);
+    static anabranch::python::HostCall* as_call(anabranch::python::PythonJob* job) {
+      return static_cast<anabranch::python::HostCall*>(job);
     }
-    static anabranch::python::ReplayedCall* as_replayed(anabranch::python::PythonErrand* errand) {
-      return static_cast<anabranch::python::ReplayedCall*>(errand);
+    static anabranch::python::ReplayedCall* as_replayed(anabranch::python::PythonJob* job) {
+      return static_cast<anabranch::python::ReplayedCall*>(job);
     }
-    static void delete_errand(anabranch::python::PythonErrand* errand) {
-      if (errand->kind == anabranch::python::ErrandKind::notice) {
-        delete static_cast<anabranch::python::Notice*>(errand);
+    static void delete_job(anabranch::python::PythonJob* job) {
+      if (job->kind == anabranch::python::JobKind::notice) {
+        delete static_cast<anabranch::python::Notice*>(job);
       } else {
-        delete errand;
+        delete job;
       }
     }
     """
     void set_host_function_stream(const CStream*) nogil
     HostCall* make_call(object) nogil
     Notice* make_notice(object) nogil
-    PythonErrand* next_errand(PythonErrand*) nogil
-    PythonErrand* take_errand() nogil
-    HostCall* as_call(PythonErrand*) nogil
-    ReplayedCall* as_replayed(PythonErrand*) nogil
-    void delete_errand(PythonErrand*) nogil
+    PythonJob* next_job(PythonJob*) nogil
+    PythonJob* take_job() nogil
+    HostCall* as_call(PythonJob*) nogil
+    ReplayedCall* as_replayed(PythonJob*) nogil
+    void delete_job(PythonJob*) nogil
 
 cdef extern from "anabranch/_core/host_job.hpp":
     void discard_with "anabranch::python::discard_owner"(void*, void (*)(PyObject*) noexcept) noexcept nogil
@@ -113,45 +113,45 @@ def _watch():
 
 
 def _serve():
-    cdef PythonErrand* errand
+    cdef PythonJob* job
     while True:
         with nogil:
-            errand = take_errand()
-        if errand == NULL or finalizing():
+            job = take_job()
+        if job == NULL or finalizing():
             return
-        _do(errand)
+        _do(job)
         if host_inbox().spare() >= most_waiting:
             return
 
 
-cdef int _do(PythonErrand* errand) except -1:
-    cdef ErrandKind kind = errand.kind
-    if kind == ErrandKind.notice or kind == ErrandKind.discard or kind == ErrandKind.give_back:
-        return _do_brief(errand)
-    cdef object target = <object>errand.object
-    cdef object error = _error_of(errand.error) if errand.error.get() != NULL else None
-    if kind == ErrandKind.replay:
-        (<ReplayedFunction>target).run(as_replayed(errand), error)
+cdef int _do(PythonJob* job) except -1:
+    cdef JobKind kind = job.kind
+    if kind == JobKind.notice or kind == JobKind.discard or kind == JobKind.give_back:
+        return _do_brief(job)
+    cdef object target = <object>job.object
+    cdef object error = _error_of(job.error) if job.error.get() != NULL else None
+    if kind == JobKind.replay:
+        (<ReplayedFunction>target).run(as_replayed(job), error)
         return 0
     Py_DECREF(target)
-    return (<Call>target).run(as_call(errand), error)
+    return (<Call>target).run(as_call(job), error)
 
 
-cdef int _do_brief(PythonErrand* errand) except -1:
-    cdef PythonErrand* later
+cdef int _do_brief(PythonJob* job) except -1:
+    cdef PythonJob* later
     cdef list arrived = []
     cdef list owners = []
     cdef list dropped = []
     cdef Owner owner
-    while errand != NULL:
-        later = next_errand(errand)
-        if errand.kind == ErrandKind.notice:
-            arrived.append(<object>errand.object)
+    while job != NULL:
+        later = next_job(job)
+        if job.kind == JobKind.notice:
+            arrived.append(<object>job.object)
         else:
-            (owners if errand.kind == ErrandKind.give_back else dropped).append(<object>errand.object)
-        Py_DECREF(<object>errand.object)
-        delete_errand(errand)
-        errand = later
+            (owners if job.kind == JobKind.give_back else dropped).append(<object>job.object)
+        Py_DECREF(<object>job.object)
+        delete_job(job)
+        job = later
     # The other references are dropped when this call returns, since that may run any code.
     if arrived:
         awaitable.resume(arrived)
@@ -195,7 +195,7 @@ cdef class Call:
     cdef tuple args
     cdef dict kwargs
     cdef Past before        # clock that the call follows
-    cdef ComingMoment when  # moment of the call; empty where order is not tracked
+    cdef DeferredMoment when  # moment of the call; empty where order is not tracked
 
     def call(self):
         """Call the function in its own context, in a task whose clock includes everything before the call."""
@@ -235,7 +235,7 @@ cdef class Call:
             with self.future._condition:
                 with nogil:
                     pending.complete()
-                self.future.settle(outcome)
+                self.future.resolve(outcome)
             self.future.announce()
         finally:
             # Runs even after an exception, so that the stream advances; completing twice has no effect.
@@ -324,7 +324,7 @@ cdef class Notification:
         if stream.backend().notify(deref(stream), self.record.point, deref(notice), self.record.marker.get()):
             return True
         Py_DECREF(suspended)
-        delete_errand(notice)
+        delete_job(notice)
         return False
 
 

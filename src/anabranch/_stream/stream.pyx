@@ -5,15 +5,14 @@ from cython.operator cimport dereference as deref
 from libc.stdint cimport uintptr_t
 from libcpp.vector cimport vector
 
-from anabranch._stream import awaitable
+from anabranch._stream import awaitable, display
 
 from anabranch._core cimport core
 from anabranch._core.core cimport (
     CCapture, CStream, Record, Ref, StreamOptions, StreamRole, capturing, exploring, forked, recorder_of,
-    synchronize_point,
-)
+    synchronize_point)
 from anabranch._device.device cimport DeviceBase, as_device
-from anabranch._hazards.ordering cimport Sight, look, observe, past_within, wait_for_stream
+from anabranch._hazards.ordering cimport Observation, observation_of, observe, past_within, wait_for_stream
 from anabranch._stream.event cimport Event
 from anabranch._stream.external cimport handle_of, owner_of_stream
 from anabranch._stream.host_threads cimport notification, submit_call
@@ -68,16 +67,16 @@ cdef class Stream:
     --------
     >>> import anabranch as ab
     >>> s = ab.Stream("cpu", name="upload")
-    >>> with s:
-    ...     a = ab.zeros(3)
-    >>> s.synchronize()
     >>> s
     <Stream 'upload' on cpu:0>
     """
 
-    def __cinit__(self, device=None, *, priority=0, non_blocking=True, name=None):
+    def __cinit__(self, device=None, *others, priority=0, non_blocking=True, name=None):
         if device is _another:
             return
+        if others:
+            raise TypeError(
+                f"Stream takes only the device by position; name the rest: Stream({device!r}, priority={others[0]!r})")
         if isinstance(priority, bool) or not isinstance(priority, int):
             raise TypeError(f"priority is an int, not {type(priority).__name__}")
         if name is not None and not isinstance(name, str):
@@ -180,16 +179,16 @@ cdef class Stream:
 
     @property
     def handle(self):
-        """What identifies the stream to its driver; 1 is the legacy and 2 the per-thread default stream.
+        """The driver's handle of the stream; 1 is the legacy and 2 the per-thread default stream.
 
-        Means nothing across devices.
+        Handles of different devices may be equal.
         """
         self.check()
         return self.key
 
     @property
     def is_capturing(self):
-        """Whether a graph capture records what is put into the stream."""
+        """Whether a capture records the stream's operations."""
         self.check()
         return capturing() and self.get().capture() != NULL
 
@@ -237,7 +236,7 @@ cdef class Stream:
             If the work failed.
         """
         cdef CStream* stream = self.get()
-        cdef Sight sight = look(deref(stream), deref(current_task()))
+        cdef Observation observation = observation_of(deref(stream), deref(current_task()))
         cdef vector[Record] records
         cdef size_t i
         if stream.role() != StreamRole.legacy and not exploring():
@@ -250,7 +249,7 @@ cdef class Stream:
                     notification(records[i]).ask()
                 if not records[i].stream.get().backend().query(deref(records[i].stream.get()), records[i].point):
                     return False
-        observe(sight)
+        observe(observation)
         return True
 
     def synchronize(self):
@@ -264,7 +263,7 @@ cdef class Stream:
             If the work failed.
         """
         cdef CStream* stream = self.get()
-        cdef Sight sight = look(deref(stream), deref(current_task()))
+        cdef Observation observation = observation_of(deref(stream), deref(current_task()))
         cdef vector[Record] records
         cdef size_t i
         cdef bint several = stream.capture() != NULL or stream.role() == StreamRole.legacy
@@ -272,7 +271,7 @@ cdef class Stream:
             records = stream.backend().frontier(deref(stream))
             for i in range(records.size()):
                 synchronize_point(records[i].stream.get(), records[i].point)
-        observe(sight)
+        observe(observation)
 
     def __await__(self):
         """Wait, without blocking the event loop, until everything enqueued by now is complete."""
@@ -284,7 +283,7 @@ cdef class Stream:
         return awaitable.until([notification(records[i]) for i in range(records.size())])
 
     def record_event(self, Event event=None):
-        """Put a marker into the stream.
+        """Record an event at the stream's current end.
 
         Parameters
         ----------
@@ -302,9 +301,9 @@ cdef class Stream:
         return event
 
     def wait_event(self, event):
-        """Let what is put into this stream from now on start after the event's last record. Does not block.
+        """Make later work of this stream start after the event's last record. Does not block.
 
-        The event may be of another device. A record made later does not move the wait; one never recorded is complete.
+        The event may be of another device. A later record does not move the wait; an event never recorded is complete.
         In a capture, waiting for a record from outside of it is a CaptureError.
         """
         if not isinstance(event, Event):
@@ -312,7 +311,7 @@ cdef class Stream:
         (<Event>event).wait_on(self)
 
     def wait_stream(self, other):
-        """Let what is put into this stream from now on start after everything in `other` by now. Does not block.
+        """Make later work of this stream start after the current work of `other`. Does not block.
 
         The other stream may be of another device. In a capture, waiting for a stream outside of it is a CaptureError.
         """
@@ -324,7 +323,7 @@ cdef class Stream:
             wait_for_stream(deref(stream), deref(target), deref(current_task()))
 
     def submit(self, fn, /, *args, reads=(), writes=(), **kwargs):
-        """Call a host function in stream order: after what was enqueued before, and before what is enqueued after.
+        """Call a host function in stream order: after all earlier operations and before all later ones.
 
         It runs on a thread of its own, which starts with the default stream and device, so functions of
         several streams run at the same time, and it may enqueue work and wait for other streams. If it
@@ -339,8 +338,8 @@ cdef class Stream:
         *args, **kwargs
             Passed to it.
         reads, writes : iterable of Array
-            What the function accesses: as if the stream did, so that the function comes after what writes to those
-            arrays, and what accesses them later after the function. An array of `writes` may also be read.
+            The arrays that the function accesses. Hazards treat the accesses as the stream's: the function comes after
+            conflicting operations, and later ones after the function. An array of `writes` may also be read.
 
         Returns
         -------
@@ -382,9 +381,8 @@ cdef class Stream:
         if not isinstance(other, Stream):
             return NotImplemented
         cdef Stream stream = other
-        if stream is self:
-            return True
-        return not (self._closed or stream._closed) and self.key == stream.key and self.device is stream.device
+        same = self.key == stream.key and self.device is stream.device
+        return stream is self or same and not (self._closed or stream._closed)
 
     def __hash__(self):
         return hash((self.device.alias, self.key))
@@ -392,9 +390,11 @@ cdef class Stream:
     def __reduce__(self):
         raise TypeError(f"{self!r} lives in this process; hand over its device, and make a Stream there")
 
+    def _repr_html_(self):
+        return display.html(self)
+
     def __repr__(self):
         name = f"{self._name!r} " if self._name else f"{self.key:#x} "
-        state = ", closed" if self._closed else ""
-        if not self._closed and self.record.get().priority() != 0:
-            state = f", priority {self.record.get().priority()}"
+        priority = 0 if self._closed else self.record.get().priority()
+        state = ", closed" if self._closed else f", priority {priority}" if priority else ""
         return f"<Stream {name}on {self.device.alias}{state}>"

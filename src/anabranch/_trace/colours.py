@@ -9,6 +9,8 @@ KINDS: dict[str, tuple[str, str]] = {
     "fill": ("#8f6200", "#e3b341"),
     "host": ("#7b49cc", "#bd9bff"),
     "graph": ("#b83280", "#f58bc0"),
+    "collective": ("#00708a", "#4fc3dd"),
+    "compile": ("#57534e", "#c9b8a3"),
     "wait": ("#8a94a0", "#7d8794"),
     "added": ("#d1431f", "#ff8163"),
     "record": ("#32383f", "#e6edf3"),

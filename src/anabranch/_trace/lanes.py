@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from anabranch._device.device import Device
     from anabranch._stream.stream import Stream
 
-BUSY = frozenset({"kernel", "copy", "fill", "host", "graph"})
+BUSY = frozenset({"kernel", "copy", "fill", "host", "graph", "collective"})
 """The kinds of operation that keep a stream busy."""
 
 MOMENTS = frozenset({"record", "alloc", "free"})
@@ -28,7 +28,7 @@ class Lane:
     ----------
     device : Device
     stream : Stream or None
-        None: memory that belongs to no stream.
+        None: the host's compilations, and memory that belongs to no stream.
     label : str
         The stream's name, else its handle.
     operations : sequence of Operation
@@ -44,7 +44,7 @@ class Lane:
 def stream_label(stream: Stream | None) -> str:
     """Return the display name of a stream."""
     if stream is None:
-        return "host memory"
+        return "host"
     try:
         return stream.name or f"{stream.handle:#x}"
     except ClosedError:

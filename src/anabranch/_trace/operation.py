@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from anabranch._device.device import Device
     from anabranch._stream.stream import Stream
 
-Kind = Literal["kernel", "copy", "fill", "alloc", "free", "host", "graph", "record", "wait"]
+Kind = Literal[
+    "kernel", "copy", "fill", "alloc", "free", "host", "graph", "record", "wait", "compile", "collective"
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,12 +21,13 @@ class Operation:
     Attributes
     ----------
     kind : str
-        ``"kernel"``, ``"copy"``, ``"fill"``, ``"alloc"``, ``"free"``, ``"host"``, ``"graph"``, ``"record"`` or
-        ``"wait"``.
+        ``"kernel"``, ``"copy"``, ``"fill"``, ``"alloc"``, ``"free"``, ``"host"``, ``"graph"``, ``"record"``,
+        ``"wait"``, ``"collective"``, or ``"compile"``: what a launch waits for before a kernel of its kinds of
+        arguments is enqueued.
     name : str
-        The name of the kernel or host function, else the kind.
+        The name of the kernel, host function or collective, else the kind.
     stream : Stream or None
-        None: of memory that is no stream's.
+        None: the host's compilations, and memory that is no stream's.
     device : Device
     begin, end : float
         Milliseconds since the trace began. A wait ends when the stream may go on; a record, an allocation and a free
@@ -34,7 +37,7 @@ class Operation:
     added : bool
         Whether it is a wait that hazards added.
     nbytes : int or None
-        Of a copy, fill, allocation or free.
+        Of a copy, fill, allocation, free or collective.
     source : Operation or None
         What a wait waits for: the newest operation, when the wait was enqueued, of the stream waited for. None if the
         trace does not have it.

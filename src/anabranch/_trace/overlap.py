@@ -45,8 +45,8 @@ def busy_spans(lane: Lane) -> Iterator[tuple[float, float]]:
 def overlap(operations: Iterable[Operation]) -> Shares:
     """Return, per device, the share of its busy time in which two or more of its streams were busy.
 
-    A stream is busy while one of its kernels, copies, fills, host functions or graphs runs, not while it waits. The
-    share is 0 for a device that was never busy.
+    A stream is busy while one of its kernels, copies, fills, host functions, graphs or collectives runs, not while it
+    waits. The share is 0 for a device that was never busy.
     """
     changes: dict[Device, list[tuple[float, int]]] = {}
     for lane in lanes(operations):

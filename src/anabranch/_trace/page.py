@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from anabranch._trace.axis import extent
+from anabranch._trace.axis import folded
 from anabranch._trace.colours import variables
 from anabranch._trace.lanes import Lane, lanes
 from anabranch._trace.operation import Operation
@@ -46,12 +46,13 @@ def _data(operations: Sequence[Operation]) -> dict[str, Any]:
     in_lanes = lanes(operations)
     in_order = [(number, operation) for number, lane in enumerate(in_lanes) for operation in lane.operations]
     positions = {operation: position for position, (_, operation) in enumerate(in_order)}
-    begin, end = extent(operations)
+    axis = folded(operations)
     return {
-        "begin": begin,
-        "end": end,
+        "begin": axis.begin,
+        "end": axis.end,
+        "gaps": axis.gaps,
         "devices": [{"alias": device.alias, "overlap": share} for device, share in overlap(operations).items()],
-        "lanes": [_lane(lane, end - begin) for lane in in_lanes],
+        "lanes": [_lane(lane, axis.end - axis.begin) for lane in in_lanes],
         "operations": [_operation(lane, operation, positions) for lane, operation in in_order],
     }
 

@@ -23,8 +23,9 @@ cdef extern from *:
     """
     Ref[Trace] make_trace()
 
-cdef tuple _kinds = ("kernel", "copy", "fill", "alloc", "free", "host", "graph", "record", "wait")
-cdef tuple _with_bytes = ("copy", "fill", "alloc", "free")
+cdef tuple _kinds = (
+    "kernel", "copy", "fill", "alloc", "free", "host", "graph", "record", "wait", "compile", "collective")
+cdef tuple _with_bytes = ("copy", "fill", "alloc", "free", "collective")
 
 
 cdef object _correlated = None
@@ -67,6 +68,11 @@ cdef class Recording:
     def stop(self):
         """Stop recording until the next `start`."""
         self.core.get().stop()
+
+    @property
+    def began(self):
+        """When the first `start` was, in nanoseconds of the host's steady clock."""
+        return self.core.get().began()
 
     def __len__(self):
         return self.core.get().operations().size()
@@ -121,7 +127,7 @@ cdef object _operation(const TracedOperation& traced, int64_t began, dict stream
     cdef CStream* source = traced.source.get()
     kind = _kinds[<int>traced.kind]
     file, line = place_of(traced.site)
-    traced.span.get().settle()
+    traced.span.get().read_times()
     stream, points, operations, last = None, None, None, 0.0
     if traced.stream.get() != NULL:
         entry = streams.get(<uintptr_t>traced.stream.get())
@@ -131,7 +137,7 @@ cdef object _operation(const TracedOperation& traced, int64_t began, dict stream
     if traced.span.get().number in measured:
         begin, end = ((nanoseconds - began) * 1e-6 for nanoseconds in measured[traced.span.get().number])
     else:
-        begin = (traced.span.get().begin - began) * 1e-6 if traced.span.get().begin != 0 else max(last, now)
+        begin = max(0, traced.span.get().begin - began) * 1e-6 if traced.span.get().begin != 0 else max(last, now)
         end = max(begin, (traced.span.get().end - began) * 1e-6 if traced.span.get().end != 0 else now)
     waited_for = None
     if source != NULL and <uintptr_t>source in streams:

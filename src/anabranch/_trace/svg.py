@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from anabranch._trace.axis import extent, ticks
+from anabranch._trace.axis import Gap, folded, ticks_between
 from anabranch._trace.colours import KINDS, variables
 from anabranch._trace.lanes import MOMENTS, Lane, lanes
 from anabranch._trace.operation import Operation
 from anabranch._trace.overlap import busy_spans, overlap
-from anabranch._trace.words import describe, printable, summary
+from anabranch._trace.words import describe, printable, size, summary, time
 
 WIDTH = 1200
 EDGE = 20  # margin on all sides
@@ -22,7 +22,8 @@ LANE, GAP = 34, 10
 BLOCK = 24  # in the middle of a lane
 FOOT = 46  # below the lanes: the legend
 MANY = 300  # threshold of arrows: more are drawn thin, since they cross
-OVERLAP = "in which share of the time that the device was busy two or more of its streams were"
+OVERLAP = "of the time in which the device was busy, two or more of its streams were"
+NEAR = 7  # marks of one kind that are nearer to each other are one
 
 STYLE = """
 text{font:12px system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif;fill:var(--text)}
@@ -33,8 +34,9 @@ text{font:12px system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif;fill:
 .ground{fill:var(--ground);stroke:var(--line)}
 .lane{fill:var(--lane)}
 .grid{stroke:var(--line);fill:none}
+.gap{fill:none;stroke:var(--line);stroke-dasharray:3 3}
 .name{font-size:11px;fill:var(--block-text);pointer-events:none}
-.kernel{fill:var(--kernel)}.copy{fill:var(--copy)}.fill{fill:var(--fill)}.host{fill:var(--host)}.graph{fill:var(--graph)}
+.kernel{fill:var(--kernel)}.copy{fill:var(--copy)}.fill{fill:var(--fill)}.host{fill:var(--host)}.graph{fill:var(--graph)}.compile{fill:var(--compile)}
 .wait{fill:url(#wait);stroke:var(--wait)}.added{fill:url(#added);stroke:var(--added)}
 .record,.alloc,.free{stroke-width:1.5}
 .record{stroke:var(--record);fill:var(--record)}
@@ -65,11 +67,11 @@ class _Picture:
     def __init__(self, operations: Sequence[Operation]) -> None:
         self.operations = operations
         self.lanes = lanes(operations)
-        self.begin, self.end = extent(operations)
+        self.axis = folded(operations)
         longest = max((min(len(lane.label), LABEL) for lane in self.lanes), default=0)
         self.left = EDGE + max(84.0, longest * LETTER * 1.15) + 12
         self.right = WIDTH - EDGE - 8
-        self.scale = (self.right - self.left) / (self.end - self.begin)
+        self.scale = (self.right - self.left) / self.axis.length
         self.tops: list[float] = []
         self.headings: list[tuple[Lane, float]] = []
         bottom = float(TOP)
@@ -83,7 +85,7 @@ class _Picture:
         self.height = bottom + FOOT
 
     def x(self, time: float) -> float:
-        return self.left + (time - self.begin) * self.scale
+        return self.left + self.axis.place(time) * self.scale
 
     def document(self) -> Iterator[str]:
         size = f'width="{WIDTH}" height="{_number(self.height)}" viewBox="0 0 {WIDTH} {_number(self.height)}"'
@@ -96,6 +98,8 @@ class _Picture:
         yield from self._devices()
         for lane, top in zip(self.lanes, self.tops, strict=True):
             yield from self._lane(lane, top)
+        for gap in self.axis.gaps:
+            yield from self._gap(gap)
         yield from self._axis()
         for lane, top in zip(self.lanes, self.tops, strict=True):
             for operation in lane.operations:
@@ -104,32 +108,30 @@ class _Picture:
         yield from self._arrows()
         # On top of the enclosing blocks and of the arrows that start there.
         for lane, top in zip(self.lanes, self.tops, strict=True):
-            for operation in lane.operations:
-                if operation.kind in MOMENTS:
-                    yield self._mark(operation, top)
+            yield from self._marks([operation for operation in lane.operations if operation.kind in MOMENTS], top)
         yield from self._legend()
         yield "</svg>"
 
     def _axis(self) -> Iterator[str]:
         if not self.operations:
             return
-        places = ticks(self.begin, self.end, 10)
-        lines = "".join(f"M{_number(self.x(time))} {TOP - 6}V{_number(self.bottom)}" for time, _ in places)
+        places = ticks_between(self.axis, 10)
+        lines = "".join(f"M{_number(self.x(place))} {TOP - 6}V{_number(self.bottom)}" for place, _ in places)
         yield f'<path class="grid" d="{lines}"/>'
-        for time, label in places:
-            yield f'<text class="faint mid" x="{_number(self.x(time))}" y="{TOP - 11}">{label}</text>'
+        for place, label in places:
+            yield f'<text class="faint mid" x="{_number(self.x(place))}" y="{TOP - 11}">{label}</text>'
 
     def _devices(self) -> Iterator[str]:
         shares = overlap(self.operations)
         for lane, top in self.headings:
             alias = _text(lane.device.alias)
             yield f'<text class="device" x="{EDGE}" y="{_number(top + 20)}">{alias}</text>'
-            share = f"<title>{OVERLAP}</title>overlap {shares[lane.device]:.0%}"
+            share = f"overlap {shares[lane.device]:.0%} {OVERLAP}"
             yield f'<text class="faint" x="{_number(self.left)}" y="{_number(top + 20)}">{share}</text>'
 
     def _lane(self, lane: Lane, top: float) -> Iterator[str]:
         label = lane.label if len(lane.label) <= LABEL else lane.label[: LABEL - 1] + "…"
-        busy = sum(end - begin for begin, end in busy_spans(lane)) / (self.end - self.begin)
+        busy = sum(end - begin for begin, end in busy_spans(lane)) / (self.axis.end - self.axis.begin)
         band = f'x="{_number(self.left - 4)}" y="{_number(top)}" width="{_number(self.right - self.left + 8)}"'
         yield f'<rect class="lane" {band} height="{LANE}" rx="5"/>'
         yield f'<text x="{EDGE}" y="{_number(top + 15)}"><title>{_text(lane.label)}</title>{_text(label)}</text>'
@@ -137,27 +139,59 @@ class _Picture:
             yield f'<text class="faint" x="{EDGE}" y="{_number(top + 29)}">{busy:.0%} busy</text>'
 
     def _block(self, operation: Operation, y: float) -> Iterator[str]:
-        x, width = self.x(operation.begin), max(1.0, (operation.end - operation.begin) * self.scale)
+        x = self.x(operation.begin)
+        width = max(1.0, self.x(operation.end) - x)
         if width > 3:
             width -= 0.6  # a line between neighbours
         waits = operation.kind == "wait"
         place = f'x="{_number(x)}" y="{_number(y)}" width="{_number(width)}" height="{BLOCK}"'
         yield f'<rect {_class(operation)} {place} rx="{_number(min(4, width / 4))}">{_title(operation)}</rect>'
-        name = printable(operation.name)
+        name = printable(f"compile {operation.name}" if operation.kind == "compile" else operation.name)
         fitting = int((width - 6) / LETTER)
         if not waits and fitting >= min(len(name), 5):
             shown = name if len(name) <= fitting else name[: fitting - 2] + "…"
             middle = f'x="{_number(x + width / 2)}" y="{_number(y + BLOCK / 2 + 4)}"'
             yield f'<text class="name mid" {middle}>{escape(shown)}</text>'
 
-    def _mark(self, operation: Operation, top: float) -> str:
-        x, bottom = self.x(operation.begin), top + LANE
+    def _gap(self, gap: Gap) -> Iterator[str]:
+        x, end = self.x(gap.begin), self.x(gap.end)
+        top, height = _number(TOP - 4), _number(self.bottom - TOP + 4)
+        yield f'<rect class="gap" x="{_number(x)}" y="{top}" width="{_number(end - x)}" height="{height}"/>'
+        words = f"<title>no stream is busy for {time(gap.end - gap.begin)}; shown short</title>"
+        yield (
+            f'<text class="faint mid" x="{_number((x + end) / 2)}" y="{TOP - 11}">{words}'
+            f"⋯ {time(float(f'{gap.end - gap.begin:.2g}'))}</text>"
+        )
+
+    def _marks(self, moments: Sequence[Operation], top: float) -> Iterator[str]:
+        """Draw moments: those of one kind that lie close to each other as one mark, with a title for all of them."""
+        groups: dict[str, list[Operation]] = {}
+        for operation in moments:
+            group = groups.get(operation.kind)
+            if group is not None and self.x(operation.begin) - self.x(group[0].begin) < NEAR:
+                group.append(operation)
+                continue
+            if group is not None:
+                yield self._mark(group, top)
+            groups[operation.kind] = [operation]
+        for group in groups.values():
+            yield self._mark(group, top)
+
+    def _mark(self, group: Sequence[Operation], top: float) -> str:
+        operation, x = group[0], _number(self.x(group[0].begin))
         glyph = {
-            "record": f"M{_number(x)} {_number(top + 1)}V{_number(bottom)}m-2.5 {1 - LANE}h5v4h-5z",
-            "alloc": f"M{_number(x)} {_number(top + 4)}V{_number(bottom)}m-3 0h6l-3 -5z",
-            "free": f"M{_number(x)} {_number(top + 4)}V{_number(bottom)}m-3 -5h6l-3 5z",
+            "record": f"M{x} {_number(top + 1)}V{_number(top + LANE)}m-2.5 {1 - LANE}h5v4h-5z",
+            "alloc": f"M{x} {_number(top + LANE)}m-3 0h6l-3 -5z",
+            "free": f"M{x} {_number(top + LANE - 5)}m-3 0h6l-3 5z",
         }[operation.kind]
-        return f'<path {_class(operation)} d="{glyph}">{_title(operation)}</path>'
+        title = _title(operation)
+        if len(group) > 1:
+            nbytes = sum(one.nbytes or 0 for one in group)
+            amount = f", {size(nbytes)}" if nbytes else ""
+            title = (
+                f"<title>{len(group)} of {_kind(operation)}{amount}\n{escape(describe(operation), quote=False)}</title>"
+            )
+        return f'<path {_class(operation)} data-count="{len(group)}" d="{glyph}">{title}</path>'
 
     def _arrows(self) -> Iterator[str]:
         lanes_with_tops = zip(self.lanes, self.tops, strict=True)

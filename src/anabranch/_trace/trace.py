@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 import os
+from html import escape
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from anabranch._device.device import devices
 from anabranch._trace.cupti import Activities, activities
 from anabranch._trace.operation import Operation
 from anabranch._trace.overlap import Shares, overlap
+from anabranch._trace.page import page
 from anabranch._trace.recording import Recording
-from anabranch._trace.save import save
+from anabranch._trace.save import check_target, save
 from anabranch._trace.text import text
+
+if TYPE_CHECKING:
+    from anabranch.distributed import Communicator
 
 
 class trace:  # noqa: N801
-    """Record what is put into streams, by all threads, for as long as a block lasts.
+    """Record the operations that all threads enqueue, for the length of a ``with`` block.
 
     While a trace is on, each operation costs two events more on a GPU, and a few hundred nanoseconds on the CPU. On the
     CPU the times are those at which workers began and ended; on a GPU those of events just before and after, which for
-    an operation of its own in an idle stream includes the few microseconds until the GPU starts on it. Where NVIDIA's
-    package ``cupti-python`` is installed, and nobody else is its subscriber, the GPU's own times of kernels, copies and
-    fills are taken; not of work that was held back when it was enqueued. The streams that were used stay until the
-    trace goes.
+    a single operation in an idle stream includes the few microseconds until the GPU starts it. If NVIDIA's package
+    ``cupti-python`` is installed and has no other subscriber, kernels, copies and fills have the GPU's own times,
+    except work that was held when it was enqueued. A trace keeps the streams in it alive.
 
-    Traces may be nested, one within itself, too, and be on in several threads at once; each has everything. Any thread
-    may read one; the block is one thread's.
+    Traces may be nested, also one within itself, and be on in several threads at once; each records everything. Any
+    thread may read a trace; one thread enters and leaves the block.
 
     Examples
     --------
@@ -88,7 +92,7 @@ class trace:  # noqa: N801
         # Waits for at most `patience` seconds; operations that are still pending are cut off there.
         return self._recording.operations(patience, self._activities.times if self._activities is not None else None)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, comm: Communicator | None = None) -> None:
         """Write the trace to a file, as its suffix says.
 
         Parameters
@@ -97,13 +101,22 @@ class trace:  # noqa: N801
             ``.html``: a page of its own, for any browser; ``.svg``: a picture; ``.json``: Chrome's trace events;
             ``.pftrace``: Perfetto's format, which needs the package ``perfetto``. The last two open in
             https://ui.perfetto.dev.
+        comm : anabranch.distributed.Communicator, optional
+            Then all of its ranks call this, and rank 0 writes one file with the traces of them all. Their clocks are
+            aligned; how far they may be off stands beside the ranks. A collective begins when the last rank has come
+            to it, and the others show a wait for that one before.
 
         Raises
         ------
         ValueError
             For another suffix.
         """
-        save(self.operations, path)
+        check_target(path)
+        operations: list[Operation] | None = self.operations
+        if comm is not None:
+            operations = comm._joint(self.operations, self._recording.began)
+        if operations is not None:
+            save(operations, path)
 
     def overlap(self) -> Shares:
         """Return the share of time in which two or more streams were at work, of that in which any was, per device.
@@ -114,6 +127,12 @@ class trace:  # noqa: N801
 
     def __str__(self) -> str:
         return text(self.operations)
+
+    def _repr_html_(self) -> str:
+        document = escape(page(self.operations), quote=True)
+        return (
+            f'<iframe srcdoc="{document}" sandbox="allow-scripts" width="100%" height="480" frameborder="0"></iframe>'
+        )
 
     def __repr__(self) -> str:
         return f"<trace of {len(self._recording)} operations>"

@@ -5,9 +5,10 @@ compiled, and not at all if the disk cache has the code.
 """
 
 from anabranch.kernels._annotation import In, InOut, Out
-from anabranch.kernels._atomic import atomic_add, atomic_max, atomic_min
+from anabranch.kernels._atomic import atomic_add, atomic_cas, atomic_exchange, atomic_max, atomic_min
 from anabranch.kernels._kernel import Kernel, kernel
 from anabranch.kernels._parameter import Parameter
+from anabranch.kernels._random import random
 
 __all__ = [
     "In",
@@ -16,7 +17,10 @@ __all__ = [
     "Out",
     "Parameter",
     "atomic_add",
+    "atomic_cas",
+    "atomic_exchange",
     "atomic_max",
     "atomic_min",
     "kernel",
+    "random",
 ]

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+
+PARAMETERS: Final = {"atomic_cas": ("array", "index", "expected", "value")}
+"""Of the atomics with other parameters than array, index and value."""
+
+_NUMBERS: Final = {3: "three", 4: "four"}
+_OF_HALF: Final = ("atomic_add", "atomic_cas", "atomic_exchange")
 
 
 def atomic_signature(name: str, types: Any, errors: Any, context: Any, args: tuple[Any, ...], kws: Any) -> Any:
-    """Return ``(result, array, index, value)``, the types for a call of an atomic with `args`.
+    """Return ``(result, array, index, value, ...)``, the types for a call of an atomic with `args`.
 
     Raises
     ------
     errors.TypingError
-        The arguments are no array, index and value for it.
+        The arguments are no array, index and values for it.
     """
-    if kws or len(args) != 3:
-        raise errors.TypingError(f"{name} takes three arguments: array, index, value")
-    array, index, value = args
+    parameters = PARAMETERS.get(name, ("array", "index", "value"))
+    if kws or len(args) != len(parameters):
+        raise errors.TypingError(f"{name} takes {_NUMBERS[len(parameters)]} arguments: {', '.join(parameters)}")
+    array, index, *given = args
     _check_array(name, types, errors, array)
     _check_index(name, types, errors, array, index)
-    if not context.can_convert(value, array.dtype):
-        raise errors.TypingError(f"{name}: a value of {value} cannot become {array.dtype}")
+    for value in given:
+        if not context.can_convert(value, array.dtype):
+            raise errors.TypingError(f"{name}: a value of {value} cannot become {array.dtype}")
     ints = types.intp if array.ndim == 1 else types.UniTuple(types.intp, array.ndim)
-    return array.dtype, array, ints, array.dtype
+    return array.dtype, array, ints, *(array.dtype for _ in given)
 
 
 def _check_array(name: str, types: Any, errors: Any, array: Any) -> None:
@@ -29,8 +37,12 @@ def _check_array(name: str, types: Any, errors: Any, array: Any) -> None:
         raise errors.TypingError(f"{name}: the first argument is an array, not {array}")
     if not array.mutable:
         raise errors.TypingError(f"{name}: Cannot modify readonly array of type: {array}")
-    if not isinstance(array.dtype, types.Integer) and array.dtype not in (types.float32, types.float64):
+    if isinstance(array.dtype, types.Integer) or array.dtype in (types.float32, types.float64):
+        return
+    if name not in _OF_HALF:
         raise errors.TypingError(f"{name} works on integers, float32 and float64, not on an array of {array.dtype}")
+    if str(array.dtype) != "float16":
+        raise errors.TypingError(f"{name} works on integers and floats, not on an array of {array.dtype}")
 
 
 def _check_index(name: str, types: Any, errors: Any, array: Any, index: Any) -> None:

@@ -12,7 +12,9 @@ from typing import Final
 
 from anabranch._core.errors import CompileError
 from anabranch.kernels._annotation import IN_CODE
+from anabranch.kernels._index_error import index_reason
 from anabranch.kernels._parameter import Parameter
+from anabranch.kernels._reference import helpers, references
 from anabranch.kernels._signature import Signature, describe
 
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
@@ -28,6 +30,7 @@ _STAGE: Final = re.compile(r"^Failed in \w+ mode pipeline")
 _TYPE_MODULES: Final = re.compile(r"numba[\\/](?:cpython|typed|experimental)[\\/]")
 _PLACE_AFTER: Final = re.compile(r",? (?:Raised from|defined at) [^\n]+ \(\d+\)$")
 _READONLY: Final = "Cannot modify readonly array"
+_CAPTURED: Final = re.compile(r"(?:Untyped global name|type, assigned to variable|name) '(?P<name>\w+)'")
 _RECURSION: Final = "compiler re-entrant"
 _MAX_DECORATOR_LINES: Final = 30
 
@@ -77,7 +80,10 @@ def from_compiler(
     message = _COLOUR.sub("", str(error)) or type(error).__name__
     place = find_place(function, error)
     reason = _readonly_reason(parameters, place) if _READONLY in message else _reason(message)
-    if "float16" in message:
+    ours = index_reason(function, signature[0], reason, place) or _captured_reason(function, reason)
+    if ours is not None:
+        reason = ours
+    elif "float16" in message:
         reason += "\nfew operations take a float16 element as it is; convert it first, as in np.float32(x[i])"
     return compile_error(function, reason, place, describe(parameters, signature))
 
@@ -110,6 +116,26 @@ def _reason(message: str) -> str:
     if cause.startswith("No implementation of function") and calls:
         return f"Numba has no {calls[-1]}"
     return _PLACE_AFTER.sub("", cause)
+
+
+def captured(name: str, value: object) -> str:
+    """Return the reason for a kernel that cannot have a value from outside."""
+    return (
+        f"{name!r}, of type {type(value).__name__}, comes from outside the kernel; only numbers, tuples of them, NumPy "
+        "arrays and plain functions may: make it a parameter"
+    )
+
+
+def _captured_reason(function: FunctionType, reason: str) -> str | None:
+    """Return the reason if the compiler has refused a value from outside the kernel."""
+    found = _CAPTURED.search(reason)
+    if found is None:
+        return None
+    for part in (function, *helpers(function)):
+        for name, value in references(part):
+            if name == found["name"]:
+                return captured(name, value)
+    return None  # a name that is not defined
 
 
 def _specific_cause(lines: Sequence[str]) -> str | None:

@@ -9,9 +9,11 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from anabranch._launch.constants import Constants
 from anabranch._launch.indices import KernelBase
 from anabranch._launch.target import Target
 from anabranch.kernels._parameter import Parameter, read_parameters
+from anabranch.kernels._reference import constant_reads
 from anabranch.kernels._signature import Signature, check_signature
 
 if TYPE_CHECKING:
@@ -126,8 +128,21 @@ class Kernel(KernelBase):
                 self.compiled_cuda[signature, target] = compiled
         return compiled
 
+    def _constants(self) -> Constants | None:
+        reads = list(constant_reads(self._function))
+        return Constants(self.name, reads) if reads else None
+
     def __call__(self, *args: object, **kwargs: object) -> NoReturn:
         raise TypeError(f"kernel {self.name!r} is not called; ab.launch({self.name}, dim, ...) runs it once per index")
+
+    def __getitem__(self, sizes: object) -> NoReturn:
+        dim = repr(sizes).strip("()")
+        raise TypeError(
+            f"kernel {self.name!r} has no [{dim}]: ab.launch({self.name}, dim, ...) runs it for dim indices, and the "
+            "device chooses the blocks"
+        )
+
+    __iter__ = None
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"{self!r} lives in this process; hand over a function that launches it")

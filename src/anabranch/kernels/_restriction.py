@@ -1,24 +1,33 @@
 """Restrictions on kernels for every device, checked before compilation.
 
 Nothing can catch an exception where a kernel runs, so kernels cannot raise: no ``raise`` and no ``assert``, and
-therefore no ``try``. The same holds for helper functions.
+therefore no ``try``. They make no text, capture no arrays of ours, and have no generator of random numbers with a state
+of its own, nor a library for whole arrays. The same holds for helper functions.
 """
 
 from __future__ import annotations
 
 import dis
-from types import FunctionType
-from typing import Final
+from types import FunctionType, ModuleType
+from typing import Any, Final
 
 from anabranch._launch.indices import KernelBase
-from anabranch.kernels._compile_error import compile_error, definition
-from anabranch.kernels._reference import codes_of, helpers, references
+from anabranch._memory.array import Array
+from anabranch.kernels._compile_error import captured, compile_error, definition
+from anabranch.kernels._reference import codes_of, helpers, library_name, references
 
 # Opcodes. An assertion has both, its own before that of `raise`.
 _ASSERT: Final = "LOAD_ASSERTION_ERROR"
 _RAISE: Final = "RAISE_VARARGS"
 _TRY: Final = "PUSH_EXC_INFO"
 _YIELD: Final = "YIELD_VALUE"
+_TEXT: Final = frozenset({"BUILD_STRING", "FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC"})
+
+# Functions of whole arrays, which call a library.
+_WHOLE_ARRAYS: Final = frozenset(
+    {"dot", "vdot", "matmul", "inner", "outer", "einsum", "tensordot", "convolve", "correlate"}
+)
+_WHOLE_ARRAY_MODULES: Final = ("numpy.linalg", "numpy.fft")
 
 
 def check_restrictions(function: FunctionType) -> None:
@@ -37,13 +46,53 @@ def check_restrictions(function: FunctionType) -> None:
 
 def _check_calls(function: FunctionType, part: FunctionType) -> None:
     for name, value in references(part):
-        if isinstance(value, KernelBase):
-            raise compile_error(
-                function,
-                f"{name!r} is a kernel and cannot be called from another; "
-                "put what both need into an undecorated function",
-                definition(part),
-            )
+        reason = _refused(name, value)
+        if reason is not None:
+            raise compile_error(function, reason, _place_of(part, name))
+
+
+def _refused(name: str, value: Any) -> str | None:
+    """Return why a kernel cannot use a value from outside; None if that is for the compiler to say."""
+    if isinstance(value, KernelBase):
+        return (
+            f"{name!r} is a kernel and cannot be called from another; put what both need into an undecorated function"
+        )
+    if isinstance(value, Array):
+        return f"{name!r} is an array from outside the kernel; make it a parameter, and pass it to ab.launch"
+    if type(value) in (list, dict, set):
+        return captured(name, value)
+    if _is_random(value):
+        return (
+            f"{name} draws from a generator with a state, which the indices of a kernel cannot share; "
+            "call ab.random(seed, counter) with a counter of each index"
+        )
+    known = library_name(value) or ""
+    module, _, last = known.rpartition(".")
+    if (module == "numpy" and last in _WHOLE_ARRAYS) or module.startswith(_WHOLE_ARRAY_MODULES):
+        return (
+            f"{name} works on whole arrays, and a kernel is called for one index: write the loop, or call a library "
+            "such as NumPy, CuPy or PyTorch outside of kernels"
+        )
+    return None
+
+
+def _is_random(value: Any) -> bool:
+    if isinstance(value, ModuleType):
+        return value.__name__ in ("random", "numpy.random")
+    owner = getattr(value, "__self__", None)
+    module = type(value if owner is None or isinstance(owner, ModuleType) else owner).__module__
+    return module == "random" or module.startswith("numpy.random")
+
+
+def _place_of(part: FunctionType, name: str) -> tuple[str, int]:
+    """Return file and line of the first read of a name, dotted or not, in a function."""
+    for code in codes_of(part.__code__):
+        line = code.co_firstlineno
+        for instruction in dis.get_instructions(code):
+            line = _line(instruction) or line
+            if instruction.opname.startswith("LOAD_") and instruction.argval == name.partition(".")[0]:
+                return code.co_filename, line
+    return definition(part)
 
 
 def _line(instruction: dis.Instruction) -> int | None:
@@ -59,6 +108,8 @@ def _forbidden(instruction: dis.Instruction) -> str | None:
         return "a kernel cannot raise: nobody could catch the exception; write a flag to an array instead"
     if instruction.opname == _TRY:
         return "a kernel cannot use try, with or finally: nothing in it raises"
+    if instruction.opname in _TEXT:
+        return "a kernel cannot make text, as an f-string does: no interpreter runs where it does"
     if instruction.opname == _YIELD:
         return "a kernel cannot yield"
     return None

@@ -44,7 +44,7 @@ def test_a_copy_with_new_contents_at_each_replay(device, to, start, stream):
     with ab.capture(stream) as graph:
         ab.copy(target[to], source[start])
     for number in range(3):
-        given, expected = values(SIZE) + number, target.numpy()
+        given, expected = values(SIZE) + number, np.array(target)
         expected[to] = given[start]
         ab.copy(source, ab.array(given, device=device), stream=stream)
         graph.launch(stream)

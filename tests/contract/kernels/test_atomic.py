@@ -123,3 +123,94 @@ def test_atomics_of_two_streams_lose_nothing(device):
     for stream in streams:
         ab.launch(add, N, 1, counter, stream=stream)
     assert counter.numpy()[0] == 4 * N
+
+
+NARROW = ["int8", "uint8", "int16", "uint16"]
+
+
+@pytest.mark.parametrize("dtype", [*NARROW, "float16"])
+def test_atomic_add_on_narrow_elements(device, dtype):
+    @ab.kernel
+    def bump(i, y: ab.InOut):
+        ab.atomic_add(y, i % 4, 1)
+
+    y = ab.array(np.array([0, 1, 2, 3, 100], dtype), device=device)
+    ab.launch(bump, 80, y)
+    assert y.numpy().tolist() == [20, 21, 22, 23, 100]
+
+
+def test_atomic_add_of_halves_loses_nothing_and_returns_the_old_value(device):
+    counter, tickets = ab.zeros(1, "float16", device=device), ab.empty(2000, "float16", device=device)
+    ab.launch(ticket, 2000, counter, tickets)
+    assert counter.numpy()[0] == 2000
+    np.testing.assert_array_equal(np.sort(tickets.numpy()), np.arange(2000))
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, *NARROW, "float16"])
+def test_atomic_exchange_and_cas_return_the_old_value(device, dtype):
+    @ab.kernel
+    def swap(_, y: ab.InOut, old: ab.Out):
+        old[0] = ab.atomic_exchange(y, 1, 7)
+        old[1] = ab.atomic_cas(y, 1, 7, 9)
+        old[2] = ab.atomic_cas(y, 1, 7, 11)
+        old[3] = ab.atomic_exchange(y, -2, 13)
+
+    y, old = ab.full(3, 5, dtype, device=device), ab.zeros(4, dtype, device=device)
+    ab.launch(swap, 1, y, old)
+    assert old.numpy().tolist() == [5, 7, 9, 9]
+    assert y.numpy().tolist() == [5, 13, 5]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "float16", "float32", "float64"])
+def test_atomic_cas_of_negative_values(device, dtype):
+    @ab.kernel
+    def swap(_, y: ab.InOut, old: ab.Out):
+        old[0] = ab.atomic_cas(y, 0, -3, -4)
+        old[1] = ab.atomic_exchange(y, 0, -5)
+
+    y, old = ab.full(2, -3, dtype, device=device), ab.zeros(2, dtype, device=device)
+    ab.launch(swap, 1, y, old)
+    assert (y.numpy().tolist(), old.numpy().tolist()) == ([-5, -3], [-3, -4])
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, "int16"])
+def test_a_loop_around_atomic_cas_loses_nothing(device, dtype):
+    @ab.kernel
+    def double_step(_, y: ab.InOut):
+        seen = y[0]
+        while True:
+            found = ab.atomic_cas(y, 0, seen, seen + 2)
+            if found == seen:
+                break
+            seen = found
+
+    y = ab.zeros(1, dtype, device=device)
+    ab.launch(double_step, 10_000, y)
+    assert y.numpy()[0] == 20_000
+
+
+def test_atomic_exchange_hands_each_value_on(device):
+    @ab.kernel
+    def hand_on(i, last: ab.InOut, seen: ab.Out):
+        seen[i] = ab.atomic_exchange(last, 0, i)
+
+    last, seen = ab.full(1, -1, "int32", device=device), ab.empty(1000, "int32", device=device)
+    ab.launch(hand_on, 1000, last, seen)
+    assert sorted([*seen.numpy().tolist(), int(last.numpy()[0])]) == list(range(-1, 1000))
+
+
+def test_what_an_atomic_does_not_take_is_said(device):
+    @ab.kernel
+    def least(_, y):
+        ab.atomic_min(y, 0, 1)
+
+    @ab.kernel
+    def too_few(_, y):
+        ab.atomic_cas(y, 0, 1)
+
+    with pytest.raises(ab.CompileError, match=r"atomic_min works on integers, float32 and float64, not .* float16"):
+        ab.launch(least, 1, ab.zeros(1, "float16"))
+    with pytest.raises(ab.CompileError, match="atomic_cas takes four arguments: array, index, expected, value"):
+        ab.launch(too_few, 1, ab.zeros(1))
+    with pytest.raises(RuntimeError, match="atomic_exchange works inside"):
+        ab.atomic_exchange(ab.zeros(1), 0, 1)

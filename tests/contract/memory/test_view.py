@@ -60,7 +60,7 @@ def test_an_index_that_does_not_fit_is_an_index_error(device, index):
 
 
 def test_an_array_of_indices_is_refused_by_its_type(device):
-    with pytest.raises(TypeError, match=r"integers, slices and \.\.\., not ndarray"):
+    with pytest.raises(TypeError, match=r"integers, slices, \.\.\. and None, not ndarray"):
         ab.zeros(3, device=device)[np.array([True, False, True])]
 
 

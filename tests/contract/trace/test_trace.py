@@ -85,7 +85,7 @@ def test_kernels_are_told_by_name(device):
     stream, a = ab.Stream(device), ready(device)
     with ab.trace() as trace:
         ab.launch(put, 8, a, stream=stream)
-    (operation,) = trace.operations
+    operation = trace.operations[-1]
     assert (operation.name, operation.line) == ("put", here() - 2)
 
 
@@ -326,3 +326,21 @@ def test_each_replay_of_a_graph_is_told_with_the_waits_for_the_one_before(device
     assert {wait.stream: wait.source for wait in waits} == {b: first, a: second}
     # A GPU's clock tells halves of a microsecond.
     assert all(wait.end <= second.begin + 0.001 for wait in waits if wait.stream == b)
+
+
+@pytest.mark.numba
+def test_the_first_launch_of_a_kernel_shows_its_compilation(device):
+    @ab.kernel
+    def fresh(i, x):
+        x[i] = 1
+
+    with ab.trace() as t:
+        a = ab.zeros(4)
+        for _ in range(2):
+            ab.launch(fresh, 4, a)
+    (compiled,) = [operation for operation in t.operations if operation.kind == "compile"]
+    kernels = [operation for operation in t.operations if operation.kind == "kernel"]
+    assert (compiled.name, compiled.stream, compiled.device) == ("fresh", None, device)
+    assert (compiled.file, compiled.line) == (__file__, kernels[0].line)
+    assert 0 <= compiled.begin < compiled.end <= kernels[0].begin
+    assert len(kernels) == 2

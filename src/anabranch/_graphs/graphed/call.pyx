@@ -27,7 +27,7 @@ from anabranch._memory.array cimport Array
 from anabranch._memory.dtype cimport ElementType, Item, encode
 from anabranch._memory.traced_scalar cimport TracedScalar, scalar_argument
 from anabranch._stream.current cimport current_stream_of
-from anabranch._stream.host_node cimport ReplayContext, ReplayedFunction, context_of_replay, note_replay
+from anabranch._stream.host_node cimport ReplayContext, ReplayedFunction, context_of_replay, note_replay, refuse_reserved
 from anabranch._stream.stream cimport Stream
 from anabranch._task.context cimport TaskState, enter_stream, leave_scope, use_capture
 
@@ -46,26 +46,18 @@ cdef class CapturedCall:
 
 # -- the first call --
 
-cdef CapturedCall capture_call(object fn, tuple args, tuple names, tuple numbers):
-    cdef CapturedCall call = CapturedCall.__new__(CapturedCall)
-    cdef vector[Ref[Storage]] aliases
-    cdef vector[char*] firsts
-    cdef Ref[CCapture] capture
-    cdef Ref[CCapture] none
-    cdef Ref[CGraph] graph
-    cdef Ref[Works] works
-    cdef GraphAccesses accesses
-    cdef GraphAccesses nothing
+cdef list _stand_ins_of(
+        CapturedCall call, tuple args, tuple numbers, vector[Ref[Storage]]& aliases, vector[char*]& firsts):
+    # The arguments of the captured call: arrays over aliases, one for each storage, and traced numbers.
     cdef Array array
     cdef size_t i
-    call.looked = set()
     stand_ins = []
     for position, each in enumerate(args):
         if type(each) is not Array:
             stand_ins.append(scalar_argument(each, position, call.looked) if position in numbers else each)
             continue
         array = <Array>each
-        array.check()  # what is made of those before it may have closed it
+        array.check()  # code that ran for earlier arguments may have closed it
         if call.device is None:
             call.device = array._device
         i = 0
@@ -76,6 +68,21 @@ cdef CapturedCall capture_call(object fn, tuple args, tuple names, tuple numbers
             call.arguments.push_back(position)
             firsts.push_back(array.data)
         stand_ins.append(stand_in(array, aliases[i]))
+    return stand_ins
+
+
+cdef CapturedCall capture_call(object fn, tuple args, tuple names, tuple numbers):
+    cdef CapturedCall call = CapturedCall.__new__(CapturedCall)
+    cdef vector[Ref[Storage]] aliases
+    cdef vector[char*] firsts
+    cdef Ref[CCapture] capture
+    cdef Ref[CCapture] none
+    cdef Ref[CGraph] graph
+    cdef Ref[Works] works
+    cdef GraphAccesses accesses
+    cdef GraphAccesses nothing
+    call.looked = set()
+    cdef list stand_ins = _stand_ins_of(call, args, numbers, aliases, firsts)
     if call.device is None:
         call.device = as_device(None)
     cdef Stream stream = Stream(call.device, name="graphed")
@@ -104,7 +111,7 @@ cdef CapturedCall capture_call(object fn, tuple args, tuple names, tuple numbers
     for each in stand_ins:
         if type(each) is Array:
             (<Array>each).let_go()
-    # They have views of the arguments.
+    # Origins refer to views of the arguments.
     forget_origins(deref(graph.get()), deref(works.get()))
     accesses = nothing
     result = None
@@ -167,6 +174,7 @@ cdef Ref[Patches] _patches(
             if bodies.otherwise is not None:
                 patch.otherwise = _patches_of_body(call, bodies.otherwise, aliases, firsts)
         elif isinstance(origin, list):
+            refuse_reserved(origin, "a graphed function")
             call.functions += origin
         if (patch.slots.size() or patch.numbers.size() or patch.has_dst or patch.has_src or
                 (patch.body.get() != NULL and patch.body.get().nodes.size()) or
@@ -295,7 +303,7 @@ cdef int _pack(CapturedCall call, tuple args, Words* numbers) except -1:
                 slots.extend((<GridKernel>kernel).slot_count - slots.size())
             slot = slots.data() + (<GridKernel>kernel).rules[<size_t>position].slot
             words = ((<GridKernel>kernel).rules[<size_t>position].size + 7) // 8
-            # What a number leaves of its last word is compared, too.
+            # Clears the unused bytes of the last word, because whole words are compared.
             memset(slot, 0, 8 * words)
             put_declared(
                 kernel, &(<GridKernel>kernel).rules[<size_t>position], position, value, slots.data())
@@ -309,49 +317,11 @@ cdef int _pack(CapturedCall call, tuple args, Words* numbers) except -1:
     return 0
 
 
-cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
-    cdef GraphInstance* core = call.core.get()
-    cdef Stream stream = current_stream_of(state, call.device.ordinal)
-    cdef CStream* queue = stream.get()
-    cdef (byte_t*)[few] some_arguments
-    cdef vector[byte_t*] many_arguments
-    cdef byte_t** arguments = some_arguments
-    cdef Words numbers
-    cdef Touch[few] some_touches
-    cdef vector[Touch] many_touches
-    cdef Touch* touches = some_touches
+cdef inline void _fill_touches(CapturedCall call, tuple args, Touch* touches) noexcept:
     cdef Touch* touch
     cdef Array array
-    cdef ReplayContext context = None
-    cdef Submission submission
-    cdef Point point
-    cdef KeptMemory _memory
     cdef int64_t start
-    cdef size_t i, k
-    cdef bint fits = True
-    cdef tuple result = _nothing
-    if call.arguments.size() > few:
-        many_arguments.resize(call.arguments.size())
-        arguments = many_arguments.data()
-    if call.accesses.size() > few:
-        many_touches.resize(call.accesses.size())
-        touches = many_touches.data()
-    if call.numbers:
-        fits = not _pack(call, args, &numbers)
-    if fits and call.result is not None:
-        result = True, call.result(args)
-    # Up to here code of the program's may have closed arrays: the function in its first call, what compares arguments,
-    # numbers that convert themselves, finalizers.
-    for i in range(call.arguments.size()):
-        array = <Array>args[call.arguments[i]]
-        array.check()
-        for k in range(call.kept.size()):
-            # Between an argument and what the function has from elsewhere the graph has no order.
-            if share_bytes(deref(call.kept[k].get()), deref(array.storage.get())):
-                return None, None
-        arguments[i] = <byte_t*>array.data
-    if not fits:
-        return False, None
+    cdef size_t i
     for i in range(call.accesses.size()):
         touch = &touches[i]
         touch.layout = NULL
@@ -365,6 +335,50 @@ cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
             start = array.data - <char*>touch.storage.pointer()
         touch.low = start + call.accesses[i].low
         touch.high = start + call.accesses[i].high
+
+
+cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
+    cdef GraphInstance* core = call.core.get()
+    cdef Stream stream = current_stream_of(state, call.device.ordinal)
+    cdef CStream* queue = stream.get()
+    cdef (byte_t*)[few] some_arguments
+    cdef vector[byte_t*] many_arguments
+    cdef byte_t** arguments = some_arguments
+    cdef Words numbers
+    cdef Touch[few] some_touches
+    cdef vector[Touch] many_touches
+    cdef Touch* touches = some_touches
+    cdef Array array
+    cdef ReplayContext context = None
+    cdef Submission submission
+    cdef Point point
+    cdef KeptMemory _memory
+    cdef size_t i, k
+    cdef bint fits = True
+    cdef tuple result = _nothing
+    if call.arguments.size() > few:
+        many_arguments.resize(call.arguments.size())
+        arguments = many_arguments.data()
+    if call.accesses.size() > few:
+        many_touches.resize(call.accesses.size())
+        touches = many_touches.data()
+    if call.numbers:
+        fits = not _pack(call, args, &numbers)
+    if fits and call.result is not None:
+        result = True, call.result(args)
+    # Python code may have closed arrays up to here: the function in its first call, comparisons of arguments,
+    # conversions of numbers, finalizers.
+    for i in range(call.arguments.size()):
+        array = <Array>args[call.arguments[i]]
+        array.check()
+        for k in range(call.kept.size()):
+            # The graph has no order between an argument and memory that the function gets from elsewhere.
+            if share_bytes(deref(call.kept[k].get()), deref(array.storage.get())):
+                return None, None
+        arguments[i] = <byte_t*>array.data
+    if not fits:
+        return False, None
+    _fill_touches(call, args, touches)
     if state.mode == <int>HazardMode.check:
         core.follow(deref(queue))
     begin(&submission, state, queue, touches, call.accesses.size())

@@ -26,14 +26,14 @@ cdef enum:
     # For each capture that may be kept, how many kinds that cannot be captured are remembered. To forget one means to
     # try again, which calls the function twice.
     refusals_per_capture = 64
-    # What the key says an argument is, from where dtypes end.
+    # Codes of arguments in a key, above those of dtypes.
     int_kind = 0x80
     large_int_kind
     float_kind
     bool_kind
     complex_kind
     numpy_kind = 0xA0
-    # What follows says of two arrays with storages of their own that these share bytes.
+    # Precedes the description of two storages that share bytes.
     overlap = 0xF0
 
 cdef object _numpy_scalar = None
@@ -266,7 +266,7 @@ cdef inline bint _is_text(bytes known, Text* text) noexcept:
 
 
 cdef tuple _describe(Text* key, TaskState state, tuple args):
-    # What captures have to be told apart by, and what of that is no text; TypeError for what cannot be.
+    # Appends the properties that distinguish captures to the key. Returns those without a text. Raises TypeError.
     cdef Addresses seen
     cdef Addresses first
     cdef Array array
@@ -286,7 +286,7 @@ cdef tuple _describe(Text* key, TaskState state, tuple args):
             if code == 0:
                 hash(each)
                 others = [] if others is None else others
-                # What is in a tuple may be equal and of another type.
+                # Items of equal tuples may differ in type.
                 others.append((type(each), each, repr(each) if isinstance(each, tuple | frozenset) else None))
             continue
         array = <Array>each
@@ -348,11 +348,11 @@ cdef inline int _put(Text* key, int64_t value) except -1:
 def graphed(fn=None, *, size=16):
     """Capture a function at its first call for arguments of a kind, and replay it in later ones.
 
-    The first call captures what the function puts into the current stream, and launches it; later calls with arguments
-    of that kind launch it with the new arrays and numbers, and do not call the function. Of what kind an array is, its
-    device, dtype, shape and strides say, and which arguments share memory; of a number its type, and its value only if
-    the function looks at that: branches by it, or takes it for a size. What else is passed has to be hashable, and is
-    told apart by its value. In a capture the function is called.
+    The first call captures the operations that the function enqueues in the current stream, and launches them. Later
+    calls with arguments of the same kind launch them with the new arrays and numbers, without calling the function. The
+    kind of an array is its device, dtype, shape, strides and which arguments share its memory. The kind of a number is
+    its type, and its value only if the function uses the value: branches on it, or takes it as a size. Other arguments
+    must be hashable; their kind is their value. In a capture the function is called.
 
     Parameters
     ----------

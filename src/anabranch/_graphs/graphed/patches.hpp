@@ -8,10 +8,10 @@
 
 #include "anabranch/graph.hpp"
 
-// A graph that stands for the calls of a function: what in it depends on the arguments of a call.
+// The parts of a captured call's graph that depend on the arguments of a call.
 namespace anabranch::python {
 
-// Memory of a call: that of an argument, from its first element on.
+// An address relative to the first element of an argument.
 struct Pointer {
   std::uint32_t argument = 0;
   std::int64_t offset = 0;
@@ -20,7 +20,7 @@ struct Pointer {
 
 class Patches;
 
-// What of one node does.
+// The parts of one node that depend on the arguments.
 struct NodePatch {
   struct Slot {
     std::uint32_t slot = 0;

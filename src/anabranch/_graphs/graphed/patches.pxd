@@ -1,4 +1,4 @@
-"""What in a graph depends on the arguments of a call, as the Cython modules see it."""
+"""The parts of a graph that depend on the arguments of a call, as the Cython modules see them."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libcpp cimport bool as cbool

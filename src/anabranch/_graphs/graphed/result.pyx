@@ -1,4 +1,4 @@
-"""What a captured function returned, for the arguments of other calls."""
+"""The result of a captured function, rebuilt for the arguments of later calls."""
 
 import functools
 import operator
@@ -100,9 +100,9 @@ def _view_of(Array like, position, offset, args):
 
 
 cdef object _host_argument(CStream* stream, object argument):
-    # Of a call that stands for others, numbers are those of this one, and arrays cannot be told apart later.
+    # In a graphed call, a traced number becomes its value; an array cannot be exchanged by later calls.
     if type(argument) is TracedScalar:
-        return (<TracedScalar>argument).look()
+        return (<TracedScalar>argument).concretize()
     if type(argument) is Array and (<Array>argument).storage.get().original().get() != NULL:
         stream.capture().refuse(b"a host function has an array of the call, which later calls could not exchange")
     return argument

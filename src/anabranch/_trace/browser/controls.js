@@ -1,10 +1,16 @@
 // What the reader does: zoom, move, point, search.
 
 const SHORTEST = 1e-5; // ms that the chart shows at least
-const room = (trace.end - trace.begin) * 0.01;
-const whole = { begin: trace.begin - room, end: trace.end + room };
 
-/** Show the time between two moments, in ms, or as near to it as there is something. */
+/** All that there is, in places, with a margin. */
+function everything() {
+  const begin = placeAt(trace.begin), end = placeAt(trace.end), room = (end - begin) * 0.01;
+  return { begin: begin - room, end: end + room };
+}
+
+let whole = everything();
+
+/** Show what is between two places, or as near to it as there is something. */
 function show(begin, end) {
   const shown = Math.min(Math.max(end - begin, SHORTEST), whole.end - whole.begin);
   const first = (begin + end - shown) / 2;
@@ -14,7 +20,7 @@ function show(begin, end) {
 }
 
 function zoom(factor, x = (left + width) / 2) {
-  const fixed = timeAt(x);
+  const fixed = viewAt(x);
   show(fixed - (fixed - view.begin) * factor, fixed + (view.end - fixed) * factor);
 }
 
@@ -56,8 +62,8 @@ function select(operation) {
   kept = operation;
   if (operation) {
     const lane = lanes[operation.lane], shown = view.end - view.begin;
-    const away = operation.begin > view.end || operation.end < view.begin;
-    if (away) show(operation.begin - shown / 2, operation.begin + shown / 2);
+    const begin = placeAt(operation.begin), away = begin > view.end || placeAt(operation.end) < view.begin;
+    if (away) show(begin - shown / 2, begin + shown / 2);
     if (yOf(lane) < AXIS) main.scrollTop = lane.top - AXIS - HEADING;
     if (yOf(lane) + LANE > height) main.scrollTop = lane.top + LANE + GAP - height;
   }
@@ -105,8 +111,8 @@ canvas.addEventListener("pointerleave", () => drag || point(-1, -1));
 canvas.addEventListener("dblclick", (event) => {
   const operation = operationAt(...at(event));
   if (!operation) return show(whole.begin, whole.end);
-  const around = Math.max((operation.end - operation.begin) / 2, SHORTEST);
-  show(operation.begin - around, operation.end + around);
+  const begin = placeAt(operation.begin), end = placeAt(operation.end), around = Math.max((end - begin) / 2, SHORTEST);
+  show(begin - around, end + around);
   followKept();
 });
 canvas.addEventListener("wheel", (event) => {
@@ -140,7 +146,16 @@ function stepLane(by) {
   select(lane.operations.reduce((nearest, operation) => (away(operation) < away(nearest) ? operation : nearest)));
 }
 
+/** Show the folded gaps as long as they are, or short again. */
+function fold(wanted) {
+  folding = wanted;
+  whole = everything();
+  show(whole.begin, whole.end);
+  followKept();
+}
+
 const KEYS = {
+  g: () => fold(!folding),
   ArrowLeft: () => step(-1),
   ArrowRight: () => step(1),
   ArrowUp: () => stepLane(-1),
@@ -220,6 +235,7 @@ function fillOverlap() {
 function resize() {
   width = main.clientWidth;
   height = main.clientHeight;
+  arrange(height);
   document.getElementById("content").style.height = `${Math.max(bottom + GAP, height)}px`;
   width = main.clientWidth; // less what a scroll bar takes
   canvas.width = Math.round(width * devicePixelRatio);
@@ -242,4 +258,4 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", resize);
 resize();
 
 // For tests, and for whoever looks into the page with the browser's console.
-window.anabranchTimeline = { lanes, operations, view, show, select, find, draw, operationAt, placeOf, describe };
+window.anabranchTimeline = { lanes, operations, view, show, select, fold, xOf, find, draw, operationAt, placeOf, describe };

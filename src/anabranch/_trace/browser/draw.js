@@ -1,6 +1,7 @@
 // The chart.
 
 const FONT = 'system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif';
+const MARK = 7; // pixels that a mark takes
 const MOST_ARROWS = 400; // more of them at once hide what they connect
 
 function readColours() {
@@ -31,6 +32,20 @@ function hatch(colour) {
   return pattern;
 }
 
+/** Frame what lies in a folded gap, since its lengths are not those of the rest. */
+function drawGaps() {
+  const below = Math.min(height, bottom - main.scrollTop) - AXIS;
+  for (const gap of folding ? gaps : []) {
+    const from = Math.max(xOf(gap[0]), left - 4), to = Math.min(xOf(gap[1]), width - EDGE + 4);
+    if (to <= from) continue;
+    context.save();
+    context.strokeStyle = colours.faint;
+    context.setLineDash([3, 3]);
+    context.strokeRect(from + 0.5, AXIS + 0.5, to - from - 1, below - 1);
+    context.restore();
+  }
+}
+
 const dimmed = (operation) => matches !== null && !matches.has(operation);
 
 function draw() {
@@ -43,6 +58,7 @@ function draw() {
   for (const [moment] of places) context.fillRect(Math.round(xOf(moment)), AXIS, 1, below - AXIS);
   const seen = lanes.filter((lane) => yOf(lane) + LANE > AXIS && yOf(lane) - HEADING < height);
   const marks = seen.map(drawLane);
+  drawGaps();
   drawArrows();
   seen.forEach((lane, number) => drawMarks(marks[number], yOf(lane)));
   const chosen = kept ?? pointed;
@@ -103,7 +119,7 @@ function drawBlock(operation, from, to, top) {
   context.fillStyle = colours[operation.kind];
   context.fill();
   const seenFrom = Math.max(from, left), seenTo = Math.min(to, width - EDGE);
-  const shown = fit(operation.name, seenTo - seenFrom - 8);
+  const shown = fit(titleOf(operation), seenTo - seenFrom - 8);
   if (!shown) return;
   context.fillStyle = colours["block-text"];
   context.textAlign = "center";
@@ -128,11 +144,12 @@ function drawMarks(marks, y) {
   clipToChart();
   for (const operation of marks) {
     const x = Math.round(xOf(operation.begin)), kind = operation.kind, end = y + LANE;
-    if (drawn[kind] === x) continue;
+    // One mark stands for those of its kind that would lie on top of it.
+    if (x - drawn[kind] < MARK) continue;
     drawn[kind] = x;
     context.globalAlpha = dimmed(operation) ? 0.15 : 1;
     context.fillStyle = colours[kind];
-    context.fillRect(x - 0.75, y + 2, 1.5, LANE - 2);
+    if (kind === "record") context.fillRect(x - 0.75, y + 2, 1.5, LANE - 2);
     context.beginPath();
     if (kind === "record") context.rect(x - 3, y, 6, 5);
     if (kind === "alloc") triangle(x, end - 6, end);
@@ -226,23 +243,28 @@ function drawLabels(seen) {
     }
     context.font = `12px ${FONT}`;
     context.fillStyle = colours.text;
-    context.fillText(lane.label, EDGE, y + 15, left - EDGE - 12);
+    context.fillText(lane.label, EDGE, y + LANE / 2 - 2, left - EDGE - 12);
     context.font = `11px ${FONT}`;
     context.fillStyle = colours.faint;
-    if (lane.busy !== undefined) context.fillText(`${percent(lane.busy)} busy`, EDGE, y + 29);
+    if (lane.busy !== undefined) context.fillText(`${percent(lane.busy)} busy`, EDGE, y + LANE / 2 + 12);
   }
 }
 
 function ticks() {
   const most = Math.max(2, Math.floor((width - left) / 110)), { begin, end } = view;
+  const first = momentAt(begin), last = momentAt(end), folded = folding ? gaps : [];
   const power = 10 ** Math.floor(Math.log10((end - begin) / most));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((step) => (end - begin) / step <= most);
-  const [name, size] = unit(Math.max(step * 10, Math.abs(end)));
+  const [name, size] = unit(Math.max(step * 10, Math.abs(last)));
   const decimals = Math.max(0, Math.ceil(-Math.log10(step / size) - 1e-9));
   const places = [];
-  for (let number = Math.ceil(begin / step); number * step <= end; number++) {
-    places.push([number * step, `${((number * step) / size).toFixed(decimals)} ${name}`]);
-  }
+  const starts = [first, ...folded.map((gap) => gap[1])], stops = [...folded.map((gap) => gap[0]), last];
+  starts.forEach((start, part) => {
+    const stop = Math.min(stops[part], last);
+    for (let number = Math.ceil(Math.max(start, first) / step); number * step <= stop; number++) {
+      places.push([number * step, `${((number * step) / size).toFixed(decimals)} ${name}`]);
+    }
+  });
   return places;
 }
 
@@ -254,7 +276,16 @@ function drawAxis(places) {
   context.font = `11px ${FONT}`;
   context.textAlign = "center";
   context.fillStyle = colours.faint;
-  for (const [moment, label] of places) context.fillText(label, xOf(moment), AXIS - 10);
+  let free = -Infinity; // where the last label ends
+  const label = (words, x) => {
+    const half = context.measureText(words).width / 2 + 4;
+    if (x - half < free || x < left - 4 || x > width) return;
+    context.fillText(words, x, AXIS - 10);
+    free = x + half;
+  };
+  const shortened = folding ? gaps.map((gap) => [(xOf(gap[0]) + xOf(gap[1])) / 2, `⋯ ${time(gap[1] - gap[0])}`]) : [];
+  const words = [...places.map(([moment, words]) => [xOf(moment), words]), ...shortened];
+  for (const [x, text] of words.sort(([one], [other]) => one - other)) label(text, x);
 }
 
 let asked = false;

@@ -1,9 +1,11 @@
 // The trace, and how its operations are told.
 
 const trace = JSON.parse(document.getElementById("data").textContent);
-const { lanes, operations } = trace;
+const { lanes, operations, gaps } = trace;
 
-const KINDS = ["kernel", "copy", "fill", "host", "graph", "wait", "added", "record", "alloc", "free"];
+const KINDS = [
+  "kernel", "copy", "fill", "host", "graph", "collective", "compile", "wait", "added", "record", "alloc", "free",
+];
 const MOMENTS = new Set(["record", "alloc", "free"]);
 const UNITS = [["s", 1e3], ["ms", 1], ["µs", 1e-3], ["ns", 1e-6]];
 
@@ -22,6 +24,7 @@ function size(nbytes) {
 const percent = (share) => `${Math.round(share * 100)}%`;
 const look = (operation) => (operation.added ? "added" : operation.kind);
 const words = (kind) => (kind === "added" ? "added wait" : kind);
+const titleOf = (operation) => (operation.kind === "compile" ? `compile ${operation.name}` : operation.name);
 const sourceOf = (operation) => operations[operation.source];
 
 function place(operation) {

@@ -21,7 +21,7 @@ _Access: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
 
 
 class KernelAttributes(NamedTuple):
-    """What the driver says of a kernel on a device; sizes in bytes.
+    """The driver's description of a kernel on a device; sizes in bytes.
 
     Attributes
     ----------
@@ -286,6 +286,13 @@ class ModuleKernel(GridKernel):
         raise TypeError(
             f"kernel {self.name!r} is not called; ab.launch(kernel, ab.LaunchConfig(grid, block), ...) runs it"
         )
+
+    def __getitem__(self, sizes: object) -> None:
+        raise TypeError(
+            f"kernel {self.name!r} has no [...]: ab.launch(kernel, ab.LaunchConfig(grid, block), ...) runs it in blocks"
+        )
+
+    __iter__ = None
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}({', '.join(parameter.describe() for parameter in self.parameters)})>"

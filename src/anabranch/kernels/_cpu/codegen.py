@@ -19,7 +19,7 @@ from anabranch.kernels._cpu.division import ufunc_division
 from anabranch.kernels._cpu.entry import add_entry, index_type
 from anabranch.kernels._cpu.half import half
 from anabranch.kernels._cpu.helper import Helpers
-from anabranch.kernels._cpu.target import FAULT_FUNCTION, Build, Pipeline, bounds_told
+from anabranch.kernels._cpu.target import FAULT_FUNCTION, Build, Pipeline, bounds_reported
 from anabranch.kernels._cpu.wraparound import expect_no_wraparound
 from anabranch.kernels._failure import Spot
 from anabranch.kernels._parameter import Parameter
@@ -140,7 +140,7 @@ def _compile(
         return compiler.compile_extra(build.typing, build.target, part, kinds, None, own, {}, pipeline_class=Pipeline)
 
     build.typing.helper_type = Helpers(compile_part, build.target).type_of
-    with ufunc_division(), bounds_told():
+    with ufunc_division(), bounds_reported():
         result = compile_part(function, (index_type(launch_ndim), *targets), {})
     return build, result, sources
 

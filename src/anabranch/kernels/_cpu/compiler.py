@@ -18,6 +18,7 @@ from anabranch.kernels._compile_error import NO_MEMORY, compile_error, definitio
 from anabranch.kernels._elf import check_object, undefined_symbols, without_unwind_tables
 from anabranch.kernels._failure import Spot, pack, places_of, unpack
 from anabranch.kernels._parameter import Parameter
+from anabranch.kernels._progress import told
 from anabranch.kernels._reference import constants
 from anabranch.kernels._restriction import check_restrictions
 from anabranch.kernels._signature import Signature, describe
@@ -63,7 +64,8 @@ def compile_kernel(
             return _load(code, spots, function, signature, symbol)
         except (ValueError, loader.MissingSymbolError):
             pass  # not an entry of ours, or an optional library that it needs is gone
-    code, spots, has_addresses = _compile(function, parameters, signature, symbol, checked)
+    with told(function.__name__):
+        code, spots, has_addresses = _compile(function, parameters, signature, symbol, checked)
     try:
         compiled = _load(code, spots, function, signature, symbol)
     except loader.MissingSymbolError as error:

@@ -60,4 +60,5 @@ def _to_half(context: Any, builder: Any, source: Any, target: Any, value: Any) -
 for _kind in (types.Float, types.Integer, types.Boolean):
     lower_cast(Half, _kind)(_from_half)
     lower_cast(_kind, Half)(_to_half)
+lower_cast(types.IntegerLiteral, Half)(_to_half)  # else Numba's own cast of a literal is as good a match
 lower_cast(Half, types.Complex)(_from_half)

@@ -151,8 +151,8 @@ class _CallConv(callconv.CPUCallConv):  # type: ignore[misc]  # Numba has no typ
             where = self.context.build.number(spot)
             # An error in code that Numba compiled separately is known only by its exception information.
             none = cgutils.is_null(builder, status.excinfoptr)
-            with builder.if_else(builder.or_(builder.not_(status.is_user_exc), none)) as (told, pickled):
-                with told:
+            with builder.if_else(builder.or_(builder.not_(status.is_user_exc), none)) as (reported, pickled):
+                with reported:
                     self._tell(builder, where, -1)
                 with pickled:
                     info = builder.load(status.excinfoptr)
@@ -182,7 +182,7 @@ class _CallConv(callconv.CPUCallConv):  # type: ignore[misc]  # Numba has no typ
 
 
 @contextmanager
-def bounds_told() -> Iterator[None]:
+def bounds_reported() -> Iterator[None]:
     """Make index comparisons in code compiled during the block report failures. Needs Numba's compiler lock."""
     before = cgutils.do_boundscheck
     cgutils.do_boundscheck = _check_index

@@ -21,7 +21,7 @@ from anabranch.kernels._cuda import atomic, slices  # noqa: F401  register atomi
 from anabranch.kernels._cuda.division import numpy_division
 from anabranch.kernels._cuda.element import element_access
 from anabranch.kernels._cuda.entry import first_argument, layout_of, make_entry, source_of
-from anabranch.kernels._cuda.failure import Failures, telling
+from anabranch.kernels._cuda.failure import Failures, reporting
 from anabranch.kernels._cuda.ptx import (
     LAUNCH_WORDS,
     RECORD_SLOT,
@@ -159,7 +159,7 @@ def build(
         text: str = cuda.compile(entry, kind, device=False, abi="numba", output="ptx", cc=target.capability)[0]
         return text
 
-    with _target(target.capability), numpy_division(), telling(failures), element_access(target, straight):
+    with _target(target.capability), numpy_division(), reporting(failures), element_access(target, straight):
         if may_return(function):
             with nothing_returned():
                 compile_as("ignore(function({}))")

@@ -21,6 +21,7 @@ from anabranch.kernels._cuda.ptx import RECORD_SLOT, externals
 from anabranch.kernels._elf import check_cubin
 from anabranch.kernels._failure import Place, Spot, pack, places_of, unpack
 from anabranch.kernels._parameter import Parameter
+from anabranch.kernels._progress import told
 from anabranch.kernels._restriction import check_restrictions
 from anabranch.kernels._signature import Signature, describe
 
@@ -93,7 +94,8 @@ def compile_kernel(
             return _unpack(stored, symbol, function, signature, target)
         except ValueError:
             pass  # not an entry of ours
-    compiled, spots = _compile(function, parameters, signature, symbol, target)
+    with told(function.__name__):
+        compiled, spots = _compile(function, parameters, signature, symbol, target)
     if key and key == _key(function, parameters, signature, symbol, target):  # unchanged during compilation
         _cache.write("cuda", key, _pack(compiled, spots))
     return compiled._replace(places=places_of(spots, function, signature))

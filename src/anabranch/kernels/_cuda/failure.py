@@ -113,7 +113,7 @@ class Failures:
         finally:
             self._at.pop()
 
-    def tell(self, what: str, axis: Any = None, index: Any = None, size: Any = None) -> None:
+    def report(self, what: str, axis: Any = None, index: Any = None, size: Any = None) -> None:
         """Generate code that reports an error and ends the thread.
 
         For an index out of bounds: the axis, the index, and the size of the axis.
@@ -163,7 +163,7 @@ def _constant(value: int) -> Any:
 
 
 @contextmanager
-def telling(failures: Failures) -> Iterator[None]:
+def reporting(failures: Failures) -> Iterator[None]:
     """Make code compiled during the block report errors. The caller must hold the compiler's lock."""
     _active.failures = failures
     changes = [
@@ -191,9 +191,9 @@ def is_active() -> bool:
     return getattr(_active, "failures", None) is not None
 
 
-def tell(what: str) -> None:
+def report(what: str) -> None:
     """Generate code, in the kernel being compiled, that reports an error and ends the thread."""
-    _active.failures.tell(what)
+    _active.failures.report(what)
 
 
 def check_indices(indices: Sequence[Any], sizes: Sequence[Any]) -> None:
@@ -212,7 +212,7 @@ def check_indices(indices: Sequence[Any], sizes: Sequence[Any]) -> None:
             axis = arith.select(outside[number], _constant(number), axis)
             index = arith.select(outside[number], indices[number], index)
             size = arith.select(outside[number], sizes[number], size)
-        failures.tell("", axis, index, size)
+        failures.report("", axis, index, size)
 
 
 @contextmanager
@@ -224,11 +224,11 @@ def if_(condition: Any) -> Iterator[None]:
 
 
 def _set_error_code_if_zero(_: Any, error_code: int) -> None:
-    tell(_EXCEPTIONS.get(error_code, "RuntimeError"))
+    report(_EXCEPTIONS.get(error_code, "RuntimeError"))
 
 
 def _set_error_code(_: Any, error_code: Any) -> None:
-    tell(_EXCEPTIONS.get(error_code, "RuntimeError"))
+    report(_EXCEPTIONS.get(error_code, "RuntimeError"))
 
 
 def _lower_inst(self: Any, inst: Any) -> None:

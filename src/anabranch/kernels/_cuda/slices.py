@@ -17,7 +17,7 @@ from numba_cuda_mlir.lowering.cuda import arith, index_of, ir, memref
 from numba_cuda_mlir.lowering_utilities import scf
 from numba_cuda_mlir.numba_cuda import types
 
-from anabranch.kernels._cuda.failure import if_, is_active, tell
+from anabranch.kernels._cuda.failure import if_, is_active, report
 
 _Axis = tuple[Any, Any, Any, bool]  # an axis of a view: offset, size, step, and whether it is dropped
 _LESS: Final = arith.CmpIPredicate.slt
@@ -58,7 +58,7 @@ def _along(found: _Slice, size: Any) -> _Axis:
         return start, _maximum(arith.subi(stop, start), zero), one, False
     step = index_of(found.step)
     with if_(arith.cmpi(arith.CmpIPredicate.eq, step, zero)):
-        tell("ValueError: slice step cannot be zero")
+        report("ValueError: slice step cannot be zero")
     backwards = arith.cmpi(_LESS, step, zero)
     low = arith.select(backwards, index_of(-1), zero)
     high = arith.select(backwards, arith.subi(size, one), size)

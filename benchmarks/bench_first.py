@@ -1,0 +1,104 @@
+"""The first kernel of a process, from the interpreter's start of the program to its result.
+
+Cold: nothing is compiled yet, in a folder for compiled code of its own. Warm: another process has compiled it before.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import dedent
+
+from bench_import import folders
+from harness import OURS, AbsentError, Case, Counted, implementation
+
+# Each prints the nanoseconds that it took.
+PROGRAMS = {
+    OURS: """
+        import anabranch as ab
+
+        @ab.kernel
+        def add(i, x: ab.In, y: ab.InOut):
+            y[i] += x[i]
+
+        x, y = ab.ones(1000, device="cpu"), ab.ones(1000, device="cpu")
+        ab.launch(add, 1000, x, y)
+        assert y.numpy()[999] == 2
+        """,
+    "numba": """
+        import numba
+        import numpy
+
+        @numba.njit(cache=True)
+        def add(x, y):
+            for i in range(y.size):
+                y[i] += x[i]
+
+        x, y = numpy.ones(1000, "float32"), numpy.ones(1000, "float32")
+        add(x, y)
+        assert y[999] == 2
+        """,
+    "warp": """
+        import warp as wp
+
+        wp.config.quiet = True
+        wp.config.log_level = 40
+
+        @wp.kernel
+        def add(x: wp.array(dtype=float), y: wp.array(dtype=float)):
+            i = wp.tid()
+            y[i] = y[i] + x[i]
+
+        x, y = wp.ones(1000, dtype=float, device="cpu"), wp.ones(1000, dtype=float, device="cpu")
+        wp.launch(add, 1000, inputs=[x, y], device="cpu")
+        assert y.numpy()[999] == 2
+        """,
+}
+CACHES = ("ANABRANCH_CACHE_DIR", "NUMBA_CACHE_DIR", "WARP_CACHE_PATH")
+
+
+def run(library: str, folder: Path) -> float:
+    """Run the program of a library with its compiled code in a folder; return how long it took, in nanoseconds."""
+    program = folder / "program.py"
+    if not program.exists():  # Numba's cache looks at the time of the file
+        body = dedent(PROGRAMS[library])
+        program.write_text(
+            f"import time\nbegin = time.perf_counter_ns()\n{body}\nprint(time.perf_counter_ns() - begin)\n"
+        )
+    caches = {name: str(folder / "cache") for name in CACHES}
+    command = [sys.executable, "-P", str(program)]
+    done = subprocess.run(command, env={**os.environ, **caches}, capture_output=True, text=True, check=True)
+    return float(done.stdout.splitlines()[-1])
+
+
+def first_kernel(library: str, warm: bool) -> Iterator[Case]:
+    if library == OURS:
+        folders(OURS)  # as a user has it installed
+    if importlib.util.find_spec("numba" if library == OURS else library) is None:
+        raise AbsentError(f"{library} is not installed")
+    with tempfile.TemporaryDirectory() as path:
+
+        def measure(_: int) -> float:
+            if warm:
+                return run(library, Path(path))
+            with tempfile.TemporaryDirectory(dir=path) as fresh:
+                return run(library, Path(fresh))
+
+        yield Counted(measure, 1, "ns", rounds=7, warms_up=warm)
+
+
+def register(library: str) -> None:
+    for name, warm in ("first.kernel_cold", False), ("first.kernel_warm", True):
+
+        @implementation(library)(name)
+        def measured(warm: bool = warm) -> Iterator[Case]:
+            return first_kernel(library, warm)
+
+
+for _library in PROGRAMS:
+    register(_library)

@@ -1,0 +1,96 @@
+#include <algorithm>
+#include <utility>
+
+#include "anabranch/collective.hpp"
+
+namespace anabranch {
+
+Collective::Collective(Ref<Channel> channel, std::vector<Transfer> transfers, std::vector<Ref<Storage>> kept,
+                       Division division, Label label)
+    : channel_(std::move(channel)),
+      transfers_(std::move(transfers)),
+      kept_(std::move(kept)),
+      division_(division),
+      label_(std::move(label)) {}
+
+Collective::~Collective() = default;
+
+Waiting Collective::described() const {
+  const std::chrono::duration<double> age = std::chrono::steady_clock::now() - made_;
+  return {true, number_, label_, age.count()};
+}
+
+void Collective::start() noexcept {
+  Progress& progress = Progress::instance();
+  const std::lock_guard lock(progress.mutex_);
+  reached_ = true;
+  if (!channel_->queue_.empty() && channel_->queue_.front().get() == this) progress.wake(*channel_);
+}
+
+// The other ranks would wait for this one for ever.
+void Collective::skip(const Ref<Failure>& failure) noexcept {
+  Progress& progress = Progress::instance();
+  {
+    const std::lock_guard lock(progress.mutex_);
+    if (!channel_->failure_)
+      progress.report({channel_, described(), false, "its stream has failed: " + failure->message()});
+  }
+  complete(failure);
+}
+
+std::uint64_t Channel::enqueue(const Ref<Collective>& collective) {
+  Ref<Failure> failure;
+  {
+    const std::lock_guard lock(Progress::instance().mutex_);
+    if (!failure_) {
+      if (collective->label_.common) collective->number_ = ++numbered_;
+      queue_.push_back(collective);
+      return collective->number_;
+    }
+    failure = failure_;
+  }
+  collective->complete(failure);
+  return 0;
+}
+
+void Channel::withdraw(const Ref<Collective>& collective) {
+  const std::lock_guard lock(Progress::instance().mutex_);
+  const auto found = std::find(queue_.begin(), queue_.end(), collective);
+  if (found == queue_.end()) return;
+  // So that the numbers stay those of the other ranks. Nothing was enqueued since: one thread at a time does.
+  if (collective->label_.common) --numbered_;
+  queue_.erase(found);
+}
+
+void Channel::fail(const Ref<Failure>& failure) {
+  std::deque<Ref<Collective>> waiting;
+  {
+    Progress& progress = Progress::instance();
+    const std::lock_guard lock(progress.mutex_);
+    if (failure_) return;
+    failure_ = failure;
+    waiting.swap(queue_);
+    progress.wake(*this);
+  }
+  for (const Ref<Collective>& each : waiting) each->complete(failure);
+}
+
+bool Channel::idle() const {
+  const std::lock_guard lock(Progress::instance().mutex_);
+  return queue_.empty() && started_ones_.empty();
+}
+
+Waiting Channel::oldest() const {
+  const std::lock_guard lock(Progress::instance().mutex_);
+  if (!started_ones_.empty()) return started_ones_.front()->described();
+  return queue_.empty() ? Waiting() : queue_.front()->described();
+}
+
+void Channel::close() {
+  Progress& progress = Progress::instance();
+  const std::lock_guard lock(progress.mutex_);
+  closed_ = true;
+  progress.wake(*this);
+}
+
+}  // namespace anabranch

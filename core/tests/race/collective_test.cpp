@@ -1,0 +1,163 @@
+// Collectives of many threads and channels over a stand-in transport. To be run under ThreadSanitizer.
+#include "anabranch/collective.hpp"
+
+#include <atomic>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "check.hpp"
+
+namespace anabranch {
+namespace {
+
+using namespace check;
+
+// Each transfer is over when it was asked for as often as its count says; negative: never.
+class StandIn final : public Transport {
+ public:
+  std::string start(std::uintptr_t communicator, Transfer& transfer) override {
+    if (transfer.peer < 0) return "refused";
+    transfer.request = 1;
+    const auto number = static_cast<std::int64_t>(transfer.op);
+    if (number != 0 && number != ++last_[communicator]) ++out_of_order;
+    return {};
+  }
+  std::string test(Transfer& transfer) override {
+    if (transfer.count > 0) --transfer.count;
+    transfer.over = transfer.count == 0;
+    return {};
+  }
+  void give_back(std::uintptr_t) noexcept override { ++given_back; }
+
+  std::atomic<int> out_of_order{0};
+  std::atomic<int> given_back{0};
+
+ private:
+  std::int64_t last_[8] = {};
+};
+
+Ref<Collective> make(const Ref<Channel>& channel, std::int64_t rounds, std::uintptr_t number = 0, int peer = 0) {
+  Transfer transfer;
+  transfer.count = rounds;
+  transfer.op = number;
+  transfer.peer = peer;
+  return make_ref<Collective>(channel, std::vector<Transfer>{transfer}, std::vector<Ref<Storage>>(), Division(),
+                              Label{"barrier", {}});
+}
+
+constexpr auto long_time = std::chrono::minutes(1);
+
+TEST(collectives_start_in_the_order_of_the_program_whoever_comes_first) {
+  constexpr int channels = 4;
+  constexpr int each = 2000;
+  const auto transport = make_ref<StandIn>();
+  std::vector<Ref<Channel>> all;
+  std::vector<std::vector<Ref<Collective>>> made(channels);
+  for (int c = 0; c < channels; ++c) {
+    all.push_back(make_ref<Channel>(transport, static_cast<std::uintptr_t>(c), long_time));
+    for (int i = 1; i <= each; ++i) {
+      made[static_cast<std::size_t>(c)].push_back(make(all.back(), 1 + i % 3, static_cast<std::uintptr_t>(i)));
+      CHECK_EQUAL(all.back()->enqueue(made[static_cast<std::size_t>(c)].back()), static_cast<std::uint64_t>(i));
+    }
+  }
+  // Two threads play the streams of each channel, which reach the collectives in any order.
+  std::vector<std::thread> threads;
+  for (int c = 0; c < channels; ++c) {
+    for (int half = 0; half < 2; ++half) {
+      threads.emplace_back([&, c, half] {
+        for (int i = half; i < each; i += 2) made[static_cast<std::size_t>(c)][static_cast<std::size_t>(i)]->start();
+      });
+    }
+  }
+  for (auto& thread : threads) thread.join();
+  for (const auto& channel : all) {
+    CHECK(eventually([&] { return channel->idle(); }));
+    CHECK_EQUAL(channel->started(), static_cast<std::uint64_t>(each));
+  }
+  CHECK_EQUAL(transport->out_of_order.load(), 0);
+  for (const auto& of_channel : made) {
+    for (const auto& collective : of_channel) CHECK(eventually([&] { return collective->completed(); }));
+  }
+}
+
+TEST(a_channel_fails_while_its_collectives_come_and_go) {
+  for (int round = 0; round < 50; ++round) {
+    const auto transport = make_ref<StandIn>();
+    const auto channel = make_ref<Channel>(transport, 0, long_time);
+    std::vector<Ref<Collective>> made;
+    for (int i = 0; i < 100; ++i) {
+      made.push_back(make(channel, i < 20 ? 1 : -1));
+      channel->enqueue(made.back());
+    }
+    std::thread stream([&] {
+      for (const auto& collective : made) collective->start();
+    });
+    channel->fail(make_ref<Failure>("a rank has died"));
+    stream.join();
+    for (const auto& collective : made) CHECK(eventually([&] { return collective->completed(); }));
+    const auto late = make(channel, 1);
+    CHECK_EQUAL(channel->enqueue(late), 0u);
+    CHECK(late->completed());
+  }
+}
+
+TEST(what_takes_too_long_or_is_refused_is_reported) {
+  const auto transport = make_ref<StandIn>();
+  const auto slow = make_ref<Channel>(transport, 0, std::chrono::milliseconds(1));
+  const auto refused = make_ref<Channel>(transport, 1, long_time);
+  const auto never = make(slow, -1);
+  const auto bad = make(refused, 1, 0, -1);
+  slow->enqueue(never);
+  refused->enqueue(bad);
+  never->start();
+  bad->start();
+  std::vector<Trouble> found;
+  CHECK(eventually([&] {
+    for (Trouble& trouble : Progress::instance().take_trouble()) found.push_back(std::move(trouble));
+    return found.size() == 2;
+  }));
+  for (const Trouble& trouble : found) {
+    CHECK_EQUAL(trouble.late, trouble.channel == slow);
+    CHECK_EQUAL(trouble.text, trouble.late ? "" : "refused");
+    trouble.channel->fail(make_ref<Failure>("given up"));
+  }
+  CHECK(eventually([&] { return never->completed() && bad->completed(); }));
+}
+
+TEST(a_closed_channel_gives_its_communicator_back_when_all_is_over) {
+  const auto transport = make_ref<StandIn>();
+  const auto channel = make_ref<Channel>(transport, 2, long_time);
+  const auto collective = make(channel, 1);
+  channel->enqueue(collective);
+  channel->close();
+  CHECK_EQUAL(transport->given_back.load(), 0);
+  collective->start();
+  CHECK(eventually([&] { return transport->given_back == 1; }));
+}
+
+TEST(replays_take_their_places_when_they_are_launched) {
+  const auto transport = make_ref<StandIn>();
+  const auto channel = make_ref<Channel>(transport, 3, long_time);
+  Transfer transfer;
+  transfer.count = 1;
+  const auto work = make_ref<CollectiveWork>(channel, std::vector<Transfer>{transfer}, std::vector<Ref<Storage>>(),
+                                             Division(), Label{"barrier", {}});
+  work->reserve();
+  const auto between = make(channel, 1);
+  CHECK_EQUAL(channel->enqueue(between), 2u);
+  work->reserve();
+  work->reserve();
+  work->withdraw();
+  between->start();
+  const Ref<Pending> first = work->make(nullptr);
+  first->start();
+  CHECK(eventually([&] { return between->completed() && first->completed(); }));
+  const Ref<Pending> second = work->make(nullptr);
+  second->start();
+  CHECK(eventually([&] { return second->completed() && channel->idle(); }));
+  CHECK(work->make(nullptr)->failure().get() != nullptr);
+}
+
+}  // namespace
+}  // namespace anabranch

@@ -1,0 +1,11 @@
+# Values that a kernel was compiled with, from outside of its function.
+cdef class Constants:
+    cdef readonly str kernel
+    cdef list places    # a cell, or a pair of a dictionary and a key
+    cdef list names     # for messages
+    cdef list values
+    cdef bint told      # of a change
+
+
+# Warns, once, if a value has changed. Runs Python code only then. Holds the interpreter lock.
+cdef int check_constants(Constants constants) except -1

@@ -1,0 +1,1 @@
+"""Element-wise arithmetic and reductions of arrays, and arrays of sequences."""

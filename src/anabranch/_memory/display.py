@@ -1,0 +1,43 @@
+"""Arrays as text and as HTML: with their elements, if those are few and their work is complete."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from anabranch._core.errors import Error
+
+if TYPE_CHECKING:
+    from anabranch._memory.array import Array
+
+# An array of more elements shows none.
+_FEW = 100
+
+
+def _seen(array: Array) -> tuple[Any, str]:
+    """Return the elements, or None, and a word for the work that they depend on."""
+    if array.closed or array.size > _FEW:
+        return None, ""
+    try:
+        values = array._completed()
+    except Error:
+        return None, ", failed"
+    return values, "" if values is not None else ", pending"
+
+
+def text(array: Array) -> str:
+    """Return the text of an array. Waits for no pending work."""
+    described = array._described()
+    values, state = _seen(array)
+    if values is None:
+        return f"{described[:-1]}{state}>"
+    elements = str(values)
+    return f"{described[:-1]}{chr(10) if chr(10) in elements else ' '}{elements}>"
+
+
+def html(array: Array) -> str:
+    """Return the same as HTML, for notebooks."""
+    described = escape(array._described().strip("<>"))
+    values, state = _seen(array)
+    elements = "" if values is None else f"<pre>{escape(str(values))}</pre>"
+    return f"<div><code>{described}{state}</code>{elements}</div>"

@@ -1,0 +1,164 @@
+"""``anabranch doctor``: what keeps programs from running well here, and what to do about it."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from time import perf_counter
+from typing import Final, NamedTuple
+
+import anabranch as ab
+from anabranch.cli._info import version_of, why_no_gpu
+from anabranch.cli._table import show
+from anabranch.kernels import _cache
+
+OK: Final = "ok"
+NOTE: Final = "note"
+PROBLEM: Final = "problem"
+
+VARIABLES: Final = (
+    "ANABRANCH_BOUNDS",
+    "ANABRANCH_CACHE_DIR",
+    "ANABRANCH_CPU_DEVICES",
+    "ANABRANCH_CPU_WORKERS",
+    "ANABRANCH_CUDA_SANITIZER",
+    "ANABRANCH_DEVICE",
+    "ANABRANCH_HAZARDS",
+)
+"""The variables that this package reads."""
+
+_CUDA_PACKAGES: Final = ("numba-cuda-mlir", "cuda-core", "cuda-bindings")
+_DRIVER_FILE: Final = Path("/proc/driver/nvidia/version")
+
+
+class Finding(NamedTuple):
+    """What was looked at, how it is - ``"ok"``, ``"note"`` or ``"problem"`` - and what to do about it, if anything."""
+
+    subject: str
+    state: str
+    text: str
+    advice: str = ""
+
+
+def doctor() -> None:
+    """Print the findings, each with what to do about it.
+
+    Raises
+    ------
+    SystemExit
+        With the code 1 if anything is a problem.
+    """
+    findings = list(examine())
+    show(["", "", ""], [finding[:3] for finding in findings], sys.stdout)
+    for finding in findings:
+        if finding.advice:
+            print(f"{finding.subject}: {finding.advice}")
+    if any(finding.state == PROBLEM for finding in findings):
+        sys.exit(1)
+
+
+def examine() -> Iterator[Finding]:
+    """Yield the findings about this machine and this environment."""
+    yield from _variables()
+    yield from _devices()
+    yield _gpu()
+    yield _kernels_for_gpus()
+    yield _cache_folder()
+    yield _kernel()
+
+
+def _variables() -> Iterator[Finding]:
+    for name in sorted(name for name in os.environ if name.startswith("ANABRANCH_")):
+        if name in VARIABLES:
+            yield Finding(name, OK, os.environ[name])
+        else:
+            near = difflib.get_close_matches(name, VARIABLES, 1)
+            advice = f"unset it{f', or set {near[0]}' if near else ''}"
+            yield Finding(name, PROBLEM, "is no variable that anything reads", advice)
+
+
+def _devices() -> Iterator[Finding]:
+    try:
+        current = ab.current_device()
+        yield Finding("devices", OK, f"{', '.join(device.alias for device in ab.devices())}; first {current.alias}")
+    except (ab.Error, ValueError) as error:
+        yield Finding("devices", PROBLEM, str(error), "correct the environment variable that the message names")
+
+
+def _gpu() -> Finding:
+    try:
+        missing = why_no_gpu()
+    except (ab.Error, ValueError):
+        return Finding("GPU", NOTE, "not looked for, since the environment names no device that can be used")
+    if missing is None:
+        names = ", ".join(device.name for device in ab.devices("cuda"))
+        return Finding("GPU", OK, names)
+    if not _DRIVER_FILE.exists():
+        return Finding("GPU", NOTE, "none; everything runs on the CPU")
+    advice = "install the user-space part of the driver (libcuda.so.1), or look at CUDA_VISIBLE_DEVICES"
+    return Finding("GPU", PROBLEM, missing, advice)
+
+
+def _kernels_for_gpus() -> Finding:
+    versions = {name: version_of(name) for name in _CUDA_PACKAGES}
+    found = ", ".join(f"{name} {version}" for name, version in versions.items() if version is not None)
+    if None not in versions.values():
+        return Finding("kernels for GPUs", OK, found)
+    try:
+        wanted = bool(ab.devices("cuda"))
+    except (ab.Error, ValueError):
+        wanted = False
+    if not wanted:
+        return Finding("kernels for GPUs", NOTE, "no compiler, and no GPU that needs one")
+    missing = ", ".join(name for name, version in versions.items() if version is None)
+    advice = "pip install 'anabranch[cu13]', or 'anabranch[cu12]' for a driver of CUDA 12"
+    return Finding("kernels for GPUs", PROBLEM, f"not installed: {missing}", advice)
+
+
+def _cache_folder() -> Finding:
+    try:
+        folder = _cache.directory()
+        nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    except (OSError, RuntimeError) as error:
+        return Finding("cache folder", PROBLEM, str(error), "set ANABRANCH_CACHE_DIR to a folder of yours")
+    advice = f"set ANABRANCH_CACHE_DIR to a folder of yours, or mend this one: {folder}"
+    if not nearest.is_dir():
+        return Finding("cache folder", PROBLEM, f"{nearest} is no folder", advice)
+    found = nearest.stat()
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        return Finding("cache folder", PROBLEM, f"{nearest} cannot be written: kernels compile in each process", advice)
+    if nearest == folder and found.st_uid != os.geteuid():
+        return Finding("cache folder", PROBLEM, f"{folder} belongs to user {found.st_uid}: it is not used", advice)
+    if nearest == folder and found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return Finding(
+            "cache folder", PROBLEM, f"{folder} may be written by others: it is not used", f"chmod go-w '{folder}'"
+        )
+    entries = sum(1 for path in folder.rglob("*") if path.is_file())
+    return Finding("cache folder", OK, f"{folder}, {entries} kernels")
+
+
+def _kernel() -> Finding:
+    versions = ", ".join(f"{name} {version_of(name) or 'missing'}" for name in ("numpy", "numba", "llvmlite"))
+    if find_spec("numba") is None:
+        return Finding("kernels", NOTE, versions, "pip install 'anabranch[kernels]' for kernels written in Python")
+    began = perf_counter()
+    try:
+        array = ab.zeros(8, device="cpu")
+        ab.launch(_add_index, 8, array)
+        right = array.numpy().tolist() == list(range(8))
+    except Exception as error:  # whatever keeps a kernel from running is a finding
+        return Finding("kernels", PROBLEM, f"{versions}: {type(error).__name__}: {error}", "reinstall these packages")
+    took = f"a kernel on cpu:0 took {1e3 * (perf_counter() - began):.0f} ms the first time"
+    if not right:
+        return Finding("kernels", PROBLEM, f"{versions}; a kernel computed something wrong", "report it")
+    return Finding("kernels", OK, f"{versions}; {took}")
+
+
+@ab.kernel
+def _add_index(i, x):  # type: ignore[no-untyped-def]  # annotations are declarations of access
+    x[i] += i

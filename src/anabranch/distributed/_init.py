@@ -1,0 +1,198 @@
+"""How a process joins the others."""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import os
+import socket
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from anabranch._core.errors import Error
+from anabranch._device.device import Device, current_device, devices
+from anabranch.distributed import _channel, _mpi
+from anabranch.distributed._communicator import Communicator
+from anabranch.distributed._engine import Engine
+from anabranch.distributed._launcher import Launch, find_launch
+from anabranch.distributed._mpi_engine import MpiEngine
+from anabranch.distributed._rendezvous import stop_server
+from anabranch.distributed._side import SideChannel
+
+if TYPE_CHECKING:
+    from anabranch._device.device import DeviceLike
+
+# How long the end of the process waits for collectives that other ranks have joined.
+_DRAIN = 10.0
+
+
+class _Process:
+    """What this process has of the others, once."""
+
+    def __init__(self, launch: Launch, timeout: float) -> None:
+        self.launch = launch
+        self.mpi = _mpi.start(launch, timeout)
+        module = self.mpi.module
+        self.control = module.COMM_WORLD.Dup()
+        local = self.control.Split_type(module.COMM_TYPE_SHARED)
+        self.local = local.rank, local.size
+        local.Free()
+        self.side = SideChannel(self.control)
+        self.numbers = itertools.count()
+        self.communicators: list[Communicator] = []
+        atexit.register(self.end)
+
+    def end(self) -> None:
+        """Leave the others: in peace, where nothing is broken and nothing in flight; else without a word of MPI."""
+        broken = any(communicator.error is not None for communicator in self.communicators)
+        deadline = time.monotonic() + _DRAIN
+        while not broken and _channel.in_flight() and time.monotonic() < deadline:
+            time.sleep(0.001)
+        idle = _channel.stop()
+        self.side.close(2.0 if broken or not idle else _DRAIN)
+        if self.mpi.owned and idle and not broken and not self.mpi.module.Is_finalized():
+            self.mpi.module.Finalize()
+        stop_server()
+
+
+_process: _Process | None = None
+_joining = threading.Lock()
+
+
+def init(
+    device: DeviceLike = None,
+    backend: str | None = None,
+    *,
+    rank: int | None = None,
+    size: int | None = None,
+    address: str | None = None,
+    timeout: float = 300.0,
+) -> Communicator:
+    """Join the processes that were started together; return the communicator of them all.
+
+    A collective: every process calls it, and it returns once all have. Further calls give further communicators.
+
+    Without arguments it takes what the launcher set: of ``mpiexec``, ``mpirun`` or ``srun``, MPI's own start; of
+    ``torchrun``, ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` and ``MASTER_PORT`` (one port further where torchrun's agent
+    has the port itself). Started by nobody, the process is one rank, and every collective works.
+
+    Parameters
+    ----------
+    device : Device or str, optional
+        Where arrays are. None: ``cuda`` with the number `local_rank`, where every rank has a GPU of its own, else the
+        current CPU.
+    backend : {"nccl", "mpi"}, optional
+        None: NCCL where every rank has a GPU of its own and nccl4py is installed, else MPI.
+    rank, size, address : int, int, str
+        For processes that no launcher has started: all three, with ``host:port`` of rank 0, which opens it. MPI then
+        has to be MPICH.
+    timeout : float
+        Seconds that a collective may take on a rank, from when its stream has come to it; and this call.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        The engine is not installed; the message says which extra has it.
+    ValueError
+        Arguments or launcher variables are incomplete or contradict each other.
+    Error
+        The port is taken, ranks did not come, or MPI cannot start so.
+    """
+    global _process
+    if backend not in (None, "mpi", "nccl"):
+        raise ValueError(f"backend is 'nccl', 'mpi' or None, not {backend!r}")
+    if not timeout > 0:
+        raise ValueError(f"timeout is more than 0 seconds, not {timeout}")
+    launch = find_launch(os.environ, rank, size, address)
+    with _joining:
+        if _process is None:
+            _process = _joined(launch, timeout)
+        elif rank is not None and launch != _process.launch:
+            raise ValueError(f"this process is {_process.launch}, and cannot become {launch}")
+        process = _process
+    control = process.control.Dup()
+    place, kind = _placed(process, control, device, backend)
+    name = f"world.{next(process.numbers)}"
+    members = list(range(control.size))
+    return _made(process, control, kind, name, members, process.local, place, timeout)
+
+
+def _joined(launch: Launch, timeout: float) -> _Process:
+    try:
+        return _Process(launch, timeout)
+    except TimeoutError as error:
+        raise Error(str(error)) from error
+    except OSError as error:
+        raise Error(f"rank {launch.rank} cannot open {launch.address}: {error}; is the port taken?") from error
+
+
+def _placed(process: _Process, control: Any, device: DeviceLike, backend: str | None) -> tuple[Device, str]:
+    # Every rank has to come to the same backend, so what each has is told to all.
+    local_rank, _ = process.local
+    gpus = devices("cuda")
+    if device is not None:
+        place = Device(device) if isinstance(device, str) else device
+        if not isinstance(place, Device):
+            raise TypeError(f"a device is a Device, its alias or None, not {type(device).__name__}")
+    elif local_rank < len(gpus):
+        place = gpus[local_rank]
+    else:
+        current = current_device()
+        place = current if current.kind == "cpu" else Device("cpu")
+    from anabranch.distributed import _nccl
+
+    own = (socket.gethostname(), place.alias) if place.kind == "cuda" else None
+    told = control.allgather((own, _nccl.is_installed()))
+    fit = None not in (places := [one for one, _ in told]) and len(set(places)) == len(places)
+    if device is None and place.kind == "cuda" and not fit:
+        current = current_device()
+        place = current if current.kind == "cpu" else Device("cpu")
+    if backend is None:
+        return place, "nccl" if fit and all(installed for _, installed in told) else "mpi"
+    if backend == "nccl":
+        _nccl.require()
+        if not fit:
+            raise ValueError(f"NCCL needs a GPU of its own for every rank; this one has {place.alias}")
+    return place, backend
+
+
+def _made(
+    process: _Process,
+    control: Any,
+    backend: str,
+    name: str,
+    members: list[int],
+    local: tuple[int, int],
+    device: Device,
+    timeout: float,
+) -> Communicator:
+    engine: Engine
+    if backend == "nccl":
+        from anabranch.distributed._nccl import NcclEngine
+
+        engine = NcclEngine(control, device, timeout, lambda reason: made.give_up(reason))
+    else:
+        engine = MpiEngine(process.mpi, control.Dup(), "" if name == "world.0" else f"{name} ", timeout)
+    made = Communicator(
+        engine, control, process.side, name, members=members, local=local, device=device, timeout=timeout
+    )
+    process.communicators = [each for each in process.communicators if not each.closed or each.error is not None]
+    process.communicators.append(made)
+    return made
+
+
+def split(parent: Communicator, control: Any, color: int | None, key: int, number: int) -> Communicator | None:
+    """Return the communicator of the ranks with the same color, or None for no color."""
+    process = _process
+    assert process is not None
+    module = process.mpi.module
+    part = control.Split(module.UNDEFINED if color is None else color, key)
+    if color is None:
+        return None
+    members = [parent.members[rank] for rank in part.allgather(parent.rank)]
+    shared = part.Split_type(module.COMM_TYPE_SHARED)
+    local = shared.rank, shared.size
+    shared.Free()
+    name = f"{parent.name}/{number}.{color}"
+    return _made(process, part, parent.backend, name, members, local, parent.device, parent.timeout)

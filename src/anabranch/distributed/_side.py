@@ -1,0 +1,218 @@
+"""The connection of each rank to rank 0, beside the transport, and the thread that hears it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import selectors
+import socket
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from anabranch.distributed import _channel
+from anabranch.distributed._hub import Hub
+from anabranch.distributed._line import Line, Message
+
+if TYPE_CHECKING:
+    from anabranch.distributed._ranks import Ranks
+
+# How long collectives may go on without a rank that has said goodbye: its part of them may be over.
+_GRACE = 5.0
+# Longer than the hub waits for the ranks.
+_PATIENCE = 5.0
+
+
+class SideChannel:
+    """One of each process. A thread of it also takes the trouble of the progress thread."""
+
+    def __init__(self, world: Any) -> None:
+        self.rank: int = world.rank
+        self.size: int = world.size
+        self._communicators: dict[str, Ranks] = {}
+        self._left: set[int] = set()
+        self._verdicts: dict[tuple[str, int], Message | None] = {}
+        self._changed = threading.Condition()
+        self._due: list[tuple[float, str, str, tuple[int, ...]]] = []
+        self._ending = False
+        self._hub: Hub | None = None
+        self._line = self._connect(world) if self.size > 1 else None
+        self._bell, self._ringer = os.pipe()
+        self._thread = threading.Thread(target=self._run, name="anabranch-ranks", daemon=True)
+        self._thread.start()
+
+    def _connect(self, world: Any) -> Line:
+        told = None
+        if self.rank == 0:
+            one_host = len(set(world.gather(socket.gethostname(), 0))) == 1
+            host = "127.0.0.1" if one_host else socket.gethostname()
+            listener = socket.create_server((host, 0), backlog=self.size)
+            token = secrets.token_hex(16)
+            self._hub = Hub(listener, self.size, token)
+            told = host, listener.getsockname()[1], token
+        else:
+            world.gather(socket.gethostname(), 0)
+        host, port, token = world.bcast(told, 0)
+        line = Line(socket.create_connection((host, port), timeout=60))
+        line.send(token=token, rank=self.rank)
+        line._connection.settimeout(None)
+        return line
+
+    def register(self, communicator: Ranks) -> None:
+        """Tell a communicator, from now on, what concerns it."""
+        for name, other in list(self._communicators.items()):
+            if other.closed and not other.is_waiting:
+                self._communicators.pop(name, None)
+        self._communicators[communicator.name] = communicator
+
+    def compare(self, communicator: Ranks, number: int, call: Message) -> Message | None:
+        """Compare a call with those of the other ranks; return what differs, or None. Blocks until all have called.
+
+        Raises
+        ------
+        TimeoutError
+            They have not, in the communicator's time.
+        """
+        if self._line is None or communicator.size == 1:
+            return None
+        key = communicator.name, number
+        with self._changed:
+            self._verdicts[key] = None
+        self._line.send(t="call", comm=key[0], number=number, rank=communicator.rank, size=communicator.size, call=call)
+        with self._changed:
+            heard = self._changed.wait_for(
+                lambda: self._verdicts[key] is not None or communicator.error is not None, communicator.timeout
+            )
+            verdict = self._verdicts.pop(key)
+        if verdict is not None:
+            return verdict if verdict["error"] else None
+        if not heard:
+            raise TimeoutError
+        return None
+
+    def announce(self, **message: Any) -> None:
+        """Send a message to the hub, if there is one."""
+        if self._line is not None:
+            self._line.send(**message)
+
+    def close(self, timeout: float) -> None:
+        """Say goodbye, and end the threads."""
+        self._ending = True
+        self.announce(t="bye")
+        os.write(self._ringer, b"x")
+        self._thread.join(timeout)
+        if self._line is not None:
+            self._line.close()
+        if self._hub is not None:
+            self._hub.join(timeout)
+
+    def _run(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(_channel.descriptor(), selectors.EVENT_READ, self._take_trouble)
+            selector.register(self._bell, selectors.EVENT_READ, None)
+            if self._line is not None:
+                selector.register(self._line, selectors.EVENT_READ, self._hear)
+            while not self._ending:
+                for key, _ in selector.select(self._until_due()):
+                    if key.data is not None and not key.data():
+                        selector.unregister(key.fileobj)
+                self._act_on_due()
+
+    def _until_due(self) -> float | None:
+        return max(0.0, min(self._due)[0] - time.monotonic()) if self._due else None
+
+    def _act_on_due(self) -> None:
+        now = time.monotonic()
+        due, self._due = [one for one in self._due if one[0] <= now], [one for one in self._due if one[0] > now]
+        for _, name, reason, ranks in due:
+            communicator = self._communicators.get(name)
+            if communicator is not None and communicator.is_waiting:
+                communicator.fail(reason, ranks)
+
+    def _take_trouble(self) -> bool:
+        for channel, _, number, _, _, _, _, late, text in _channel.take_trouble():
+            for communicator in list(self._communicators.values()):
+                if not communicator.has_channel(channel) or communicator.error is not None:
+                    continue
+                if late:
+                    self._ask_who_is_late(communicator, number)
+                else:
+                    reason = f"rank {communicator.rank} has given up: {text}"
+                    communicator.fail(reason, (communicator.rank,))
+                    self.announce(t="fail", comm=communicator.name, reason=reason, ranks=[communicator.rank])
+        return True
+
+    def _ask_who_is_late(self, communicator: Ranks, number: int) -> None:
+        reason = f"its {communicator.timeout:g} s are over"
+        if self._line is None or number == 0:
+            # Of a message this rank knows as much as anybody.
+            communicator.fail(reason, ())
+            self.announce(t="fail", comm=communicator.name, reason=reason, ranks=[])
+            return
+        self.announce(t="where", comm=communicator.name, number=number, members=communicator.members)
+        self._due.append((time.monotonic() + _PATIENCE, communicator.name, f"{reason}, and rank 0 is silent", (0,)))
+
+    def _hear(self) -> bool:
+        assert self._line is not None
+        messages = self._line.receive()
+        if messages is None:
+            if 0 not in self._left:
+                self._on_lost({"rank": 0})
+            return False
+        for message in messages:
+            getattr(self, f"_on_{message['t']}")(message)
+        return True
+
+    def _on_verdict(self, message: Message) -> None:
+        with self._changed:
+            key = message["comm"], message["number"]
+            if key in self._verdicts:
+                self._verdicts[key] = message
+            self._changed.notify_all()
+
+    def _on_fail(self, message: Message) -> None:
+        communicator = self._communicators.get(message["comm"])
+        if communicator is not None:
+            communicator.fail(message["reason"], tuple(message["ranks"]))
+        self.wake()
+
+    def wake(self) -> None:
+        """Have calls that wait look again."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def _on_lost(self, message: Message) -> None:
+        for communicator in list(self._communicators.values()):
+            if message["rank"] in communicator.members:
+                rank = communicator.members.index(message["rank"])
+                communicator.fail(f"rank {rank} has died", (rank,))
+        self.wake()
+
+    def _on_left(self, message: Message) -> None:
+        self._left.add(message["rank"])
+        for communicator in list(self._communicators.values()):
+            if message["rank"] in communicator.members:
+                rank = communicator.members.index(message["rank"])
+                reason = f"rank {rank} has ended"
+                self._due.append((time.monotonic() + _GRACE, communicator.name, reason, (rank,)))
+
+    def _on_where(self, message: Message) -> None:
+        communicator = self._communicators.get(message["comm"])
+        started = communicator.started if communicator is not None else 0
+        self.announce(t="at", question=message["question"], started=started)
+
+    def _on_arrived(self, message: Message) -> None:
+        communicator = self._communicators.get(message["comm"])
+        if communicator is None or communicator.error is not None:
+            return
+        missing = tuple(communicator.members.index(rank) for rank in message["missing"])
+        reason = f"its {communicator.timeout:g} s are over"
+        if missing:
+            reason += f", and {ranks_of(missing)} not arrived"
+        communicator.fail(reason, missing)
+        self.announce(t="fail", comm=communicator.name, reason=reason, ranks=list(missing))
+
+
+def ranks_of(ranks: tuple[int, ...]) -> str:
+    """Return ``rank 1 has`` or ``ranks 1, 2 have``."""
+    return f"rank {ranks[0]} has" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))} have"

@@ -1,0 +1,159 @@
+"""Work that touches an array while the host has a view of it open."""
+
+import numpy as np
+import pytest
+
+import anabranch as ab
+
+from ..accesses import ready
+from ..arrays import TIMEOUT
+from .test_host_views import host_array, read_by, set_by
+
+
+def filled(stream, array):
+    if stream.device is array.device:
+        ab.fill(array, 1, stream=stream)
+    else:
+        set_by(stream, array)
+
+
+def assigned(stream, array):
+    with ab.Stream(array.device):
+        array[...] = 1
+
+
+def submitted(stream, array):
+    stream.submit(int, writes=[array])
+
+
+def launched(stream, array):
+    source = ready(stream.device, array.size)
+    with ab.capture(stream) as graph:
+        ab.copy(array, source, stream=stream)
+    graph.launch(stream)
+
+
+WRITES = {"a copy": set_by, "a fill": filled, "an assignment": assigned, "a function": submitted, "a graph": launched}
+READS = {
+    "a copy": read_by,
+    "a function": lambda stream, array: stream.submit(int, reads=[array]),
+    "a copy to the host": lambda stream, array: ab.to_host(array),
+    "a new array": lambda stream, array: array.copy(),
+}
+each_mode = pytest.mark.parametrize("mode", ["auto", "check"])
+
+
+@each_mode
+@pytest.mark.parametrize(("view", "use"), [(w, u) for u in WRITES.values() for w in (False, True)])
+def test_work_that_writes_is_refused_while_the_host_has_a_view(device, mode, view, use, stream):
+    array = host_array(device)
+    with ab.hazards(mode), array.host(write=view), pytest.raises(ab.RaceError) as caught:
+        use(stream, array)
+    error = caught.value
+    assert error.kind == "HOST"
+    assert error.first.stream is None
+    assert error.first.file == __file__
+    assert error.first.access == ("write" if view else "read")
+    assert "with array.host()" in error.fix
+    use(stream, array)
+    stream.synchronize()
+
+
+@each_mode
+@pytest.mark.parametrize("use", READS.values(), ids=READS)
+def test_work_that_reads_is_refused_while_the_host_writes(device, mode, use, stream):
+    array = host_array(device)
+    with ab.hazards(mode):
+        with array.host(write=True), pytest.raises(ab.RaceError) as caught:
+            use(stream, array)
+        assert caught.value.kind == "HOST"
+        with array.host():
+            use(stream, array)
+
+
+@each_mode
+def test_nothing_is_enqueued_that_is_refused(device, mode, stream):
+    array = host_array(device)
+    with ab.hazards(mode), array.host(write=True) as view:
+        with pytest.raises(ab.RaceError):
+            set_by(stream, array)
+        assert stream.query()
+        view[:] = 5
+    np.testing.assert_array_equal(array.numpy(), np.full(8, 5))
+
+
+@each_mode
+def test_work_on_another_part_goes_on(device, mode, stream):
+    array = host_array(device)
+    with ab.hazards(mode), array[:4].host(write=True) as view:
+        set_by(stream, array[4:])
+        with pytest.raises(ab.RaceError):
+            set_by(stream, array[3:5])
+        view[:] = 5
+
+
+def test_off_refuses_nothing(device, stream):
+    array = host_array(device)
+    with ab.hazards("off"), array.host(write=True):
+        set_by(stream, array)
+        stream.synchronize()
+
+
+def test_another_thread_is_refused_too(device, in_thread):
+    array = host_array(device)
+
+    def write():
+        with pytest.raises(ab.RaceError) as caught:
+            set_by(ab.Stream(device), array)
+        return caught.value.kind
+
+    with array.host(write=True):
+        assert in_thread(write).result(TIMEOUT) == "HOST"
+    in_thread(set_by, ab.Stream(device), array).result(TIMEOUT)
+
+
+def test_views_within_each_other_end_one_by_one(device, stream):
+    array = host_array(device)
+    view = array.host(write=True)
+    with view:
+        with view, array.host(write=True):
+            pass
+        with pytest.raises(ab.RaceError):
+            set_by(stream, array)
+    set_by(stream, array)
+
+
+def test_an_exception_in_the_block_ends_the_view(device, stream):
+    array = host_array(device)
+    with pytest.raises(ZeroDivisionError), array.host(write=True):
+        raise ZeroDivisionError
+    set_by(stream, array)
+
+
+def test_a_block_that_is_never_left_ends_with_its_view(device, stream):
+    array = host_array(device)
+    view = array.host(write=True)
+    view.__enter__()
+    with pytest.raises(ab.RaceError):
+        set_by(stream, array)
+    del view
+    set_by(stream, array)
+
+
+def test_the_host_reads_its_own_array_in_the_block(device):
+    array = host_array(device)
+    with array.host(write=True) as view:
+        view[:] = 2
+        np.testing.assert_array_equal(array.numpy(), np.full(8, 2))
+
+
+def test_after_a_view_one_stream_needs_no_event(device, stream):
+    array = ready(device)
+    ab.fill(array, 1, stream=stream)
+    host = host_array(device)
+    with host.host(write=True):
+        pass
+    with ab.trace() as trace:
+        set_by(stream, host)
+        set_by(stream, host)
+    assert [operation for operation in trace.operations if operation.kind == "wait"] == []

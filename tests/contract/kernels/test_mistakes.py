@@ -1,0 +1,203 @@
+"""What the first kernels get wrong, and what the errors say."""
+
+import math
+import random
+import re
+
+import numpy as np
+import pytest
+
+import anabranch as ab
+
+pytestmark = pytest.mark.numba
+
+WORDS = {1: "one"}
+NUMBERS = [1, 2, 3]
+
+
+class Settings:
+    scale = 2.0
+
+
+SETTINGS = Settings()
+
+
+def told(error, launch, *args):
+    """Return the text of the error that a launch raises, without what names the kernel and the line."""
+    with pytest.raises(error) as caught:
+        launch(*args)
+    return str(caught.value)
+
+
+@ab.kernel
+def add_one(i, x):
+    x[i] += 1
+
+
+# The index
+
+
+@ab.kernel
+def by_two(i, j, x):
+    x[i, j] = 1
+
+
+@ab.kernel
+def by_three(i, j, k, x: ab.Out):
+    x[i, j, k] = 1
+
+
+def test_an_index_is_one_parameter(device):
+    message = told(TypeError, ab.launch, by_two, (4, 4), ab.zeros((4, 4)))
+    assert "the index is one tuple: def by_two(ij, x), and then i, j = ij" in message
+    message = told(TypeError, ab.launch, by_three, (4, 4, 4), ab.zeros((4, 4, 4)))
+    assert "def by_three(ijk, x), and then i, j, k = ijk" in message
+
+
+@ab.kernel
+def scaled(i, x):
+    x[i] = 2 * i
+
+
+@ab.kernel
+def of_vector(n, x):
+    x[n] = 1
+
+
+def test_an_index_of_several_dimensions_is_a_tuple(device):
+    message = told(ab.CompileError, ab.launch, scaled, (4, 4), ab.zeros((4, 4)))
+    assert "the launch is over 2 dimensions, so the index 'i' is one tuple of 2 ints: i, j = ij" in message
+    message = told(ab.CompileError, ab.launch, of_vector, (2, 2, 2), ab.zeros(8))
+    assert "the index 'n' is one tuple of 3 ints: i, j, k = n" in message
+    assert "Numba" not in message
+    assert "UniTuple" not in message
+
+
+@ab.kernel
+def unpacks(ij, x):
+    i, j = ij
+    x[i, j] = 1
+
+
+@ab.kernel
+def subscripts(ij, x):
+    x[ij[0]] = 1
+
+
+@pytest.mark.parametrize("kernel", [unpacks, subscripts])
+def test_an_index_of_one_dimension_is_an_int(device, kernel):
+    message = told(ab.CompileError, ab.launch, kernel, 4, ab.zeros((4, 4) if kernel is unpacks else 4))
+    assert "the launch is over 1 dimension, so the index 'ij' is an int" in message
+    assert f"ab.launch({kernel.name}, (rows, columns), ...)" in message
+    assert "int64" not in message
+
+
+# The launch
+
+
+def test_a_kernel_has_no_brackets(device):
+    message = told(TypeError, lambda: add_one[8](ab.zeros(8)))
+    assert "kernel 'add_one' has no [8]: ab.launch(add_one, dim, ...)" in message
+    assert "has no [8, 32]" in told(TypeError, lambda: add_one[8, 32])
+    with pytest.raises(TypeError, match="not iterable"):
+        iter(add_one)
+
+
+def test_a_kernel_is_not_called(device):
+    assert "ab.launch(add_one, dim, ...) runs it once per index" in told(TypeError, add_one, ab.zeros(8))
+
+
+@pytest.mark.parametrize("named", [{"dim": 4, "inputs": []}, {"dim": 4}, {"inputs": []}, {"outputs": []}])
+def test_arguments_of_a_launch_have_positions(device, named):
+    for args in (), (4,):
+        with pytest.raises(TypeError) as caught:
+            ab.launch(add_one, *args, **named)
+        assert "by position: ab.launch(kernel, dim, *inputs, *outputs)" in str(caught.value)
+
+
+def test_a_function_that_is_no_kernel_needs_its_decorator(device):
+    def plain(i, x):
+        x[i] = 1
+
+    assert "decorate plain with @ab.kernel" in told(TypeError, ab.launch, plain, 4, ab.zeros(4))
+
+
+@pytest.mark.parametrize("argument", [[1.0, 2.0], (1, 2)])
+def test_a_list_is_no_argument(device, argument):
+    message = told(TypeError, ab.launch, add_one, 2, argument)
+    assert f"parameter 'x': kernels take arrays and numbers, not {type(argument).__name__}; make an array" in message
+
+
+# The body
+
+
+@ab.kernel
+def product(i, x, y):
+    x[i] = np.dot(x, y)
+
+
+@ab.kernel
+def norm(i, x, y):
+    x[i] = np.linalg.norm(y)
+
+
+@ab.kernel
+def labelled(i, x, y):
+    label = f"{i}"
+    x[i] = len(label)
+
+
+@ab.kernel
+def drawn(i, x, y):
+    x[i] = np.random.random() + y[i]
+
+
+@ab.kernel
+def drawn_by_python(i, x, y):
+    x[i] = math.sqrt(random.random())
+
+
+@ab.kernel
+def from_object(i, x, y):
+    x[i] = SETTINGS.scale
+
+
+@ab.kernel
+def from_list(i, x, y):
+    x[i] = NUMBERS[i % 3]
+
+
+@ab.kernel
+def from_dict(i, x, y):
+    x[i] = len(WORDS[1])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "line", "reason"),
+    [
+        (product, "x[i] = np.dot(x, y)", "np.dot works on whole arrays, and a kernel is called for one index"),
+        (norm, "x[i] = np.linalg.norm(y)", "np.linalg.norm works on whole arrays"),
+        (labelled, 'label = f"{i}"', "a kernel cannot make text, as an f-string does"),
+        (drawn, "x[i] = np.random.random() + y[i]", "np.random.random draws from a generator with a state"),
+        (drawn_by_python, "x[i] = math.sqrt(random.random())", "random.random draws from a generator with a state"),
+        (from_object, "x[i] = SETTINGS.scale", "'SETTINGS', of type Settings, comes from outside the kernel"),
+        (from_list, "x[i] = NUMBERS[i % 3]", "'NUMBERS', of type list, comes from outside the kernel"),
+        (from_dict, "x[i] = len(WORDS[1])", "'WORDS', of type dict, comes from outside the kernel"),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_what_a_kernel_cannot_do_is_said_with_its_line(device, kernel, line, reason):
+    message = told(ab.CompileError, ab.launch, kernel, 4, ab.zeros(4), ab.zeros(4))
+    assert re.search(rf'File "{re.escape(__file__)}", line \d+\n    {re.escape(line)}\n  {re.escape(reason)}', message)
+    assert "numba" not in message.lower()
+
+
+def test_an_array_from_outside_is_to_be_a_parameter(device):
+    outside = ab.zeros(4)
+
+    @ab.kernel
+    def captures(i, x):
+        x[i] = outside[i]
+
+    message = told(ab.CompileError, ab.launch, captures, 4, ab.zeros(4))
+    assert "x[i] = outside[i]\n  'outside' is an array from outside the kernel; make it a parameter" in message

@@ -1,0 +1,143 @@
+"""Reductions of arrays are NumPy's: values, dtypes, shapes and errors."""
+
+import numpy as np
+import pytest
+
+import anabranch as ab
+
+from ..arrays import DTYPES
+
+pytestmark = [pytest.mark.numba, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
+
+NAMES = ["sum", "prod", "min", "max", "mean", "any", "all", "argmin", "argmax"]
+TOLERANCES = {2: 1e-2, 4: 2e-4, 8: 1e-9}
+
+
+def numbers(rng, shape, dtype, missing=True):
+    kind = np.dtype(dtype).kind
+    if kind == "b":
+        return rng.random(shape) < 0.5
+    if kind in "iu":
+        return rng.integers(0 if kind == "u" else -5, 6, shape).astype(dtype)
+    made = rng.normal(size=shape)
+    if kind == "c":
+        made = made + 1j * rng.normal(size=shape)
+    if missing and made.size and rng.random() < 0.3:
+        made.flat[rng.integers(made.size)] = np.nan
+    return made.astype(dtype)
+
+
+def check(name, x, array, axis=None, keepdims=False):
+    expected = np.asarray(getattr(np, name)(x, axis=axis, keepdims=keepdims))
+    found = getattr(array, name)(axis, keepdims=keepdims).numpy()
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    if expected.dtype.kind in "fc":
+        size = expected.dtype.itemsize // (2 if expected.dtype.kind == "c" else 1)
+        np.testing.assert_allclose(found, expected, rtol=TOLERANCES[size], atol=10 * TOLERANCES[size])
+    else:
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", NAMES)
+def test_all_elements_are_reduced(name, dtype):
+    x = numbers(np.random.default_rng(0), (5, 9), dtype)
+    check(name, x, ab.array(x))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_axes_are_reduced(name):
+    rng = np.random.default_rng(1)
+    x = numbers(rng, (3, 40, 5), "float32")
+    array = ab.array(x)
+    for axis in (0, 1, 2, -1):
+        check(name, x, array, axis)
+        check(name, x, array, axis, keepdims=True)
+        check(name, x[::2, ::-1], array[::2, ::-1], axis)
+    if not name.startswith("arg"):
+        for axes in ((0, 1), (0, 2), (2, -2), (0, 1, 2), ()):
+            check(name, x, array, axes)
+
+
+@pytest.mark.parametrize("name", ["sum", "min", "argmax", "mean"])
+@pytest.mark.parametrize("shape", [(70_000,), (3, 30_000), (30_000, 3), (200, 700), (70, 2, 900)], ids=str)
+def test_long_axes_are_reduced_in_parts(name, shape):
+    x = numbers(np.random.default_rng(2), shape, "float32", missing=False)
+    array = ab.array(x)
+    for axis in (None, *range(len(shape))):
+        check(name, x, array, axis)
+
+
+@pytest.mark.parametrize("position", [0, 1, 511, 512, 20_000, 69_999])
+def test_nan_is_found_wherever_it_is(position):
+    x = np.zeros(70_000, "float32")
+    x[position] = np.nan
+    array = ab.array(x)
+    assert np.isnan(array.min().numpy())
+    assert np.isnan(array.max().numpy())
+    assert array.argmin().numpy() == array.argmax().numpy() == position
+
+
+def test_the_first_of_equal_elements_is_found():
+    x = np.zeros(70_000, "int32")
+    x[[600, 40_000]] = 1
+    assert ab.array(x).argmax().numpy() == 600
+    assert ab.array(x).argmin().numpy() == 0
+
+
+def test_a_long_sum_is_accurate():
+    x = np.random.default_rng(3).random(3_000_000, "float32")
+    exact = x.sum(dtype="float64")
+    assert abs(float(ab.array(x).sum().numpy()) - exact) <= 2 * np.spacing(np.float32(exact))
+
+
+def test_a_sum_is_the_same_each_time():
+    array = ab.array(np.random.default_rng(4).normal(size=1_000_000).astype("float32"))
+    assert len({array.sum().numpy().item() for _ in range(10)}) == 1
+
+
+def test_results_stay_on_the_device(device):
+    result = ab.ones((2, 3)).sum()
+    assert (result.device, result.shape) == (device, ())
+    np.testing.assert_array_equal((result / 2).numpy(), 3)
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)], ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_reduced_as_in_numpy(name, shape):
+    x = np.zeros(shape, "float32")
+    for axis in (None, *range(len(shape))):
+        try:
+            expected = getattr(np, name)(x, axis=axis)
+        except ValueError:
+            with pytest.raises(ValueError, match="of no elements"):
+                getattr(ab.array(x), name)(axis)
+            continue
+        np.testing.assert_array_equal(getattr(ab.array(x), name)(axis).numpy(), expected)
+
+
+def test_axes_that_are_not_there_are_refused():
+    array = ab.ones((2, 3))
+    with pytest.raises(np.exceptions.AxisError):
+        array.sum(2)
+    with pytest.raises(ValueError, match="named twice"):
+        array.sum((0, -2))
+    with pytest.raises(TypeError, match="axis is an int"):
+        array.sum(1.0)
+    with pytest.raises(TypeError, match="one number"):
+        array.argmax((0, 1))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_numpy_s_functions_call_the_methods(name):
+    x = np.arange(1.0, 7).reshape(2, 3)
+    result = getattr(np, name)(ab.array(x), axis=1)
+    assert isinstance(result, ab.Array)
+    np.testing.assert_array_equal(result.numpy(), getattr(np, name)(x, axis=1))
+
+
+def test_results_are_new_arrays_of_numpy_s_dtype():
+    with pytest.raises(TypeError, match="new array of NumPy's dtype"):
+        ab.ones(3).sum(out=ab.empty(()))
+    with pytest.raises(TypeError, match="new array of NumPy's dtype"):
+        np.mean(ab.ones(3), dtype="float64")

@@ -1,0 +1,96 @@
+"""Programs of several ranks, run with ``mpiexec``."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+PROGRAMS = Path(__file__).parent / "programs"
+# Processes of several ranks share few cores here, with the machine's other work.
+PATIENCE = 60.0
+
+# Open MPI asks for these on a small machine and for root; MPICH ignores them.
+SMALL_MACHINE = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+}
+
+
+@dataclass
+class Finished:
+    """What a program of several ranks has come to."""
+
+    code: int
+    output: str
+    errors: str
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("mpi") and importlib.util.find_spec("mpi4py") is None:
+        pytest.skip("mpi4py is not installed")
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {**os.environ, **SMALL_MACHINE, "ANABRANCH_DEVICE": "cpu", "OMP_NUM_THREADS": "1", **more}
+
+
+def start(command: list[str], **more: str) -> subprocess.Popen[str]:
+    """Start a command in a process group of its own."""
+    return subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=environment(**more), start_new_session=True,
+    )  # fmt: skip
+
+
+def finish(process: subprocess.Popen[str], timeout: float = PATIENCE) -> Finished:
+    """Wait for a process; one that hangs is killed, with its group, and fails the test."""
+    try:
+        output, errors = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, errors = process.communicate()
+        pytest.fail(f"the program hung:\n{output}\n{errors}")
+    return Finished(process.returncode, output, errors)
+
+
+@pytest.fixture
+def ranks() -> Callable[..., Finished]:
+    """Run a program of `programs` with so many ranks under ``mpiexec``; returns what it printed, having ended well."""
+
+    def run(number: int, program: str, *arguments: object, **more: str) -> Finished:
+        mpiexec = Path(sys.executable).with_name("mpiexec")
+        command = [str(mpiexec), "-n", str(number), sys.executable, str(PROGRAMS / program), *map(str, arguments)]
+        done = finish(start(command, **more))
+        assert done.code == 0, f"{done.output}\n{done.errors}"
+        return done
+
+    return run
+
+
+@pytest.fixture
+def torchrun(free_port: int) -> Callable[..., list[Finished]]:
+    """Run a program with the variables of ``torchrun``; returns what each rank has come to. Nobody kills the others."""
+
+    def run(number: int, program: str, *arguments: object, **more: str) -> list[Finished]:
+        command = [sys.executable, str(PROGRAMS / program), *map(str, arguments)]
+        shared = {"WORLD_SIZE": str(number), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port), **more}
+        processes = [start(command, RANK=str(rank), LOCAL_RANK=str(rank), **shared) for rank in range(number)]
+        return [finish(process) for process in processes]
+
+    return run
+
+
+@pytest.fixture
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])

@@ -1,0 +1,42 @@
+"""Collectives between the ranks of MPI."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.mpi
+VERBS = [
+    "all_gather",
+    "all_reduce",
+    "all_to_all",
+    "barrier",
+    "broadcast",
+    "gather",
+    "messages",
+    "reduce",
+    "reduce_scatter",
+    "scatter",
+]
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_each_collective_gives_what_numpy_does(ranks, number):
+    done = ranks(number, "collectives.py", number, 25)
+    assert done.output.count(str(VERBS)) == number
+
+
+@pytest.mark.numba
+@pytest.mark.parametrize("number", [2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_random_program_gives_what_its_simulation_does(ranks, number, seed):
+    assert ranks(number, "spmd.py", seed, 60).output.count("equal") == number
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_replays_of_a_graph_are_collectives_in_the_order_of_the_program(ranks, number):
+    assert ranks(number, "graphs.py").output.count("fine") == number
+
+
+@pytest.mark.parametrize("number", [1, 2, 4])
+def test_collectives_are_operations_of_streams(ranks, number):
+    assert ranks(number, "order.py").output.count("fine") == number

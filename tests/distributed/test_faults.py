@@ -1,0 +1,108 @@
+"""Ranks that die, come late or disagree: an error on every living rank, and no hang."""
+
+from __future__ import annotations
+
+import re
+import socket
+import sys
+
+import pytest
+
+from .conftest import PROGRAMS, finish, start
+
+pytestmark = pytest.mark.mpi
+VERBS = [
+    "all_gather",
+    "all_reduce",
+    "all_to_all",
+    "barrier",
+    "broadcast",
+    "gather",
+    "recv",
+    "reduce",
+    "reduce_scatter",
+    "scatter",
+]
+
+
+def test_bad_input_is_refused_before_anything_is_enqueued(ranks):
+    for number in (1, 3):
+        assert ranks(number, "bad_input.py", ANABRANCH_CPU_DEVICES="2").output.count("fine") == number
+
+
+@pytest.mark.parametrize("kind", ["verb", "dtype", "shape", "op", "root", "message"])
+def test_a_mismatch_is_told_on_every_rank_with_both_lines(ranks, kind):
+    done = ranks(3, "mismatch.py", kind)
+    told = re.findall(r"^rank (\d): \(0, 2\): .*rank 0 calls .*mismatch.py:(\d+).* rank 2 calls .*mismatch.py:(\d+)",
+                      done.output, re.MULTILINE)  # fmt: skip
+    assert sorted(rank for rank, *_ in told) == ["0", "1", "2"]
+    assert len({tuple(lines) for _, *lines in told}) == 1
+    if kind != "message":
+        assert done.output.count("True") == 3
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_killed_rank_is_an_error_on_the_others(torchrun, tmp_path, verb):
+    *living, dead = torchrun(3, "death.py", verb, "killed", 40, tmp_path)
+    assert dead.code == -9
+    for rank, done in enumerate(living):
+        assert re.search(rf"rank {rank}: CollectiveError \(2,\) after \d s: .*rank 2 has died", done.output), done
+        assert "broken" in done.output
+        assert (done.code, done.errors) == (0, "")
+
+
+def test_a_killed_rank_zero_is_one_too(torchrun, tmp_path):
+    dead, *living = torchrun(3, "death.py", "all_reduce", "killed", 40, tmp_path, ANABRANCH_TEST_DEAD="0")
+    assert dead.code == -9
+    for done in living:
+        assert re.search(r"CollectiveError \(0,\) after \d s: .*rank 0 has died", done.output), done
+        assert done.code == 0
+
+
+def test_a_late_rank_is_named_when_the_time_is_over(torchrun, tmp_path):
+    *others, late = torchrun(3, "death.py", "all_reduce", "late", 2, tmp_path)
+    for done in others:
+        assert re.search(
+            r"all_reduce at .*death.py:\d+, enqueued .* its 2 s are over, and rank 2 has not arrived", done.output
+        )
+    assert "broken" in late.output
+    assert [done.code for done in (*others, late)] == [0, 0, 0]
+
+
+def test_a_failed_stream_is_told_to_the_others(torchrun, tmp_path):
+    *others, failed = torchrun(3, "death.py", "all_reduce", "stream", 40, tmp_path)
+    assert "KernelError" in failed.output
+    for done in others:
+        assert re.search(r"CollectiveError \(2,\).* its stream has failed: a kernel that fails", done.output)
+
+
+def test_torchrun_starts_mpi(torchrun):
+    for agent in ("False", "True"):
+        done = torchrun(3, "address.py", TORCHELASTIC_USE_AGENT_STORE=agent)
+        assert [one.output.split() for one in done] == [[str(rank), "3", str(rank), "6"] for rank in range(3)], done
+
+
+def at(address, *ranks, size=2, timeout=3):
+    """Run ranks that are told where to meet."""
+    command = [sys.executable, str(PROGRAMS / "address.py")]
+    processes = [start([*command, str(rank), str(size), address, str(timeout)]) for rank in ranks]
+    return [finish(process) for process in processes]
+
+
+def test_a_rank_that_does_not_come_to_the_address_is_named(free_port):
+    (alone,) = at(f"127.0.0.1:{free_port}", 0)
+    assert f"Error: ranks 1 did not come to 127.0.0.1:{free_port} in 3 s" in alone.errors
+    (other,) = at(f"127.0.0.1:{free_port}", 1)
+    assert "rank 0 does not listen at" in other.errors
+
+
+def test_an_address_in_use_is_an_error():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        (done,) = at(f"127.0.0.1:{taken.getsockname()[1]}", 0)
+    assert "is the port taken?" in done.errors
+
+
+def test_ranks_that_contradict_each_other_are_told(free_port):
+    done = at(f"127.0.0.1:{free_port}", 0, 1, 1, size=3, timeout=5)
+    assert any("two processes say that they are rank 1" in one.errors for one in done)
+    assert all(one.code == 1 for one in done)

@@ -1,0 +1,41 @@
+"""The examples of several ranks, and what they show."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.mpi, pytest.mark.numba]
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_heat_is_the_same_on_any_number_of_ranks(ranks, number, tmp_path):
+    timeline = tmp_path / "heat.json"
+    done = ranks(number, EXAMPLES / "heat_distributed.py", timeline)
+    assert re.search(rf"on {number} ranks: \d+% of the exchange was hidden", done.output)
+    events = json.loads(timeline.read_text())["traceEvents"]
+    processes = [event["args"]["name"] for event in events if event["name"] == "process_name"]
+    assert [name.split(" (clock within ")[0] for name in processes] == [f"rank {rank} cpu:0" for rank in range(number)]
+    assert all("clock within" in name for name in processes[1:])
+    assert any(event.get("cat") == "collective" for event in events) == (number > 1)
+
+
+def test_data_parallel_training_gives_every_rank_the_same_model(ranks):
+    done = ranks(2, EXAMPLES / "data_parallel.py")
+    assert re.search(r"2 ranks, 6 layers: a step takes .* ms, with overlap .* ms", done.output)
+
+
+def test_a_joint_timeline_shows_who_came_last(ranks, tmp_path):
+    ranks(3, "timeline.py", tmp_path / "joint.json")
+    events = json.loads((tmp_path / "joint.json").read_text())["traceEvents"]
+    collectives = [event for event in events if event.get("cat") == "collective"]
+    assert [event["name"] for event in collectives] == ["all_reduce #2"] * 3
+    waits = [event for event in events if event.get("cat") == "wait" and event["ph"] == "X"]
+    # Rank 1 came last: the others waited for it, and go on together.
+    assert {wait["pid"] for wait in waits} == {event["pid"] for event in collectives} - {collectives[1]["pid"]}
+    begins = [event["ts"] for event in collectives]
+    assert max(begins) - min(begins) < 1.0
