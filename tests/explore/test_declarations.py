@@ -87,9 +87,9 @@ def test_what_keeps_to_its_declaration_is_right():
         assert (report.classes, report.runs) == (1, 1)
 
 
-def test_an_array_declared_in_that_is_written_through_another_view():
-    report, line = launched(double, (0, ALL), (0, ALL))
-    assert_named(report, "double", "source", line)
+def test_an_array_that_is_handed_in_twice_counts_as_both_accesses():
+    report, _ = launched(double, (0, ALL), (0, ALL))
+    assert report.ok, str(report)
 
 
 def test_parts_of_one_array_that_share_nothing_are_right():
