@@ -188,7 +188,7 @@ std::vector<Record> CpuStream::frontier() {
   std::lock_guard order_lock(order_.mutex);
   std::vector<Record> records{{Ref<Stream>::share(this), issued(), nullptr}};
   for (CpuStream* stream : order_.fresh) {
-    if (!stream->passed(stream->issued()) && stream->try_retain()) {
+    if (!stream->over(stream->issued()) && stream->try_retain()) {
       records.push_back({Ref<Stream>::take(stream), stream->issued(), nullptr});
     }
   }

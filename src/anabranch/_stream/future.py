@@ -41,7 +41,7 @@ class StreamFuture(Future[_T]):
     def _before_wait(self, timeout: float | None) -> None:
         """Raise where a wait could not end: after a fork, and while the interpreter exits."""
         check_fork()
-        if self._work is not None and not super().done():
+        if self._work is not None:
             self._work.reached()
         if timeout is None and finalizing():
             # Waits for streams behave the same. A function that has begun may still end.

@@ -10,8 +10,7 @@ from anabranch._stream import awaitable, display
 from anabranch._core cimport core
 from anabranch._core.core cimport (
     CCapture, CStream, Record, Ref, StreamOptions, StreamRole, capturing, exploring, forked, recorder_of,
-    synchronize_point,
-)
+    synchronize_point)
 from anabranch._device.device cimport DeviceBase, as_device
 from anabranch._hazards.ordering cimport Observation, observation_of, observe, past_within, wait_for_stream
 from anabranch._stream.event cimport Event
@@ -268,7 +267,7 @@ cdef class Stream:
         cdef vector[Record] records
         cdef size_t i
         cdef bint several = stream.capture() != NULL or stream.role() == StreamRole.legacy
-        if several or not stream.backend().query(deref(stream), stream.backend().newest(deref(stream))):
+        if several or exploring() or not stream.backend().query(deref(stream), stream.backend().newest(deref(stream))):
             records = stream.backend().frontier(deref(stream))
             for i in range(records.size()):
                 synchronize_point(records[i].stream.get(), records[i].point)

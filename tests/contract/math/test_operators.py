@@ -74,7 +74,7 @@ def test_operators_of_two_arrays_are_numpy_s(operation, first, second):
     a, b = numbers(first), numbers(second, seed=1)
     if operation is operator.pow and b.dtype.kind in "iu":
         b = (np.abs(b.astype("float64")) % 5).astype(second)
-    if operation is operator.pow and a.dtype.kind + b.dtype.kind in ("cc", "cf", "fc"):
+    if operation is operator.pow and "c" in (a.dtype.kind, b.dtype.kind):
         a, b = a[3:], b[3:]  # what becomes of infinite and missing parts is the C library's choice
     check(operation, a, b)
 

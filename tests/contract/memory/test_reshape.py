@@ -64,9 +64,10 @@ SHAPES = [(12,), (3, 4), (4, 3), (2, 6), (2, 3, 2), (1, 12, 1), (-1,), (3, -1), 
 def test_a_new_shape_is_numpys(device, part, shape, new):
     base, array = values(shape)[part], ab.array(values(shape), device=device)[part]
     try:
-        expected = base.view()
-        expected.shape = new
-    except (AttributeError, ValueError):
+        expected = base.reshape(new)
+    except ValueError:
+        expected = None
+    if expected is None or not np.shares_memory(base, expected):  # NumPy copies
         with pytest.raises(ValueError, match="shape"):
             array.reshape(new)
         return

@@ -25,12 +25,17 @@ _active: Final = threading.local()
 
 @contextmanager
 def numpy_division() -> Iterator[None]:
-    """Apply NumPy's rules for division to code that this thread compiles during the block."""
+    """Apply NumPy's rules for division and comparison to code that this thread compiles during the block."""
     _active.on = True
     try:
         yield
     finally:
         _active.on = False
+
+
+def follows_numpy() -> bool:
+    """Return whether this thread is in such a block."""
+    return getattr(_active, "on", False)
 
 
 def _operands(builder: Any, kind: Any, args: Any) -> tuple[Any, Any, Any, Any]:
@@ -46,7 +51,7 @@ def _operands(builder: Any, kind: Any, args: Any) -> tuple[Any, Any, Any, Any]:
 
 
 def _is_ours(builder: Any, target: Any) -> bool:
-    return getattr(_active, "on", False) and isinstance(builder.get_numba_type(target.name), types.Integer)
+    return follows_numpy() and isinstance(builder.get_numba_type(target.name), types.Integer)
 
 
 @lower_builtin(operator.floordiv, types.Integer, types.Integer)  # type: ignore[untyped-decorator]
@@ -87,7 +92,7 @@ def _mod(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
 @lower_builtin(operator.truediv, types.Complex, types.Complex)  # type: ignore[untyped-decorator]
 @lower_builtin(operator.itruediv, types.Complex, types.Complex)  # type: ignore[untyped-decorator]
 def _complex_quotient(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
-    if not getattr(_active, "on", False):
+    if not follows_numpy():
         lowering_math.truediv_cg(builder, target, args, kwargs)
         return
     kind = builder.get_numba_type(target.name)
