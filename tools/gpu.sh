@@ -153,7 +153,7 @@ if wanted core; then step core 120 core; fi
 for group in 'contract cuda examples' 'memcheck initcheck'; do
   beside=()
   for name in $group; do
-    if wanted "$name"; then start "$name" 240 "$name" && beside+=("$name"); fi
+    if wanted "$name"; then start "$name" 400 "$name" && beside+=("$name"); fi
   done
   for name in "${beside[@]}"; do finish "$name"; done
 done
