@@ -1,6 +1,7 @@
 // Operations while the host is accessing their memory.
 #include "anabranch/event.hpp"
 #include "anabranch/submission.hpp"
+#include "gate.hpp"
 #include "program.hpp"
 
 namespace anabranch {

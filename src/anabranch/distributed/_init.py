@@ -80,8 +80,8 @@ def init(
     Parameters
     ----------
     device : Device or str, optional
-        Where arrays are. None: ``cuda`` with the number `local_rank`, where every rank has a GPU of its own, else the
-        current CPU.
+        Where arrays are. None: the current device if it is a CPU, else ``cuda`` with the number `local_rank`, where
+        every rank has a GPU of its own, else ``cpu``.
     backend : {"nccl", "mpi"}, optional
         None: NCCL where every rank has a GPU of its own and nccl4py is installed, else MPI.
     rank, size, address : int, int, str
@@ -135,19 +135,17 @@ def _placed(process: _Process, control: Any, device: DeviceLike, backend: str | 
         place = Device(device) if isinstance(device, str) else device
         if not isinstance(place, Device):
             raise TypeError(f"a device is a Device, its alias or None, not {type(device).__name__}")
-    elif local_rank < len(gpus):
-        place = gpus[local_rank]
+    elif (current := current_device()).kind == "cpu":
+        place = current
     else:
-        current = current_device()
-        place = current if current.kind == "cpu" else Device("cpu")
+        place = gpus[local_rank] if local_rank < len(gpus) else Device("cpu")
     from anabranch.distributed import _nccl
 
     own = (socket.gethostname(), place.alias) if place.kind == "cuda" else None
     told = control.allgather((own, _nccl.is_installed()))
     fit = None not in (places := [one for one, _ in told]) and len(set(places)) == len(places)
     if device is None and place.kind == "cuda" and not fit:
-        current = current_device()
-        place = current if current.kind == "cpu" else Device("cpu")
+        place = Device("cpu")
     if backend is None:
         return place, "nccl" if fit and all(installed for _, installed in told) else "mpi"
     if backend == "nccl":
