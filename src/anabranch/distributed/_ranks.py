@@ -46,11 +46,12 @@ class Ranks:
     ) -> None:
         self.rank: int = control.rank
         self.size: int = control.size
-        self.local_rank, self.local_size = local
-        self.device = device
-        self.backend = engine.name
-        self.timeout = timeout
-        self.closed = False
+        self.local_rank: int = local[0]
+        self.local_size: int = local[1]
+        self.device: Device = device
+        self.backend: str = engine.name
+        self.timeout: float = timeout
+        self.closed: bool = False
         self.error: CollectiveError | None = None
         self.name = name
         self.members = members

@@ -35,13 +35,13 @@ class Report:
     """
 
     def __init__(self, schedules: str | int) -> None:
-        self.ok = True
-        self.classes = 0
-        self.runs = 0
-        self.complete = False
+        self.ok: bool = True
+        self.classes: int = 0
+        self.runs: int = 0
+        self.complete: bool = False
         self.error: BaseException | None = None
         self.schedule: str | None = None
-        self.interrupted = False
+        self.interrupted: bool = False
         self._schedules = schedules
         self._bound = 1.0
         self._failed: Ended | None = None
