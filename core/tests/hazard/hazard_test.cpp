@@ -305,7 +305,7 @@ TEST(what_one_stream_notes_in_place_is_what_it_notes_in_general) {
       const std::size_t low = below(4);
       const Touch touch{x.get(), low, low + below(5 - low), nullptr, 0, static_cast<Access>(1 + below(3))};
       const Noted operation{*a, point, &when, {}, false};
-      const Use use{a, point, touch.access, false, when, touch.footprint()};
+      const Use use{a, point, touch.access, false, false, when, touch.footprint()};
       if (!in_place.repeat(touch, operation) && !in_place.renew(touch, operation)) in_place.note(use);
       general.note(use);
       for (const Access access : {Access::read, Access::write}) {

@@ -22,7 +22,7 @@ std::vector<Use> conflicting(const History& history, const Lane& lane, Access ac
 }
 
 void note(History& history, Moment when, Access access, const Footprint& where) {
-  history.note({nullptr, 0, access, false, std::move(when), where});
+  history.note({nullptr, 0, access, false, false, std::move(when), where});
 }
 
 // An access, with the bytes it touches, as plainly as can be.
