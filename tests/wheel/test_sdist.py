@@ -47,6 +47,6 @@ def test_its_metadata_are_those_of_the_package(sdist):
     (member,) = (member for member in archive.getmembers() if PurePosixPath(member.name).parts[1:] == ("PKG-INFO",))
     metadata = Parser().parsestr(archive.extractfile(member).read().decode())
     assert metadata["Requires-Python"] == ">=3.11"
-    assert {"kernels", "cu12", "cu13", "cli"} <= set(metadata.get_all("Provides-Extra"))
+    assert {"kernels", "cu12", "cu13", "trace"} <= set(metadata.get_all("Provides-Extra"))
     always = [needed for needed in metadata.get_all("Requires-Dist") if "extra ==" not in needed]
     assert [needed.partition(">")[0] for needed in always] == ["numpy"]

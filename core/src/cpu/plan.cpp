@@ -33,7 +33,7 @@ void PlanNode::work(PlanNode* node, Turn& turn) noexcept {
       node->set_urgent(urgent);
       return turn.pool.ready(*node);
     }
-    node = node->step(turn);
+    node = node->advance(turn);
   }
 }
 
@@ -73,7 +73,7 @@ PlanNode* PlanNode::keep(Turn& turn) noexcept {
   return nullptr;
 }
 
-PlanNode* PlanNode::step(Turn& turn) noexcept {
+PlanNode* PlanNode::advance(Turn& turn) noexcept {
   if (pending_) return host_over(turn);
   const Replay& replay = plan_->replay_;
   if (replay.failed()) [[unlikely]] {

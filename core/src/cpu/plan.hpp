@@ -82,7 +82,7 @@ class PlanNode final : public Job, private RangeOwner {
   // Counts one predecessor, if any, as over. Returns whether it was the last.
   bool reach() noexcept;
   PlanNode* keep(Turn& turn) noexcept;
-  PlanNode* step(Turn& turn) noexcept;
+  PlanNode* advance(Turn& turn) noexcept;
   PlanNode* begin(const Range& range, Turn& turn) noexcept;
   PlanNode* begin(HostWork& host, Turn& turn) noexcept;
   PlanNode* begin(const NestedWork& nested, Turn& turn) noexcept;
