@@ -62,7 +62,7 @@ def test_every_benchmark_of_ours_runs(saved, modules):
         absent |= NEEDS_NUMBA
     known = {name for name in modules("harness").load() if not name.startswith("kernels.")}
     if not ab.devices("cuda"):
-        absent |= {name for name in known if name.startswith(("cuda.", "math.cuda."))}
+        absent |= {name for name in known if name.startswith(("cuda.", "copy.cuda.", "math.cuda."))}
     elif not importlib.util.find_spec("numba_cuda_mlir"):
         absent.add("cuda.launch.kernel4")
     assert {name for name in known if "anabranch" not in saved["values"].get(name, {})} <= absent
@@ -82,7 +82,9 @@ def test_without_a_gpu_the_cuda_device_is_absent_and_nothing_fails(saved, module
 
 
 def test_only_what_is_not_installed_is_absent(saved):
-    on_cpu = [twins for name, twins in saved["absent"].items() if not name.startswith(("cuda.", "math.cuda."))]
+    on_cpu = [
+        twins for name, twins in saved["absent"].items() if not name.startswith(("cuda.", "copy.cuda.", "math.cuda."))
+    ]
     absent = {name for twins in on_cpu for name in twins} - {"anabranch", "numpy"}
     assert absent == {name for name in ("warp", "numba") if importlib.util.find_spec(name) is None}
 
