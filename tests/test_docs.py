@@ -30,6 +30,9 @@ RUN = {"python", "pycon"}
 READ = {"console", "sh", "text"}  # not run: what to type in a shell, and output
 REFERENCE = sorted((ROOT / "docs" / "reference").glob("*.md"))
 
+# What is compiled: kernels, and those behind operators and reductions.
+NEEDS_KERNELS = re.compile(r"ab\.(kernel|arange|linspace|where)\b")
+
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 
 
@@ -51,7 +54,7 @@ def pages_that_run() -> Iterator[Any]:
     for page in PAGES:
         code = "".join(block.code for block in blocks(page) if block.language in RUN)
         if code:
-            marks = [pytest.mark.numba] if "ab.kernel" in code else []
+            marks = [pytest.mark.numba] if NEEDS_KERNELS.search(code) else []
             name = page.relative_to(ROOT).as_posix()
             for kind in ["cpu"] if "ANABRANCH_DEVICE" in stated_environment(page) else kinds:
                 lacks = kind == "cuda" and "ab.kernel" in code and no_compiler
