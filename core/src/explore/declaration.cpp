@@ -6,7 +6,6 @@
 namespace anabranch::explore {
 namespace {
 
-constexpr std::uint8_t readable = 1;
 constexpr std::uint8_t writable = 2;
 
 // Finite and distinct as floats of every size, and not zero.

@@ -34,15 +34,13 @@ bool KeptMemory::given_up() const noexcept {
 Refusal* Submission::add_missing(const HostTask& task, std::span<const Touch> touches) {
   for (const Touch& touch : touches) Loan::note(*touch.storage, stream_);
   Ordering ordering(*stream_, task.lane);
-  std::vector<Race> missing = ordering.missing(touches);
-  const auto open =
-      std::stable_partition(missing.begin(), missing.end(), [](const Race& race) { return !race.first.open; });
-  if (open == missing.end()) {
+  std::vector<Race> missing;
+  std::vector<Race> races;  // with accesses that the host has not ended: no stream can wait for those
+  for (Race& race : ordering.missing(touches)) (race.first.open ? races : missing).push_back(std::move(race));
+  if (races.empty()) {
     ordering.add(missing, task);
     return nullptr;
   }
-  std::vector<Race> races(std::make_move_iterator(open), std::make_move_iterator(missing.end()));
-  missing.erase(open, missing.end());
   return new Refusal{std::move(races),
                      {touches.begin(), touches.end()},
                      Ref<Stream>::share(stream_),

@@ -20,8 +20,8 @@ from anabranch._core.core import finalizing, stopped
 from anabranch._core cimport core
 from anabranch._core.core cimport (
     CStream, JobKind, Failure, HazardMode, HostCall, Moment, Notice, OperationKind, Past, Pending, Point,
-    PythonJob, Record, Ref, ReplayedCall, Site, as_pending, ask, exploring, host_inbox, synchronize_point, throw_failure,
-    tracing,
+    PythonJob, Record, Ref, ReplayedCall, Site, as_pending, ask, exploring, host_inbox, synchronize_point,
+    throw_failure, tracing,
 )
 from anabranch._core.tracing cimport show
 from anabranch._hazards.ordering cimport (

@@ -2,7 +2,6 @@
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
-from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libcpp cimport bool as cbool
 from libcpp.memory cimport unique_ptr

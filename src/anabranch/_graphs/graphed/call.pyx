@@ -27,7 +27,8 @@ from anabranch._memory.array cimport Array
 from anabranch._memory.dtype cimport ElementType, Item, encode
 from anabranch._memory.traced_scalar cimport TracedScalar, scalar_argument
 from anabranch._stream.current cimport current_stream_of
-from anabranch._stream.host_node cimport ReplayContext, ReplayedFunction, context_of_replay, note_replay, refuse_reserved
+from anabranch._stream.host_node cimport (
+    ReplayContext, ReplayedFunction, context_of_replay, note_replay, refuse_reserved)
 from anabranch._stream.stream cimport Stream
 from anabranch._task.context cimport TaskState, enter_stream, leave_scope, use_capture
 
