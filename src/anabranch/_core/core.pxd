@@ -248,8 +248,6 @@ cdef extern from "anabranch/trace.hpp" namespace "anabranch" nogil:
     Correlate c_correlate "anabranch::correlate"
     int64_t now_nanoseconds()
     cbool tracing()
-    cbool exploring()
-    cbool observing()
     void open_operation(CStream&) except +translate
     void close_operation(CStream&, TracedOperation) except +translate
     void trace_instant(CBackend&, TracedOperation) except +translate
@@ -326,12 +324,6 @@ cdef extern from "anabranch/backend.hpp" namespace "anabranch" nogil:
         Point suspend(CStream&, Ref[Pending]) except +translate
         CBackend& device()
         unique_ptr[Activation] activate() except +translate
-
-cdef extern from "anabranch/explore.hpp" namespace "anabranch::explore" nogil:
-    # While `exploring`: both answers of a query are tried. Call this before the query, without the interpreter lock.
-    void ask(CStream&, Point) except +translate
-    void gate_opened "anabranch::explore::opened"(const Pending&) except +translate
-    void name_parameters(CStream&, vector[string]) except +translate
 
 cdef extern from "anabranch/graph.hpp" namespace "anabranch" nogil:
     cdef cppclass HostWork:

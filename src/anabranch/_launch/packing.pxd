@@ -5,7 +5,8 @@ from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
-from anabranch._core.core cimport CStream, Point, observing
+from anabranch._core.core cimport CStream, Point
+from anabranch._core.explore cimport observing
 from anabranch._core.graph cimport tell_origin
 from anabranch._device.device cimport DeviceBase
 from anabranch._hazards.ordering cimport Submission, commit

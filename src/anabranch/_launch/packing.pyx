@@ -8,7 +8,8 @@ from libc.string cimport memcpy
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from anabranch._core.core cimport CStream, OperationKind, Point, exploring, name_parameters, tracing
+from anabranch._core.core cimport CStream, OperationKind, Point, tracing
+from anabranch._core.explore cimport exploring, name_parameters
 from anabranch._core.tracing cimport show
 from anabranch._device.device cimport DeviceBase
 from anabranch._launch.call_args cimport CallArgs

@@ -10,9 +10,9 @@ from anabranch._stream import awaitable
 
 from anabranch._core cimport core
 from anabranch._core.core cimport (
-    CEvent, EventOptions, HazardMode, Record, Ref, ask, checks_begun, elapsed_milliseconds, exploring,
-    synchronize_point,
+    CEvent, EventOptions, HazardMode, Record, Ref, checks_begun, elapsed_milliseconds, synchronize_point,
 )
+from anabranch._core.explore cimport ask, exploring
 from anabranch._device.device cimport as_device
 from anabranch._hazards.ordering cimport observe_record
 from anabranch._stream.current cimport as_stream

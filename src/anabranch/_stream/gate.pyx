@@ -8,7 +8,8 @@ from libc.stdint cimport uint64_t
 from libcpp.string cimport string
 
 from anabranch._core cimport core
-from anabranch._core.core cimport CStream, Pending, Ref, exploring, gate_opened, make_failure, make_gate
+from anabranch._core.core cimport CStream, Pending, Ref, make_failure, make_gate
+from anabranch._core.explore cimport exploring, gate_opened
 from anabranch._hazards.ordering cimport begin_operation, note_operation
 from anabranch._stream.stream cimport Stream
 from anabranch._task.context cimport current_task

@@ -20,9 +20,10 @@ from anabranch._core.core import finalizing, stopped
 from anabranch._core cimport core
 from anabranch._core.core cimport (
     CStream, JobKind, Failure, HazardMode, HostCall, Moment, Notice, OperationKind, Past, Pending, Point,
-    PythonJob, Record, Ref, ReplayedCall, Site, as_pending, ask, exploring, host_inbox, synchronize_point,
-    throw_failure, tracing,
+    PythonJob, Record, Ref, ReplayedCall, Site, as_pending, host_inbox, synchronize_point, throw_failure,
+    tracing,
 )
+from anabranch._core.explore cimport ask, exploring
 from anabranch._core.tracing cimport show
 from anabranch._hazards.ordering cimport (
     DeferredMoment, PastOf, Submission, Touches, begin, begin_untouched, follow_call, observe_record,

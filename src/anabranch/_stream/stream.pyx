@@ -9,8 +9,8 @@ from anabranch._stream import awaitable, display
 
 from anabranch._core cimport core
 from anabranch._core.core cimport (
-    CCapture, CStream, Record, Ref, StreamOptions, StreamRole, capturing, exploring, forked, recorder_of,
-    synchronize_point)
+    CCapture, CStream, Record, Ref, StreamOptions, StreamRole, capturing, forked, recorder_of, synchronize_point)
+from anabranch._core.explore cimport exploring
 from anabranch._device.device cimport DeviceBase, as_device
 from anabranch._hazards.ordering cimport Observation, observation_of, observe, past_within, wait_for_stream
 from anabranch._stream.event cimport Event

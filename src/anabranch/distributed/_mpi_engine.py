@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from anabranch._core.errors import CollectiveError
 from anabranch._memory.array import Array
 from anabranch._memory.copy import copy
@@ -31,9 +33,9 @@ class MpiEngine:
 
     name = "mpi"
 
-    def __init__(self, mpi: Mpi, communicator: object, title: str, timeout: float) -> None:
+    def __init__(self, mpi: Mpi, communicator: Any, title: str, timeout: float) -> None:
         self._mpi = mpi
-        self._size: int = communicator.size  # type: ignore[attr-defined]
+        self._size: int = communicator.size
         self._channel = Channel(mpi.transport, mpi.module._handleof(communicator), title, timeout)
 
     def check(self, call: Call) -> None:
