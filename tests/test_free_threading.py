@@ -35,7 +35,7 @@ def is_counted(thing: object) -> bool:
 
 
 @without_lock
-@pytest.mark.parametrize("name", ab.__all__)
+@pytest.mark.parametrize("name", [name for name in ab.__all__ if not isinstance(getattr(ab, name), str)])
 def test_what_all_threads_name_is_not_counted(name: str) -> None:
     assert not is_counted(getattr(ab, name))
 

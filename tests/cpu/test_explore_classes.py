@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -34,8 +34,9 @@ def writers(count: int) -> Program:
 
 
 @pytest.fixture(autouse=True)
-def off() -> None:
-    ab.hazards("off")
+def off() -> Iterator[None]:
+    with ab.hazards("off"):
+        yield
 
 
 @pytest.mark.parametrize(("count", "classes"), [(1, 1), (2, 2), (3, 6), (4, 24)])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -183,3 +186,21 @@ def test_two_devices_are_explored_together() -> None:
     assert report.ok, report
     assert report.classes == 2
     assert results == {0, 1}
+
+
+def test_a_default_stream_that_the_first_run_makes_is_the_same_in_the_second() -> None:
+    code = """
+import anabranch as ab
+
+def program():
+    array, (a, b) = ab.zeros(4, device="cpu"), (ab.per_thread_stream("cpu"), ab.Stream("cpu"))
+    ab.synchronize()
+    with ab.hazards("off"):
+        ab.fill(array, 1, stream=a)
+        ab.fill(array, 2, stream=b)
+
+report = ab.testing.explore(program)
+print(report.ok, report.classes, report.runs)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True 2 2\n"

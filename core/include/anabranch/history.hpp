@@ -83,6 +83,7 @@ struct Use {
   Moment when = {};
   Footprint where = {0, 0};
   Site site = {};
+  Moment call = {};  // the host function that made the access: what comes after it comes after the access
 };
 
 // An enqueued operation, with what a history keeps for each of its accesses.

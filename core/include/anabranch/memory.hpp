@@ -97,10 +97,10 @@ class Storage final : public RefCounted {
     if (only(operation.stream) && history_.repeat(touch, operation)) return lock_.unlock();
     note_anew(touch, operation);
   }
-  // Records an access by a host task, at a moment of its lane.
-  void note_host(Moment when, Access access, const Footprint& where, Site site);
+  // Records an access by a host task, at a moment of its lane. `call`: the host function that makes it, if one does.
+  void note_host(Moment when, Access access, const Footprint& where, Site site, const Moment& call = {});
   // The same for one that lasts, at a moment of its own lane. Replaces no other, because `end_host` may drop it.
-  void begin_host(Moment when, Access access, const Footprint& where, Site site);
+  void begin_host(Moment when, Access access, const Footprint& where, Site site, const Moment& call = {});
   // The access of that lane has ended. `kept`: later accesses still test the order after it.
   void end_host(const Ref<LaneNumber>& lane, bool kept);
   // Drops the stream's accesses, which are completed.

@@ -52,6 +52,8 @@ void Controller::opened(Stream& stream, Runnable& runnable) {
   sources_.erase(&runnable);
   streams_.erase(&stream);
   std::erase_if(opened_, [&](const auto& one) { return one.first == &runnable; });
+  // The exploring thread's default stream outlives the run in which it is first asked for.
+  if (stream.role() == StreamRole::per_thread && &host == hosts_.front().get()) return;
   opened_.emplace_back(&runnable, number(stream_of_host, host.process, ++host.streams));
 }
 

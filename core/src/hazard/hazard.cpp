@@ -41,7 +41,7 @@ HostAccess::HostAccess(Ref<HostTask> task, const Touch& touch, Site site, bool k
   Moment when = lane_.advance();
   number_ = when.lane;
   task_->open.push_back(number_);
-  storage_->begin_host(std::move(when), touch.access, touch.footprint(), site);
+  storage_->begin_host(std::move(when), touch.access, touch.footprint(), site, task_->call);
 }
 
 void HostAccess::end() {

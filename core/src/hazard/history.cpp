@@ -67,7 +67,8 @@ std::vector<Use> History::conflicts(const Past& before, const Stream* stream, Ac
   for (const Use& use : uses_) {
     if (!writes(access) && !writes(use.access)) continue;
     if (stream && use.stream.get() == stream) continue;
-    if ((use.when.lane && before.covers(use.when)) || !use.where.overlaps(where)) continue;
+    if ((use.when.lane && before.covers(use.when)) || (use.call.lane && before.covers(use.call))) continue;
+    if (!use.where.overlaps(where)) continue;
     found.push_back(use);
   }
   return found;

@@ -38,7 +38,7 @@ std::vector<Use> return_conflicts(const HostTask& task, const Touch& touch) {
 }
 
 void note_host(HostTask& task, const Touch& touch, Site site) {
-  touch.storage->note_host(task.lane.advance(), touch.access, touch.footprint(), site);
+  touch.storage->note_host(task.lane.advance(), touch.access, touch.footprint(), site, task.call);
 }
 
 }  // namespace anabranch

@@ -7,15 +7,15 @@
 
 namespace anabranch {
 
-void Storage::note_host(Moment when, Access access, const Footprint& where, Site site) {
+void Storage::note_host(Moment when, Access access, const Footprint& where, Site site, const Moment& call) {
   std::lock_guard guard(lock_);
-  history_.note({nullptr, 0, access, false, false, std::move(when), where, site});
+  history_.note({nullptr, 0, access, false, false, std::move(when), where, site, call});
   note_sole();
 }
 
-void Storage::begin_host(Moment when, Access access, const Footprint& where, Site site) {
+void Storage::begin_host(Moment when, Access access, const Footprint& where, Site site, const Moment& call) {
   std::lock_guard guard(lock_);
-  history_.uses().push_back({nullptr, 0, access, false, true, std::move(when), where, site});
+  history_.uses().push_back({nullptr, 0, access, false, true, std::move(when), where, site, call});
   note_sole();
 }
 

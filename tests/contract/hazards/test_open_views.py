@@ -1,5 +1,7 @@
 """Work that touches an array while the host has a view of it open."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -157,3 +159,73 @@ def test_after_a_view_one_stream_needs_no_event(device, stream):
         set_by(stream, host)
         set_by(stream, host)
     assert [operation for operation in trace.operations if operation.kind == "wait"] == []
+
+
+# -- a view that a host function has open --
+
+
+class Writer:
+    """A function that writes to an array and is still running, its view open or closed."""
+
+    def __init__(self, mode, array, stream, view_open):
+        self._begun, self._end = threading.Event(), threading.Event()
+        self._mode, self._array, self._open = mode, array, view_open
+        self._future = stream.submit(self._run)
+
+    def _run(self):
+        with ab.hazards(self._mode):
+            view = self._array.host(write=True)
+            with view as values:
+                if self._open:
+                    self._wait()
+                values[:] = 5
+            if not self._open:
+                self._wait()
+
+    def _wait(self):
+        self._begun.set()
+        assert self._end.wait(TIMEOUT)
+
+    def __enter__(self):
+        assert self._begun.wait(TIMEOUT)
+
+    def __exit__(self, *_):
+        self._end.set()
+        self._future.result(TIMEOUT)
+
+
+each_state = pytest.mark.parametrize("view_open", [True, False], ids=["open", "closed"])
+
+
+@each_mode
+@each_state
+def test_what_comes_after_the_function_comes_after_its_view(device, mode, stream, view_open):
+    array, other = host_array(device), ab.Stream(device)
+    targets = [ready(device) for _ in range(2)]
+    with ab.hazards(mode), Writer(mode, array, stream, view_open):
+        ab.copy(targets[0], array, stream=stream)
+        other.wait_stream(stream)
+        ab.copy(targets[1], array, stream=other)
+    for target in targets:
+        np.testing.assert_array_equal(target.numpy(), np.full(8, 5))
+
+
+@each_mode
+def test_what_does_not_come_after_the_function_is_refused_while_its_view_is_open(device, mode, stream):
+    array, other = host_array(device), ab.Stream(device)
+    with ab.hazards(mode), Writer(mode, array, stream, True), pytest.raises(ab.RaceError) as caught:
+        set_by(other, array)
+    assert caught.value.kind == "HOST"
+
+
+@each_mode
+def test_what_the_function_itself_puts_elsewhere_is_refused_while_its_view_is_open(device, mode, stream):
+    array, other = host_array(device), ab.Stream(device)
+
+    def run():
+        with ab.hazards(mode), array.host(write=True):
+            set_by(other, array)
+
+    with pytest.raises(ab.RaceError) as caught:
+        stream.submit(run).result(TIMEOUT)
+    assert caught.value.kind == "HOST"
