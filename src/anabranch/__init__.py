@@ -144,7 +144,7 @@ __all__ = [
 _lazy = ("__version__", "distributed")  # found when first asked for
 _keep(globals()[name] for name in __all__ if name not in _lazy)
 
-if "distributed" in _sys.modules:
+if "distributed.protocol.serialize" in _sys.modules:  # Dask's; a program may have a module of that name
     from anabranch.interop import _dask
 
     _dask.register_serializers()

@@ -9,16 +9,6 @@ distributed = pytest.importorskip("distributed", reason="Dask's distributed is n
 
 
 @pytest.fixture(scope="module")
-def client():
-    """A client of two workers, which are processes of their own."""
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=None) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
-
-
-@pytest.fixture(scope="module")
 def workers(client):
     return sorted(client.scheduler_info()["workers"])
 
