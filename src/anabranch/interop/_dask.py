@@ -9,7 +9,7 @@ from anabranch._device.device import current_device
 from anabranch._memory import host_view
 from anabranch._memory.array import Array
 from anabranch._memory.factories import array as array_of
-from anabranch._memory.protocols import asarray
+from anabranch._memory.imports import asarray
 
 if TYPE_CHECKING:
     _Header: TypeAlias = dict[str, Any]
