@@ -83,6 +83,19 @@ def test_memory_of_the_host_is_sent_without_a_copy(device):
             assert np.asarray(memoryview(frame)).ctypes.data == array.ptr
 
 
+def test_an_array_may_be_closed_before_it_is_sent(device):
+    array = ab.array(numbers(100_000), device=device)
+    header, frames = protocol.serialize(array)
+    array.close()
+    ab.synchronize(device)
+    others = [ab.full(100_000, -1.0, "float32", device=device) for _ in range(4)]  # who gets the memory that is free
+    ab.synchronize(device)
+    np.testing.assert_array_equal(protocol.deserialize(header, frames).numpy(), numbers(100_000))
+    with pytest.raises(TypeError, match="is closed"):
+        sent(array)
+    del others
+
+
 def test_what_arrives_on_the_first_cpu_device_is_not_copied():
     header, (frame,) = protocol.serialize(ab.array(numbers(1000)))
     arrived = bytearray(frame)
