@@ -58,3 +58,9 @@ def test_neither_imports_the_other(run_python):
     names = "{name.partition('.')[0] for name in sys.modules} & {'dask', 'distributed', 'anabranch'}"
     assert run_python(f"import sys, anabranch; print({names})") == "{'anabranch'}\n"
     assert "anabranch" not in run_python(f"import sys, distributed; print({names})")
+
+
+def test_a_program_may_have_a_module_of_that_name(run_python, tmp_path):
+    (tmp_path / "distributed.py").write_text("answer = 42")
+    for imports in ("dask, distributed, anabranch", "anabranch, dask, distributed", "distributed, anabranch, dask"):
+        assert run_python(f"import {imports}; print(distributed.answer, anabranch.ones(2).sum().item())") == "42 2.0\n"
