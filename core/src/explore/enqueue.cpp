@@ -164,6 +164,7 @@ void Controller::enqueued(Stream& stream, Runnable& runnable, Point point, Descr
   }
   operation.created = host.past;
   operation.gate = description.gate;
+  gates_.erase(operation.gate);  // what is known of an earlier gate at the same address
   operation.sequence = ++sequence_;
   operation.what = std::move(description.what);
   operation.site = site;
