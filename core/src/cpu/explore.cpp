@@ -9,7 +9,10 @@ void CpuBackend::control(explore::Controller* controller) {
   std::vector<Held> held;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& stream : all_) stream->before_run_ = stream->issued();
+    for (const auto& stream : all_) {
+      if (!controller) stream->forget_failure_after(stream->before_run_);
+      stream->before_run_ = stream->issued();
+    }
     held.swap(held_);
   }
   pool_.control(controller);
@@ -21,6 +24,14 @@ void CpuBackend::begin_run(CpuStream& stream) {
     stream.before_run_ = stream.issued();
     controller->opened(stream, stream.runnable());
   }
+}
+
+// Requires that the stream is idle.
+void CpuStream::forget_failure_after(Point point) noexcept {
+  const Point failed_at = failed_at_.load(std::memory_order_relaxed);
+  if (failed_at == never || failed_at <= point) return;
+  failed_at_.store(never, std::memory_order_release);
+  failure_.reset();
 }
 
 bool CpuBackend::known_completed(Stream& stream, Point point) noexcept {

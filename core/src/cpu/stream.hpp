@@ -142,6 +142,7 @@ class CpuStream final : public Stream, private Job {
     return task;
   }
   const Task* awaited() const noexcept;
+  void forget_failure_after(Point point) noexcept;
   Point enqueue(std::unique_ptr<Task> task, Kernel* kernel);
   Point enqueue_observed(std::unique_ptr<Task> task, Kernel* kernel);
   void finish(Ref<Failure> failure) noexcept;
