@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,11 @@
 
 // Runs a program again and again, under different legal schedules of its operations. While a run is on, the devices
 // that can hand their ready operations to a controller, which runs one at a time and chooses which next.
+namespace anabranch {
+class Graph;
+struct NodeTouch;
+}  // namespace anabranch
+
 namespace anabranch::explore {
 
 // Something that happened in a run.
@@ -82,6 +88,9 @@ class Exploration {
 void ask(Stream& stream, Point point);
 // The host is about to open a gate.
 void opened(const Pending& gate);
+// This thread is about to launch a graph on the stream: its nodes, with these accesses, are operations of their own.
+// Else a graph is one operation.
+void expect_nodes(Stream& stream, const Graph& graph, std::span<const NodeTouch> touches);
 // A kernel was launched: the names of the parameters for its accesses, in their order.
 void name_parameters(Stream& stream, std::vector<std::string> names);
 

@@ -52,20 +52,30 @@ const Task* CpuStream::awaited() const noexcept {
   }
 }
 
+// Returns false if the task has parked.
+bool CpuStream::step_once() noexcept {
+  current_ = take();
+  Ref<Failure> failure;
+  if (failed_at_.load(std::memory_order_relaxed) != never) {
+    current_->skip(failure_);
+  } else if (current_->step(*this, failure) == Step::parked) {
+    return false;
+  }
+  finish(std::move(failure));
+  return true;
+}
+
 void CpuStream::step() noexcept {
-  bool counted = false;
-  while (!counted) {
-    current_ = take();
-    counted = current_->counts_;
-    Ref<Failure> failure;
-    if (failed_at_.load(std::memory_order_relaxed) != never) {
-      current_->skip(failure_);
-    } else if (current_->start(*this, failure) == Step::parked) {
-      return;
-    }
-    finish(std::move(failure));
+  for (bool counted = false; !counted;) {
+    counted = batch_->counts_;
+    if (!step_once()) return;
   }
   pool_.ready(*this);
+}
+
+bool CpuStream::begin_parts() noexcept {
+  while (!batch_->counts_) step_once();  // waits that are over, of which one may fail the stream
+  return failed_at_.load(std::memory_order_relaxed) == never && batch_->begin_parts(*this);
 }
 
 void CpuStream::rehearse() noexcept {
@@ -85,7 +95,8 @@ std::string CpuStream::waits_for() noexcept {
   const Task* const task = awaited();
   if (!task) return "nothing";
   const explore::Description description = task->describe();
-  return description.waits.empty() ? "a gate that nobody opens" : description.waits.front().first->name();
+  if (description.gate) return "a gate that nobody opens";
+  return description.waits.empty() ? "the nodes of its graph" : description.waits.front().first->name();
 }
 
 Ref<Failure> CpuStream::failed() noexcept {

@@ -41,7 +41,7 @@ Step PendingTask::start(CpuStream& stream, Ref<Failure>& failure) noexcept {
   stream_ = &stream;
   if (pending->enter(&PendingTask::resume, this)) {
     if (explore::Controller* const controller = stream.pool().controller())
-      controller->calling(stream.runnable(), &stream);
+      controller->calling(stream.runnable());
     pending->start();
     return Step::parked;
   }

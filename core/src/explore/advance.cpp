@@ -49,6 +49,7 @@ bool Controller::advance(std::unique_lock<std::mutex>& lock) {
     run_parts(lock);
     return true;
   }
+  if (begin_graph(lock)) return true;
   const std::size_t before = ready_.size();
   collect();
   if (candidates_.empty()) return ready_.size() != before;
@@ -111,6 +112,7 @@ void Controller::run(std::unique_lock<std::mutex>& lock, const Candidate& chosen
   if (!operation.declared.empty() && !runnable.failed()) verify(lock, operation, runnable);
   step(lock, runnable);
   run_parts(lock);
+  if (!graphs_.empty()) forget_graph(runnable);
   advancing_ = false;
   if (!failure_ && !giving_up_) {
     failure_ = runnable.failed();

@@ -49,6 +49,7 @@ void Controller::begin() {
   happened_.clear();
   sources_.clear();
   streams_.clear();
+  graphs_.clear();
   hosts_.clear();
   stuck_.clear();
   completions_.clear();

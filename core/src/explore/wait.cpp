@@ -17,11 +17,10 @@ constexpr int steps_per_look = 64;
 
 // -- host functions --
 
-void Controller::calling(Runnable& runnable, const Stream* stream) noexcept {
+void Controller::calling(Runnable& runnable) noexcept {
   const std::lock_guard lock(mutex_);
   auto host = std::make_unique<Host>();
   host->function = &runnable;
-  host->stream = stream;
   host->name = "function";
   if (const auto source = sources_.find(&runnable); source != sources_.end()) {
     host->called = {source->second.process,
