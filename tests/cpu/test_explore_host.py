@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION, as_completed, wait
 
 import numpy as np
 import pytest
@@ -50,6 +51,50 @@ def test_a_host_function_enqueues_and_waits() -> None:
 
     report = explore(program)
     assert report.ok, report
+
+
+def test_the_order_in_which_functions_end_is_explored() -> None:
+    def program() -> None:
+        futures = {stream.submit(lambda number=number: number): number for number, stream in enumerate(streams(2))}
+        orders.append([future.result() for future in as_completed(futures)])
+
+    orders: list[list[int]] = []
+    report = explore(program)
+    assert report.ok, report
+    assert report.runs == report.classes
+    assert {tuple(order) for order in orders} == {(0, 1), (1, 0)}
+
+
+@pytest.mark.parametrize("when", [ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION])
+def test_a_wait_for_several_futures_runs_the_streams(when: str) -> None:
+    def program() -> None:
+        array = zeros()
+        futures = []
+        for number, stream in enumerate(streams(2)):
+            ab.fill(array[2 * number : 2 * number + 2], number, stream=stream)
+            futures.append(stream.submit(int))
+        done, left = wait(futures, timeout=60, return_when=when)
+        counts.add((len(done), len(left)))
+        assert wait(futures) == (set(futures), set())
+
+    counts: set[tuple[int, int]] = set()
+    report = explore(program)
+    assert report.ok, report
+    assert report.runs == report.classes
+    assert counts == ({(1, 1), (2, 0)} if when == FIRST_COMPLETED else {(2, 0)})
+
+
+def test_a_wait_for_futures_that_never_end_is_a_deadlock() -> None:
+    gates = []
+
+    def program() -> None:
+        a, b = streams(2)
+        gates.append(ab.testing.Gate(a))
+        list(as_completed([a.submit(int), b.submit(int)]))
+
+    report = explore(program)
+    assert not report.ok
+    assert "deadlock" in str(report.error)
 
 
 def test_a_future_is_queried_both_ways() -> None:

@@ -9,9 +9,9 @@ then be turned into the other by swapping neighbours that do not depend on each 
 A query asks whether the newest event of its stream has happened. That of a legacy stream asks in turn about its own and
 about those of the blocking streams that have got one since, until one has not.
 
-The event of step n is n, of a graph its end; a mark that it needs is n more than there are steps, and the nodes of all
-graphs follow. Sets of events are numbers with a bit for each. With `added`, an operation comes after all earlier ones that it conflicts with, too: that is what hazards
-"auto" make of a program.
+The event of step n is n, of a graph its end; a mark that it needs is n more than there are steps, and the nodes of
+all graphs follow. Sets of events are numbers with a bit for each. With `added`, an operation comes after all earlier
+ones that it conflicts with, too: that is what hazards "auto" make of a program.
 """
 
 from dataclasses import dataclass, replace

@@ -67,7 +67,15 @@ class Controller final : public Exploration {
   void opened(const Pending& gate);
 
  private:
-  enum Kind : std::uint8_t { main_host, function_host, thread_host, stream_of_host, stream_before, block_of_host, node_of_graph };
+  enum Kind : std::uint8_t {
+    main_host,
+    function_host,
+    thread_host,
+    stream_of_host,
+    stream_before,
+    block_of_host,
+    node_of_graph
+  };
   struct Node {
     std::string what;
     std::vector<MemoryUse> uses = {};

@@ -33,9 +33,7 @@ std::string description_of(const GraphNode& node) {
 
 }  // namespace
 
-EventId Controller::node_id(EventId graph, std::size_t node) {
-  return {number(node_of_graph, graph.key(), node), 1};
-}
+EventId Controller::node_id(EventId graph, std::size_t node) { return {number(node_of_graph, graph.key(), node), 1}; }
 
 void Controller::expect_nodes(Stream& stream, const Graph& graph, std::span<const NodeTouch> touches) {
   Coming& next = coming();

@@ -245,6 +245,12 @@ cdef class Call:
         return 0
 
 
+cdef object _explored_future():
+    from anabranch._stream.explored_future import ExploredFuture
+
+    return ExploredFuture()
+
+
 cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs, Touches touches):
     global _future
     cdef TaskState state = current_state()
@@ -259,7 +265,7 @@ cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs,
         return submit_captured(state, stream.get(), fn, args, kwargs, touches)
     cdef Call call = Call.__new__(Call)
     call.stream = stream
-    call.future = _future.StreamFuture()
+    call.future = _explored_future() if exploring() else _future.StreamFuture()
     call.fn = fn
     call.args = args
     call.kwargs = kwargs
@@ -279,7 +285,7 @@ cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs,
         moment = submission.advance()
     call.when.set(moment)
     if exploring():
-        call.future._work = notification_at(stream, point)
+        call.future.explore(notification_at(stream, point))
     if tracing():
         show(stream.get(), point, OperationKind.host, getattr(fn, "__qualname__", None), 0)
     if touches is not None and state.mode == <int>HazardMode.check:
