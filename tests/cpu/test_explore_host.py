@@ -15,6 +15,11 @@ from anabranch.testing import explore
 from .test_explore_classes import off, streams, zeros  # noqa: F401
 
 
+@ab.kernel
+def set_one(i, x: ab.Out):  # type: ignore[no-untyped-def]
+    x[i] = 1.0
+
+
 def test_a_host_function_is_an_operation() -> None:
     def program() -> None:
         a, b = streams(2)
@@ -249,3 +254,50 @@ print(report.ok, report.classes, report.runs)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "True 2 2\n"
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_what_is_enqueued_while_the_host_writes_comes_before_or_after(apart: bool) -> None:
+    def program() -> None:
+        (a,) = streams(1)
+        array = zeros()
+        with array[:2].host(write=True) as view:
+            ab.fill(array[2:] if apart else array, 1, stream=a)
+            view[:] = 2
+        results.add(array.numpy()[0])
+
+    results: set[float] = set()
+    report = explore(program)
+    assert report.ok, report
+    assert (report.classes, report.runs) == ((1, 1) if apart else (2, 2))
+    assert results == ({2} if apart else {1, 2})
+
+
+def test_a_kernel_that_is_launched_while_the_host_reads_is_found() -> None:
+    def program() -> None:
+        a, b = streams(2)
+        array = zeros()
+        with array.host() as view:
+            ab.launch(set_one, 4, array, stream=a)
+            ab.launch(set_one, 4, zeros(), stream=b)
+            assert view.sum() == 0
+
+    report = explore(program)
+    assert isinstance(report.error, AssertionError)
+    assert "access by the host" in str(report)
+    assert not explore(program, schedules=report.schedule).ok
+
+
+def test_work_that_reads_what_the_host_reads_is_no_choice() -> None:
+    def program() -> None:
+        (a,) = streams(1)
+        array, other = zeros(), zeros()
+        with array.host() as view:
+            ab.copy(other, array, stream=a)
+            assert view.sum() == 0
+        with array.host(write=True):
+            pass
+        ab.copy(other, array, stream=a)
+
+    report = explore(program)
+    assert (report.ok, report.classes) == (True, 1), report

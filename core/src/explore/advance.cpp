@@ -69,7 +69,7 @@ void Controller::answer(Host& host) {
     const auto inner = completions_.find(host.asking->asked.key());
     run_.add(host.asking, host.past, inner != completions_.end() ? inner->second : Reach());
     host.past = run_.reach(id);
-    happened_.push_back({host.process, id.index, host.name, "query"});
+    happened_.push_back({host.process, id.index, host.name, host.asked_as});
   }
   host.go = true;
   if (host.counted) ++running_;

@@ -55,6 +55,7 @@ void Controller::begin() {
   completions_.clear();
   gates_.clear();
   blocks_.clear();
+  views_.clear();
   ready_.clear();
   opened_.clear();
   sequence_ = 0;

@@ -63,7 +63,10 @@ class Controller final : public Exploration {
   void calling(Runnable& runnable) noexcept;
   // As `Backend::synchronize`, of which the failure is left to the caller. Throws Error(value) in a deadlock.
   bool synchronize(Stream& stream, Runnable& runnable, Point point, std::chrono::nanoseconds timeout);
-  void ask(Stream& stream, Point point);
+  void ask(Stream& stream, Point point, const char* what = "query");
+  std::uint64_t begin_view(const Touch& touch);
+  void end_view(std::uint64_t number);
+  void pass_views(Stream& stream);
   void opened(const Pending& gate);
 
  private:
@@ -128,9 +131,16 @@ class Controller final : public Exploration {
     Runnable* awaited = nullptr;   // while blocked; none, and no query: everything
     Point point = 0;               // of `awaited`
     std::shared_ptr<Step> asking;  // while blocked in a query
+    const char* asked_as = "";     // what it is called
     EventId asked = {};            // the last query, and how often it was asked
     int repeats = 0;
     std::string name;
+  };
+  // An access that a host makes until it ends.
+  struct View {
+    std::uint64_t number;
+    Process host;
+    Step step;
   };
   struct Coming {
     Stream* stream = nullptr;
@@ -195,6 +205,8 @@ class Controller final : public Exploration {
   std::unordered_map<std::uint64_t, Reach> completions_;        // of functions that waited
   std::unordered_map<const std::byte*, std::uint32_t> blocks_;  // numbers of memory allocated in this run
   std::unordered_map<const Pending*, Reach> gates_;
+  std::vector<View> views_;
+  std::uint64_t newest_view_ = 0;
   std::vector<Runnable*> ready_;
   std::deque<Runnable*> inner_;  // parts of the operation that runs
   std::vector<Candidate> candidates_;

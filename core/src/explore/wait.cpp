@@ -158,7 +158,7 @@ bool Controller::drain(std::chrono::nanoseconds timeout, bool give_up) {
   return wait(lock, this_host(), timeout);
 }
 
-void Controller::ask(Stream& stream, Point point) {
+void Controller::ask(Stream& stream, Point point, const char* what) {
   std::unique_lock lock(mutex_);
   const EventId event = event_at(stream, point);
   Host& host = this_host();
@@ -175,6 +175,7 @@ void Controller::ask(Stream& stream, Point point) {
     learn(host.past, event);
     return;
   }
+  host.asked_as = what;
   host.asking = std::make_shared<Step>();
   host.asking->id = {host.process, ++host.queries};
   host.asking->asked = event;

@@ -23,7 +23,7 @@ from anabranch._core.core cimport (
     PythonJob, Record, Ref, ReplayedCall, Site, as_pending, host_inbox, synchronize_point, throw_failure,
     tracing,
 )
-from anabranch._core.explore cimport ask, exploring
+from anabranch._core.explore cimport ask, exploring, pass_views
 from anabranch._core.tracing cimport show
 from anabranch._hazards.ordering cimport (
     DeferredMoment, PastOf, Submission, Touches, begin, begin_untouched, follow_call, observe_record,
@@ -291,6 +291,9 @@ cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs,
     if touches is not None and state.mode == <int>HazardMode.check:
         site = current_site()
     submission.commit_call(point, site, moment)
+    if exploring():
+        with nogil:
+            pass_views(deref(stream.get()))
     return call.future
 
 
