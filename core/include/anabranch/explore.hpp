@@ -90,8 +90,8 @@ void ask(Stream& stream, Point point);
 // The host makes an access that lasts until `end_view`, with the number that is returned; 0: no run is on.
 std::uint64_t begin_view(const Touch& touch);
 void end_view(std::uint64_t number);
-// The host has enqueued an operation on the stream. If it conflicts with a view of the host's, it happens before the host
-// goes on or later: both are tried, as answers of a query are. Not under the interpreter lock.
+// The host has enqueued an operation on the stream. If it conflicts with a view of the host's, it happens before the
+// host goes on or later: both are tried, as answers of a query are. Not under the interpreter lock.
 void pass_views(Stream& stream);
 // The host is about to open a gate.
 void opened(const Pending& gate);
