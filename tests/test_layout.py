@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -159,6 +160,48 @@ def test_no_file_is_too_long() -> None:
     lengths = {name(file): len(file.read_text().splitlines()) for file in [*CPP, *PYTHON, *sources(PACKAGE, ".hpp")]}
     assert {file: length for file, length in lengths.items() if length > 800} == {}
     assert {file: length for file, length in lengths.items() if length > 400 and file not in LONG_FILES} == {}
+
+
+def lines_of_functions(file: Path) -> Iterator[tuple[str, int]]:
+    """Yield each function's name and its number of lines, without its docstring and the functions within it."""
+    if file.suffix == ".py":
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, FUNCTIONS):
+                yield node.name, lines_without_inner(node)
+    elif file.suffix == ".pyx":
+        # Of Cython, by indentation.
+        text = re.sub(r'^ *"""[\s\S]*?"""\n', "", file.read_text(), flags=re.MULTILINE)
+        for found in re.finditer(
+            r"^( *)(?:cdef|cpdef|async def|def)\b[^\n]*?(\w+)\((?![^\n]*\bextern\b)", text, re.MULTILINE
+        ):
+            body = re.match(rf"[^\n]*\n(?:\n|{found[1]}(?: [^\n]*|\)[^\n]*)\n)*", text[found.start() :])
+            assert body is not None
+            yield found[2], body[0].rstrip().count("\n") + 1
+
+
+FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def lines_without_inner(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    assert node.end_lineno is not None
+    lines = node.end_lineno - node.lineno + 1
+    for inner in ast.walk(node):
+        if inner is not node and isinstance(inner, FUNCTIONS):
+            assert inner.end_lineno is not None
+            lines -= inner.end_lineno - inner.lineno + 1
+    if ast.get_docstring(node) is not None:
+        docstring = node.body[0]
+        assert docstring.end_lineno is not None
+        lines -= docstring.end_lineno - docstring.lineno + 1
+    return lines
+
+
+def test_no_function_is_longer_than_a_screen() -> None:
+    files = [file for folder in FOLDERS for suffix in ("py", "pyx") for file in (ROOT / folder).rglob(f"*.{suffix}")]
+    functions = {
+        f"{file.relative_to(ROOT)}:{name}": lines for file in files for name, lines in lines_of_functions(file)
+    }
+    assert {name: lines for name, lines in functions.items() if lines > 60} == {}
 
 
 def test_every_extension_module_has_a_stub() -> None:

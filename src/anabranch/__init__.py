@@ -32,7 +32,7 @@ from anabranch._memory.allocator import set_allocator
 from anabranch._memory.array import Array
 from anabranch._memory.copy import copy, fill
 from anabranch._memory.factories import array, empty, empty_like, full, full_like, ones, zeros, zeros_like
-from anabranch._memory.protocols import asarray, from_dlpack
+from anabranch._memory.imports import asarray, from_dlpack
 from anabranch._memory.to_host import to_host
 from anabranch._stream.current import ScopedStream, current_stream, default_stream, legacy_stream, per_thread_stream
 from anabranch._stream.event import Event

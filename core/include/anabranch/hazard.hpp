@@ -54,7 +54,7 @@ class HostAccess final : public RefCounted {
   HostAccess(Ref<HostTask> task, const Touch& touch, Site site, bool kept);
   // An access that is dropped without an end ends, too.
   ~HostAccess() override {
-    if (number_) storage_->end_host(number_, kept_);
+    if (number_) storage_->accesses().end_host(number_, kept_);
   }
   // Ends the access; later calls have no effect.
   void end();
@@ -89,7 +89,7 @@ class Ordering {
   // Whether no order is missing, by one load per touch. False means unknown.
   bool clear(std::span<const Touch> touches) const noexcept {
     for (const Touch& touch : touches) {
-      if (!touch.storage->only(stream_)) return false;
+      if (!touch.storage->accesses().only(stream_)) return false;
     }
     return true;
   }

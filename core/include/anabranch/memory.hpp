@@ -6,8 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "anabranch/history.hpp"
-#include "anabranch/lock.hpp"
+#include "anabranch/access_log.hpp"
 #include "anabranch/stream.hpp"
 
 namespace anabranch {
@@ -33,14 +32,6 @@ struct HostSource {
     return std::aligned_alloc(alignment, bytes);
   };
   void (*release)(void* pointer) noexcept = [](void* pointer) noexcept { std::free(pointer); };
-};
-
-class Loan;
-
-// Bytes that another library uses without our knowledge while the loan is open.
-struct Lent {
-  Ref<Loan> loan;
-  ByteRange bytes;
 };
 
 // A block of memory that arrays share. Dropping the last reference, on any thread, releases the memory in stream order,
@@ -81,48 +72,17 @@ class Storage final : public RefCounted {
 
   // The other storages that share bytes with this one.
   std::vector<Ref<Storage>> neighbours() const {
-    return has_neighbours_ ? find_neighbours() : std::vector<Ref<Storage>>();
+    return accesses_.has_neighbours() ? find_neighbours() : std::vector<Ref<Storage>>();
   }
   // Whether neighbours contain all of these bytes, so that they stay valid when this storage ends.
   bool kept_by_neighbours(ByteRange bytes) const;
 
-  // Records that the operation at `point` of `stream` accesses these bytes. `when` lets later accesses test
-  // happens-before; `exact`: even once the operation is completed. `unreported`: later accesses wait for it, but it is
-  // never reported as a race.
-  void note(Stream& stream, Point point, Access access, const Footprint& where, const Moment* when = nullptr,
-            Site site = {}, bool exact = false, bool unreported = false);
-  // The same, and fast if only that stream has used the memory, above all if this repeats its last access.
-  void note(const Touch& touch, const Noted& operation) {
-    lock_.lock();
-    if (only(operation.stream) && history_.repeat(touch, operation)) return lock_.unlock();
-    note_anew(touch, operation);
-  }
-  // Records an access by a host task, at a moment of its lane. `call`: the host function that makes it, if one does.
-  void note_host(Moment when, Access access, const Footprint& where, Site site, const Moment& call = {});
-  // The same for one that lasts, at a moment of its own lane. Replaces no other, because `end_host` may drop it.
-  void begin_host(Moment when, Access access, const Footprint& where, Site site, const Moment& call = {});
-  // The access of that lane has ended. `kept`: later accesses still test the order after it.
-  void end_host(const Ref<LaneNumber>& lane, bool kept);
-  // Drops the stream's accesses, which are completed.
-  void forget(const Stream& stream);
-  // The accesses of all streams that an access of this kind must come after, pending or completed.
+  // Its accesses. Those that were made through neighbours are in theirs.
+  AccessLog& accesses() noexcept { return accesses_; }
+  const AccessLog& accesses() const noexcept { return accesses_; }
+  // `AccessLog::uses` and `AccessLog::conflicts`, with what was accessed through neighbours.
   std::vector<Use> uses(Access access, const Footprint& where) const;
-  // The same, without those that `stream` (null: the host) comes after according to `before`.
   std::vector<Use> conflicts(const Past& before, const Stream* stream, Access access, const Footprint& where) const;
-  // Whether only that stream has used the memory, or nobody. One load, cheaper than `conflicts`.
-  bool only(const Stream& stream) const noexcept {
-    const void* const who = sole_.load(std::memory_order_acquire);
-    return who == nullptr || who == &stream;
-  }
-
-  // Whether several may have used it, including borrowers and neighbours.
-  bool several() const noexcept { return sole_.load(std::memory_order_acquire) == this; }
-
-  // For loans, under which lent bytes count as used. `lend` starts a loan, `lent` lists the open ones, and `end_loan`
-  // ends one and returns its bytes.
-  void lend(const Ref<Loan>& loan, ByteRange bytes);
-  std::vector<Lent> lent() const;
-  std::vector<Lent> end_loan(const Loan& loan);
 
   // The site of the allocation, if known.
   Site site = {};
@@ -140,8 +100,10 @@ class Storage final : public RefCounted {
   Storage() = default;
   static Ref<Storage> make(Backend& backend, MemoryKind kind, std::byte* pointer, std::size_t bytes);
   void dispose() noexcept override;
+  std::vector<Ref<Storage>> find_neighbours() const;
   void trace_end() noexcept;
   void give_back(void* gone) noexcept;
+  void recycle() noexcept;
 
   Backend* backend_ = nullptr;
   std::byte* pointer_ = nullptr;
@@ -153,28 +115,7 @@ class Storage final : public RefCounted {
   Release release_ = nullptr;
   Ref<Stream> home_;  // released in its order; null: when all uses are completed
   Ref<Storage> original_;
-  // Both require the lock and release it. `note_own` returns whether only that stream has used the memory; then it has
-  // recorded the access.
-  void note_anew(const Touch& touch, const Noted& operation);
-  bool note_own(const Touch& touch, const Noted& operation);
-  void trim(std::vector<Use>& over, bool exact);
-  void trim();
-  void merge(bool into_reads_and_writes, bool exact);
-  void note_sole() noexcept;
-  // Sets whether other blocks share bytes with this one.
-  void set_neighbours(bool some) noexcept;
-  std::vector<Ref<Storage>> find_neighbours() const;
-  // Takes over the accesses of a neighbour that ends. Returns the pruned ones.
-  [[nodiscard]] std::vector<Use> take_over(std::vector<Use> uses);
-
-  mutable SpinLock lock_;
-  History history_;
-  std::size_t trim_next_ = 0;  // the length at which the history is merged again
-  std::vector<Lent> lent_;
-  std::atomic<bool> has_neighbours_{false};
-  // The only stream that made accesses; null: none did; this object: several streams, the host, a borrower, or maybe a
-  // neighbour.
-  std::atomic<const void*> sole_{nullptr};
+  AccessLog accesses_;
 };
 
 // Calls `done(context)` once, when every use is completed or failed: at once if all are, else on the thread that

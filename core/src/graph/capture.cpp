@@ -249,8 +249,7 @@ Ref<Graph> Capture::end(Ref<Works>& works) {
       if (own.used) continue;
       // No array refers to this memory any more. Only replays use it, of this graph and of any graph that contains it.
       graph->memory.push_back(Storage::make(*own.device, own.kind, own.pointer, own.bytes));
-      graph->memory.back()->history_.uses() = std::move(own.uses);
-      graph->memory.back()->note_sole();
+      graph->memory.back()->accesses().begin_with(std::move(own.uses));
       touches.push_back({own.node, graph->memory.back().get(), {0, own.bytes}, Access::write});
     }
     kept.insert(kept.end(), graph->memory.begin(), graph->memory.end());

@@ -170,9 +170,8 @@ void Capture::own(Storage& storage, Stream& stream) {
     if (!own.used || own.pointer != storage.pointer()) continue;
     own.storage = &storage;
     Storage& shadow = *operand(storage).shadow;
-    shadow.history_.uses().push_back({Ref<Stream>::share(&stream), stream.issued(), Access::write, true, false,
-                                      moments_[own.node], Footprint(0, own.bytes).moved(distance(storage, shadow))});
-    shadow.note_sole();
+    shadow.accesses().note_arrival(stream, stream.issued(), moments_[own.node],
+                                   Footprint(0, own.bytes).moved(distance(storage, shadow)));
   }
 }
 

@@ -41,12 +41,12 @@ HostAccess::HostAccess(Ref<HostTask> task, const Touch& touch, Site site, bool k
   Moment when = lane_.advance();
   number_ = when.lane;
   task_->open.push_back(number_);
-  storage_->begin_host(std::move(when), touch.access, touch.footprint(), site, task_->call);
+  storage_->accesses().begin_host(std::move(when), touch.access, touch.footprint(), site, task_->call);
 }
 
 void HostAccess::end() {
   if (!number_) return;
-  storage_->end_host(number_, kept_);
+  storage_->accesses().end_host(number_, kept_);
   storage_.reset();
   std::erase(task_->open, number_);
   number_.reset();
@@ -91,7 +91,7 @@ std::vector<Race> Ordering::missing(std::span<const Touch> touches, const Past& 
   std::vector<Race> found;
   for (std::size_t i = 0; i < touches.size(); ++i) {
     const Touch& touch = touches[i];
-    if (touch.storage->only(stream_)) continue;
+    if (touch.storage->accesses().only(stream_)) continue;
     for (Use& use : touch.storage->conflicts(before, &stream_, touch.access, touch.footprint())) {
       found.push_back({std::move(use), i});
     }
@@ -134,7 +134,7 @@ void Ordering::note(Stream& stream, Point point, std::span<const Touch> touches,
   // Two threads may arrive here in another order than they enqueued. A moment includes all earlier moments of the
   // stream, so a wait for it must cover everything enqueued so far.
   operation.point = std::max(point, stream.issued());
-  for (const Touch& touch : touches) touch.storage->note(touch, operation);
+  for (const Touch& touch : touches) touch.storage->accesses().note(touch, operation);
   if (operation.when) stream.backend().legacy_lanes().note(stream);
 }
 

@@ -1,12 +1,12 @@
 #include "anabranch/host_order.hpp"
 
-#include "anabranch/loan.hpp"
+#include "anabranch/external_use.hpp"
 
 namespace anabranch {
 
 std::vector<Use> uses_of(const Touch& touch) {
   // Include what borrowers may have enqueued so far.
-  Loan::note(*touch.storage, nullptr);
+  ExternalUse::note(*touch.storage, nullptr);
   return touch.storage->uses(touch.access, touch.footprint());
 }
 
@@ -25,7 +25,7 @@ std::vector<Use> host_conflicts(const HostTask& task, const Touch& touch) {
 }
 
 std::vector<Use> open_conflicts(const HostTask& task, const Touch& touch) {
-  if (!touch.storage->several()) return {};
+  if (!touch.storage->accesses().several()) return {};
   std::vector<Use> found = touch.storage->conflicts(task.lane.past(), nullptr, touch.access, touch.footprint());
   std::erase_if(found, [](const Use& use) { return !use.open; });
   return found;
@@ -38,7 +38,7 @@ std::vector<Use> return_conflicts(const HostTask& task, const Touch& touch) {
 }
 
 void note_host(HostTask& task, const Touch& touch, Site site) {
-  touch.storage->note_host(task.lane.advance(), touch.access, touch.footprint(), site, task.call);
+  touch.storage->accesses().note_host(task.lane.advance(), touch.access, touch.footprint(), site, task.call);
 }
 
 }  // namespace anabranch

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "anabranch/capture.hpp"
+#include "anabranch/external_use.hpp"
 #include "anabranch/host_order.hpp"
-#include "anabranch/loan.hpp"
 #include "explore/controller.hpp"
 
 namespace anabranch {
@@ -32,7 +32,7 @@ bool KeptMemory::given_up() const noexcept {
 }
 
 Refusal* Submission::add_missing(const HostTask& task, std::span<const Touch> touches) {
-  for (const Touch& touch : touches) Loan::note(*touch.storage, stream_);
+  for (const Touch& touch : touches) ExternalUse::note(*touch.storage, stream_);
   Ordering ordering(*stream_, task.lane);
   std::vector<Race> missing;
   std::vector<Race> races;  // with accesses that the host has not ended: no stream can wait for those

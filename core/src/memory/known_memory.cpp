@@ -116,20 +116,20 @@ void KnownMemory::add(Storage& storage) {
   storage.known_ = true;
   for (const std::unique_ptr<Gone>& gone : extent.gone) {
     if (share(gone->pointer, gone->bytes, storage.pointer_, storage.bytes_)) {
-      append(over, storage.take_over(moved(gone->uses, gone->pointer - storage.pointer_, storage.bytes_)));
+      append(over, storage.accesses().take_over(moved(gone->uses, gone->pointer - storage.pointer_, storage.bytes_)));
     }
   }
   // A block that is about to be removed counts until it is.
   const bool some =
       std::any_of(extent.blocks.begin(), extent.blocks.end(), [&](Storage* each) { return share(*each, storage); });
-  if (some) storage.set_neighbours(true);
-  for (const Ref<Storage>& other : others) other->set_neighbours(true);
+  if (some) storage.accesses().set_neighbours(true);
+  for (const Ref<Storage>& other : others) other->accesses().set_neighbours(true);
 }
 
 KnownMemory::Gone* KnownMemory::remove(Storage& storage, const std::vector<Use>& uses, std::vector<Use> under_way) {
   std::vector<Ref<Storage>> others;  // as above
   Gone* const gone = leave(storage, uses, std::move(under_way), others);
-  for (const Ref<Storage>& other : others) other->trim();
+  for (const Ref<Storage>& other : others) other->accesses().trim();
   return gone;
 }
 
@@ -144,12 +144,13 @@ KnownMemory::Gone* KnownMemory::leave(Storage& storage, const std::vector<Use>& 
   storage.known_ = false;
   if (!uses.empty()) others = sharing(extent, storage);
   for (const Ref<Storage>& other : others) {
-    append(over, other->take_over(moved(uses, storage.pointer_ - other->pointer_, other->bytes_)));
+    append(over, other->accesses().take_over(moved(uses, storage.pointer_ - other->pointer_, other->bytes_)));
   }
   // A block left without neighbours is not searched for neighbours any more, now that it has taken over their accesses.
-  if (extent.blocks.size() == 1 && extent.blocks.front()->has_neighbours_ && extent.blocks.front()->try_retain()) {
+  if (extent.blocks.size() == 1 && extent.blocks.front()->accesses().has_neighbours() &&
+      extent.blocks.front()->try_retain()) {
     last = Ref<Storage>::take(extent.blocks.front());
-    last->set_neighbours(false);
+    last->accesses().set_neighbours(false);
   }
   if (under_way.empty()) {
     drop_if_empty(place);
@@ -215,19 +216,6 @@ bool Storage::kept_by_neighbours(ByteRange bytes) const {
     if (other->pointer_ <= kept) kept = std::max<const std::byte*>(kept, other->pointer_ + other->bytes_);
   }
   return kept >= pointer_ + std::min(bytes.high, bytes_);
-}
-
-void Storage::set_neighbours(bool some) noexcept {
-  std::lock_guard guard(lock_);
-  has_neighbours_ = some;
-  note_sole();
-}
-
-std::vector<Use> Storage::take_over(std::vector<Use> uses) {
-  std::lock_guard guard(lock_);
-  std::vector<Use> left = history_.join(std::move(uses));
-  note_sole();
-  return left;
 }
 
 }  // namespace anabranch

@@ -39,9 +39,9 @@ TEST(who_shares_bytes_knows_of_each_other_s_uses) {
   const auto high = adopt(device, 16, 48);
   const auto whole = adopt(device, 0, 64);
   CHECK(low != high && high != whole && low != whole);
-  for (const auto& storage : {low, high, whole}) CHECK(!storage->only(*a));
+  for (const auto& storage : {low, high, whole}) CHECK(!storage->accesses().only(*a));
   Gate gate(*a);
-  high->note(*a, call(*a, [] {}), Access::write, {0, 16});  // the memory's bytes 16 to 32
+  high->accesses().note(*a, call(*a, [] {}), Access::write, {0, 16});  // the memory's bytes 16 to 32
   CHECK_EQUAL(found(low, {0, 16}), 0U);
   CHECK_EQUAL(found(low, {16, 32}), 1U);
   CHECK_EQUAL(found(whole, {0, 16}), 0U);
@@ -63,9 +63,9 @@ TEST(who_is_left_alone_is_as_before) {
   const auto whole = adopt(device, 0, 64);
   const auto high = adopt(device, 32, 32);
   CHECK(high == whole);
-  CHECK(!whole->only(*a));
+  CHECK(!whole->accesses().only(*a));
   low.reset();
-  CHECK(whole->only(*a));
+  CHECK(whole->accesses().only(*a));
   low = adopt(device, 0, 32);
   CHECK(low == whole);
 }
@@ -79,7 +79,7 @@ TEST(elements_between_each_other_share_no_byte) {
   Layout every_other = row_major(1, &shape, 4);
   every_other.strides[0] = 8;
   Gate gate(*a);
-  low->note(*a, call(*a, [] {}), Access::write, Footprint(0, every_other));
+  low->accesses().note(*a, call(*a, [] {}), Access::write, Footprint(0, every_other));
   CHECK_EQUAL(high->uses(Access::write, Footprint(0, every_other)).size(), 0U);
   CHECK_EQUAL(high->uses(Access::write, Footprint(4, every_other)).size(), 1U);
   gate.open();
@@ -93,7 +93,7 @@ TEST(what_is_under_way_is_known_though_the_memory_is_gone) {
   const auto kept = adopt(device, 0, 32);
   Gate gate(*a);
   auto going = adopt(device, 8, 56);
-  going->note(*a, call(*a, [] {}), Access::write, {0, 56});
+  going->accesses().note(*a, call(*a, [] {}), Access::write, {0, 56});
   going.reset();
   CHECK_EQUAL(released.load(), 0);
   CHECK_EQUAL(found(kept, {0, 8}), 0U);
@@ -112,13 +112,13 @@ TEST(who_is_kept_remembers_of_those_that_come_and_go_only_what_is_under_way) {
   const auto kept = adopt(device, 0, 32);
   const auto use_all = [&](const Ref<Stream>& stream) {
     const auto going = adopt(device, 0, 64);
-    going->note(*stream, call(*stream, [] {}), Access::write, {0, 64});
+    going->accesses().note(*stream, call(*stream, [] {}), Access::write, {0, 64});
   };
   const auto a = stream(device);
   Gate gate(*a);
   for (int round = 0; round < 20; ++round) use_all(a);
   CHECK_EQUAL(found(kept, {0, 32}), 1U);
-  kept->note(*a, call(*a, [] {}), Access::write, {0, 32});
+  kept->accesses().note(*a, call(*a, [] {}), Access::write, {0, 32});
   CHECK_EQUAL(found(kept, {0, 32}), 1U);
   for (int round = 0; round < 20; ++round) {
     const auto b = stream(device);

@@ -27,7 +27,7 @@ ByteRange all(const Storage& storage) { return {0, storage.bytes()}; }
 
 // Enqueues an operation that uses the storage.
 void use(Stream& stream, Storage& storage, Access access = Access::write) {
-  storage.note(stream, call(stream, [] {}), access, all(storage));
+  storage.accesses().note(stream, call(stream, [] {}), access, all(storage));
 }
 
 TEST(storage_is_what_was_asked_for) {
@@ -207,8 +207,8 @@ TEST(only_uses_of_the_same_bytes_matter) {
   const auto storage = allocate(*a, 100);
   const Gate gate_a(*a);
   const Gate gate_b(*b);
-  storage->note(*a, a->issued(), Access::write, {0, 50});
-  storage->note(*b, b->issued(), Access::write, {50, 100});
+  storage->accesses().note(*a, a->issued(), Access::write, {0, 50});
+  storage->accesses().note(*b, b->issued(), Access::write, {50, 100});
   for (const bool first : {true, false}) {
     const std::vector<Use> uses = storage->uses(Access::write, first ? Footprint{40, 50} : Footprint{50, 51});
     CHECK_EQUAL(uses.size(), std::size_t{1});
@@ -225,7 +225,7 @@ TEST(many_uses_of_many_bytes_are_kept_in_short) {
   const Gate gate_b(*b);
   for (std::size_t i = 0; i < 500; ++i) {
     const auto& stream = i % 2 ? a : b;
-    storage->note(*stream, call(*stream, [] {}), i % 3 ? Access::read : Access::write, {2 * i, 2 * i + 2});
+    storage->accesses().note(*stream, call(*stream, [] {}), i % 3 ? Access::read : Access::write, {2 * i, 2 * i + 2});
   }
   const std::vector<Use> uses = storage->uses(Access::write, all(*storage));
   CHECK(uses.size() < 100);
@@ -266,8 +266,8 @@ TEST(an_older_use_does_not_hide_a_newer_one) {
   const Gate gate(*a);
   const Point older = call(*a, [] {});
   const Point newer = call(*a, [] {});
-  storage->note(*a, newer, Access::write, all(*storage));
-  storage->note(*a, older, Access::write, all(*storage));
+  storage->accesses().note(*a, newer, Access::write, all(*storage));
+  storage->accesses().note(*a, older, Access::write, all(*storage));
   CHECK_EQUAL(storage->uses(Access::write, all(*storage)).at(0).point, newer);
 }
 

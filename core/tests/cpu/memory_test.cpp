@@ -29,7 +29,7 @@ TEST(a_block_comes_back_to_its_stream_at_once) {
   std::byte* const block = storage->pointer();
   Gate gate(*a);
   const Point point = call(*a, [] {});
-  storage->note(*a, point, Access::write, {0, 5000});
+  storage->accesses().note(*a, point, Access::write, {0, 5000});
   storage.reset();
   // Everyone else gets other memory; the stream gets the block, with the point up to which it is still in use.
   const auto other = allocate(b, 5000);
@@ -51,7 +51,7 @@ TEST(a_block_is_for_everyone_once_its_use_is_over) {
   const auto b = stream(device);
   auto storage = allocate(a, 5000);
   std::byte* const block = storage->pointer();
-  storage->note(*a, call(*a, [] {}), Access::write, {0, 5000});
+  storage->accesses().note(*a, call(*a, [] {}), Access::write, {0, 5000});
   finish(*a);
   storage.reset();
   storage = allocate(b, 5000);
@@ -73,7 +73,7 @@ TEST(a_host_that_is_ahead_gets_old_blocks_again) {
       const auto storage = allocate(b, 5000);
       blocks.insert(storage->pointer());
       last = call(*a, [] {});
-      storage->note(*a, last, Access::write, {0, 5000});
+      storage->accesses().note(*a, last, Access::write, {0, 5000});
     }
     auto next = std::make_unique<Gate>(*a);
     gate->open();
@@ -127,7 +127,7 @@ TEST(blocks_in_use_never_overlap) {
       CHECK(std::prev(next)->first + std::prev(next)->second->bytes() <= storage->pointer());
     }
     std::memset(storage->pointer(), 0, bytes);
-    storage->note(*stream, call(*stream, [] {}), Access::write, {0, bytes});
+    storage->accesses().note(*stream, call(*stream, [] {}), Access::write, {0, bytes});
     living.emplace(storage->pointer(), std::move(storage));
   }
   living.clear();

@@ -38,8 +38,8 @@ inline Point copy(Stream& stream, Storage& dst, Storage& src, std::size_t size) 
   target.home = &dst.backend();
   source.home = &src.backend();
   const Point point = stream.backend().copy(stream, target, source, static_cast<std::int64_t>(size));
-  dst.note(stream, point, Access::write, {0, size});
-  src.note(stream, point, Access::read, {0, size});
+  dst.accesses().note(stream, point, Access::write, {0, size});
+  src.accesses().note(stream, point, Access::read, {0, size});
   return point;
 }
 

@@ -98,7 +98,7 @@ class Program {
   }
 
   void done(Block& block, Stream& stream, Point point, Access access) {
-    block.memory->note(stream, point, access, {0, size});
+    block.memory->accesses().note(stream, point, access, {0, size});
     block.last = Ref<Stream>::share(&stream);
     block.point = point;
   }

@@ -196,8 +196,8 @@ TEST(of_many_parts_that_become_one_entry_none_is_lost) {
 TEST(of_two_threads_on_a_stream_the_newer_point_stays) {
   const auto a = stream(device());
   const auto x = block();
-  x->note(*a, 2, Access::read, {0, 64});
-  x->note(*a, 1, Access::write, {0, 64});
+  x->accesses().note(*a, 2, Access::read, {0, 64});
+  x->accesses().note(*a, 1, Access::write, {0, 64});
   const std::vector<Use> uses = x->uses(Access::read, {0, 64});
   CHECK_EQUAL(uses.size(), std::size_t{1});
   CHECK_EQUAL(uses[0].point, Point{2});
@@ -332,7 +332,7 @@ TEST(of_two_threads_on_a_stream_the_newest_operation_is_remembered) {
     for (const Point point : {Point{2}, Point{1}}) {  // the later one noted first
       a->lane().advance(when, a->lane().snapshot());
       const Touch touch{x.get(), 0, point == 1 ? bytes : 32, nullptr, 0, Access::write};
-      x->note(touch, {*a, point, &when, {}, false});
+      x->accesses().note(touch, {*a, point, &when, {}, false});
     }
     const std::vector<Use> uses = x->uses(Access::read, {0, 64});
     CHECK_EQUAL(uses.size(), std::size_t{1});
@@ -351,7 +351,7 @@ TEST(a_strided_view_and_its_range_are_not_the_same_access) {
     for (const bool strided : {strided_first, !strided_first}) {
       a->lane().advance(when, a->lane().snapshot());
       const Touch touch{x.get(), 0, 3, strided ? &layout : nullptr, 0, Access::read};
-      x->note(touch, {*a, when.count, &when, {}, false});
+      x->accesses().note(touch, {*a, when.count, &when, {}, false});
     }
     CHECK_EQUAL(x->conflicts(Lane().past(), nullptr, Access::write, {1, 2}).size(), std::size_t{1});
     const std::vector<Use> uses = x->uses(Access::write, {0, 1});

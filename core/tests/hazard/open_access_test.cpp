@@ -15,11 +15,11 @@ TEST(an_access_that_is_not_kept_leaves_nothing_when_it_ends) {
   const auto x = block();
   const Touch touch{x.get(), 0, 64, nullptr, 0, Access::write};
   const auto open = make_ref<HostAccess>(program.task, touch, Site{}, false);
-  CHECK(!x->only(*a));
+  CHECK(!x->accesses().only(*a));
   open->end();
-  CHECK(x->only(*a));
+  CHECK(x->accesses().only(*a));
   make_ref<HostAccess>(program.task, touch, Site{}, false);  // dropped without an end
-  CHECK(x->only(*a));
+  CHECK(x->accesses().only(*a));
 }
 
 TEST(an_operation_is_refused_where_the_host_has_not_ended_its_access) {

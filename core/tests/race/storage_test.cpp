@@ -27,10 +27,12 @@ TEST(storage_is_allocated_used_and_dropped) {
       auto storage = Storage::allocate(device, a.get(), bytes, MemoryKind::device);
       std::byte* const pointer = storage->pointer();
       // A block that comes back too early is written by two at a time, which ThreadSanitizer sees.
-      storage->note(*a, call(*a, [pointer, bytes] { std::memset(pointer, 1, bytes); }), Access::write, {0, bytes});
+      storage->accesses().note(*a, call(*a, [pointer, bytes] { std::memset(pointer, 1, bytes); }), Access::write,
+                               {0, bytes});
       if (random() % 2) {
         device.wait(*b, *a, a->issued());
-        storage->note(*b, call(*b, [pointer, bytes] { std::memset(pointer, 2, bytes); }), Access::write, {0, bytes});
+        storage->accesses().note(*b, call(*b, [pointer, bytes] { std::memset(pointer, 2, bytes); }), Access::write,
+                                 {0, bytes});
       }
       if (random() % 16 == 0) device.free_memory();
     }
@@ -48,7 +50,7 @@ TEST(one_storage_is_shared_by_many_threads) {
       Ref<Storage> own = std::move(shares[static_cast<std::size_t>(thread)]);
       for (int i = 0; i < 5; ++i) {
         const auto a = stream(device);
-        own->note(*a, call(*a, [] {}), thread % 2 ? Access::read : Access::write, {0, 100});
+        own->accesses().note(*a, call(*a, [] {}), thread % 2 ? Access::read : Access::write, {0, 100});
         for (const Use& use : own->uses(Access::read, {0, 100})) device.query(*use.stream, use.point);
       }
     });
@@ -63,7 +65,8 @@ TEST(foreign_memory_is_released_once) {
     auto storage = Storage::adopt(device, &count, sizeof count, false, &count,
                                   [](void* owner) noexcept { ++*static_cast<std::atomic<int>*>(owner); });
     const Ref<Stream> streams[] = {stream(device), stream(device), stream(device)};
-    for (const auto& each : streams) storage->note(*each, call(*each, [] {}), Access::write, {0, sizeof count});
+    for (const auto& each : streams)
+      storage->accesses().note(*each, call(*each, [] {}), Access::write, {0, sizeof count});
   }
   CHECK(eventually(
       [&] { return std::all_of(released.begin(), released.end(), [](const auto& count) { return count > 0; }); }));
@@ -84,7 +87,7 @@ TEST(memory_of_others_is_handed_in_by_many_threads_whole_and_in_part) {
       const std::size_t bytes = 1 + random() % 32;
       auto storage = Storage::adopt(device, memory + first, bytes, false, nullptr, [](void*) noexcept { ++released; });
       for (const Use& use : storage->uses(Access::write, {0, bytes})) device.wait(*a, *use.stream, use.point);
-      storage->note(*a, call(*a, [] {}), Access::write, {0, bytes});
+      storage->accesses().note(*a, call(*a, [] {}), Access::write, {0, bytes});
     }
     device.synchronize(*a, a->issued(), std::chrono::seconds(10));
   });
@@ -96,7 +99,7 @@ struct Blocks {
   explicit Blocks(std::size_t count) : memory(count * 2 * bytes), going(count) {
     for (std::size_t i = 0; i < count; ++i) {
       going[i] = adopt(i, 0);
-      going[i]->note(*held, gate.point(), Access::write, {0, bytes});
+      going[i]->accesses().note(*held, gate.point(), Access::write, {0, bytes});
     }
   }
   Ref<Storage> adopt(std::size_t i, std::size_t first) {
@@ -104,7 +107,7 @@ struct Blocks {
   }
   // Whether an access to bytes that such a block shares with this one is known to come after that.
   bool is_known(const Storage& storage, std::size_t byte) const {
-    return !storage.only(*other) && !storage.uses(Access::read, {byte, byte + 1}).empty() &&
+    return !storage.accesses().only(*other) && !storage.uses(Access::read, {byte, byte + 1}).empty() &&
            !storage.conflicts(Lane().past(), other.get(), Access::read, {byte, byte + 1}).empty();
   }
 

@@ -177,6 +177,11 @@ cdef extern from "anabranch/memory.hpp" namespace "anabranch" nogil:
         device
         pinned
         foreign
+    cdef cppclass AccessLog:
+        void note(CStream&, Point, Access, const ByteRange&) except +translate
+        void note(CStream&, Point, Access, const ByteRange&, const Moment*, Site, cbool exact) except +translate
+        void note(CStream&, Point, Access, const Footprint&, const Moment*, Site, cbool exact, cbool) except +translate
+        void forget(const CStream&)
     cdef cppclass Storage:
         @staticmethod
         Ref[Storage] allocate(CBackend&, CStream*, size_t, MemoryKind) except +translate
@@ -196,11 +201,7 @@ cdef extern from "anabranch/memory.hpp" namespace "anabranch" nogil:
         @staticmethod
         Ref[Storage] alias(Ref[Storage])
         const Ref[Storage]& original() const
-        void note(CStream&, Point, Access, const ByteRange&) except +translate
-        void note(CStream&, Point, Access, const ByteRange&, const Moment*, Site, cbool exact) except +translate
-        void note(
-            CStream&, Point, Access, const Footprint&, const Moment*, Site, cbool exact, cbool) except +translate
-        void forget(const CStream&)
+        AccessLog& accesses()
 
 cdef extern from "anabranch/trace.hpp" namespace "anabranch" nogil:
     cpdef enum class OperationKind "anabranch::OperationKind":
@@ -383,7 +384,6 @@ cdef extern from "anabranch/_core/host_job.hpp" namespace "anabranch::python" no
     Ref[Pending] make_gate() except +translate
     Ref[Failure] make_failure(const string&, object) except +translate
     Ref[Pending] as_pending(HostCall*)
-    object payload_of(const Ref[Failure]&)
     void throw_failure(const Ref[Failure]&) except +translate
 
 

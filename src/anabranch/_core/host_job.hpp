@@ -171,9 +171,6 @@ inline Ref<Kernel> make_kernel(void* code, const std::string& name, const std::v
 
 inline Ref<Pending> make_gate() { return make_ref<Pending>(); }
 inline Ref<Pending> as_pending(HostCall* call) { return Ref<Pending>::share(call); }
-inline PyObject* payload_of(const Ref<Failure>& failure) {
-  return failure ? static_cast<PyObject*>(failure->payload()) : nullptr;
-}
 [[noreturn]] inline void throw_failure(const Ref<Failure>& failure) { throw AsyncError(failure); }
 
 }  // namespace anabranch::python

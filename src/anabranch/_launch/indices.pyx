@@ -123,6 +123,31 @@ cdef Ref[CKernel] _compile(KernelBase kernel, Packed* packed, DeviceBase device)
     return compiled
 
 
+cdef inline void _choose_form(Packed* packed, const LaunchShape& shape, TaskState state, DeviceBase device) noexcept:
+    set_device(packed.key, device.ordinal)
+    if state.bounds or state.mode == <int>HazardMode.check:
+        packed.key[0] |= checked_bit
+    if architecture_of(deref(device.backend)) != 0:
+        if packed.wide != 0 or not fits_grid(shape):
+            packed.key[0] |= wide_bit
+        elif not packed.key[0] & checked_bit and is_large(shape, deref(device.backend)):
+            packed.key[0] |= coarse_bit
+
+
+cdef inline void _begin_packing(
+        Packed* packed, const CallArgs* given, uint64_t* few, vector[uint64_t]& many) except *:
+    packed.key_length = head
+    packed.slot_count = 0
+    packed.wide = 0
+    packed.given = given
+    packed.slots = few
+    packed.capacity = few_slots
+    if given.count * (1 + 2 * max_dimensions) > few_slots:
+        many.resize(most_slots)
+        packed.slots = many.data()
+        packed.capacity = most_slots
+
+
 cdef int launch_indices(KernelBase kernel, object dim, const CallArgs* given) except -1:
     cdef Packed packed
     # Few on the stack, as in a launch with blocks.
@@ -145,16 +170,7 @@ cdef int launch_indices(KernelBase kernel, object dim, const CallArgs* given) ex
     if count != <Py_ssize_t>kernel.access_codes.size():
         _wrong_count(kernel, count, shape.ndim)
     packed.key[0] = shape.ndim
-    packed.key_length = head
-    packed.slot_count = 0
-    packed.wide = 0
-    packed.given = given
-    packed.slots = few
-    packed.capacity = few_slots
-    if count * (1 + 2 * max_dimensions) > few_slots:
-        many.resize(most_slots)
-        packed.slots = many.data()
-        packed.capacity = most_slots
+    _begin_packing(&packed, given, few, many)
     if count > few_touches:
         all_touches.resize(count)
         touches = all_touches.data()
@@ -172,14 +188,7 @@ cdef int launch_indices(KernelBase kernel, object dim, const CallArgs* given) ex
         touched += 1
     cdef TaskState state = current_state()
     cdef PyObject* target = stream_of(given, state, where)
-    set_device(packed.key, (<Stream>target).device.ordinal)
-    if state.bounds or state.mode == <int>HazardMode.check:
-        packed.key[0] |= checked_bit
-    if architecture_of(deref((<Stream>target).device.backend)) != 0:
-        if packed.wide != 0 or not fits_grid(shape):
-            packed.key[0] |= wide_bit
-        elif not packed.key[0] & checked_bit and is_large(shape, deref((<Stream>target).device.backend)):
-            packed.key[0] |= coarse_bit
+    _choose_form(&packed, shape, state, (<Stream>target).device)
     cdef CStream* queue = (<Stream>target).get()
     cdef Ref[CKernel] fresh
     cdef CKernel* compiled = kernel.plans.find(packed.key, packed.key_length)

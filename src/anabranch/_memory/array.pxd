@@ -61,7 +61,7 @@ cdef class Array:
     # Records that the operation at a point accesses the elements; only the release of the memory waits for it.
     cdef inline int hold(self, CStream* stream, Point point, MemoryAccess access) except -1:
         cdef Site site
-        self.storage.get().note(deref(stream), point, access, self.bytes(), NULL, site, True)
+        self.storage.get().accesses().note(deref(stream), point, access, self.bytes(), NULL, site, True)
         return 0
 
     # The byte range of the elements in the storage.

@@ -5,7 +5,7 @@ from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uintptr_t
 from libcpp.vector cimport vector
 
-from anabranch._memory import display, host_view, protocols
+from anabranch._memory import display, exports, host_view
 
 from anabranch._core cimport core
 from anabranch._core.core cimport Access as MemoryAccess
@@ -98,7 +98,7 @@ cdef class Array:
         # Memory that is dropped during the wait is freed after it.
         self.hold(stream.get(), self._device.backend.newest(deref(stream.get())), MemoryAccess.read)
         download(stream.get(), dst, self.elements(0), count)
-        self.storage.get().forget(deref(stream.get()))
+        self.storage.get().accesses().forget(deref(stream.get()))
         for use in uses:
             follow_use(deref(state.task.core.get()), use)
         return note_host_access(state, touch)
@@ -353,7 +353,7 @@ cdef class Array:
         a stream holds back, behind a host function or a gate, is waited for, until the driver has it.
         """
         self.check()
-        return protocols.export(self, stream, max_version, dl_device, copy)
+        return exports.export(self, stream, max_version, dl_device, copy)
 
     @property
     def __cuda_array_interface__(self):
@@ -362,12 +362,12 @@ cdef class Array:
         Work that is enqueued in the current stream afterwards may use the array.
         """
         self.check()
-        return protocols.cuda_interface(self)
+        return exports.cuda_interface(self)
 
     def __dlpack_device__(self):
         """Return DLPack's type and number of the device."""
         self.check()
-        return protocols.device_of(self)
+        return exports.device_of(self)
 
     def __getitem__(self, key):
         return view_of(self, key)
@@ -728,7 +728,7 @@ cdef class Array:
         stream = kept.reader(uses)
         kept.hold(stream.get(), kept._device.backend.newest(deref(stream.get())), MemoryAccess.read)
         download(stream.get(), dst, kept.elements(0), kept.layout.size())
-        kept.storage.get().forget(deref(stream.get()))
+        kept.storage.get().accesses().forget(deref(stream.get()))
         return result
 
     def __repr__(self):

@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t, uintptr_t
 from libc.string cimport memcpy
 
-from anabranch._memory import copy, protocols
+from anabranch._memory import copy, imports
 
 from anabranch._core.core cimport CStream, MemoryKind, row_major, synchronize_point
 from anabranch._device.device cimport DeviceBase, as_device
@@ -107,7 +107,7 @@ cdef int copy_with_numpy(list given) except -1:
     if queue.capture() != NULL:
         queue.capture().refuse(
             b"a copy with a NumPy array cannot be captured: the host waits for it; write a[...] = data")
-    wrapped = protocols.asarray(dst if to_numpy else src)
+    wrapped = imports.asarray(dst if to_numpy else src)
     copy.copy(
         wrapped if to_numpy else array, array if to_numpy else wrapped, stream=target,
         dst_offset=dst_offset or 0, src_offset=src_offset or 0, count=count)

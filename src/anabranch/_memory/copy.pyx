@@ -395,6 +395,6 @@ cdef int _transfer_now(
         upload(copier, dst.elements(to), src.elements(start), count)
     if tracing():
         show(copier, copier.issued(), OperationKind.copy, None, count * dst.layout.itemsize)
-    far.storage.get().forget(deref(copier))
+    far.storage.get().accesses().forget(deref(copier))
     commit(&submission, state, queue.issued())
     return observe_stream(queue)

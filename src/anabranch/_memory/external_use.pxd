@@ -1,14 +1,14 @@
 from anabranch._core.core cimport ByteRange, CStream, HazardMode, Ref, Site, Storage, translate
 
 
-cdef extern from "anabranch/loan.hpp" namespace "anabranch" nogil:
-    cdef cppclass CLoan "anabranch::Loan":
+cdef extern from "anabranch/external_use.hpp" namespace "anabranch" nogil:
+    cdef cppclass CExternalUse "anabranch::ExternalUse":
         @staticmethod
-        Ref[CLoan] open(Ref[CStream]) except +translate
+        Ref[CExternalUse] open(Ref[CStream]) except +translate
         void close(HazardMode, Site) except +translate
-    # Lends bytes to the loans that are open on the stream.
-    void lend "anabranch::Loan::lend"(CStream&, Storage&, ByteRange) except +translate
+    # Lends bytes to the uses that are open on the stream.
+    void lend "anabranch::ExternalUse::lend"(CStream&, Storage&, ByteRange) except +translate
 
 
 cdef class ExternalUse:
-    cdef Ref[CLoan] core
+    cdef Ref[CExternalUse] core

@@ -15,7 +15,7 @@ cdef class ExternalUse:
     Meanwhile a conflicting operation finds an access at the stream's newest point; the end records an access too.
     """
     def __init__(self, Stream stream not None):
-        self.core = CLoan.open(Ref[CStream].share(stream.get()))
+        self.core = CExternalUse.open(Ref[CStream].share(stream.get()))
 
     def end(self):
         """End the use. Only the first call has an effect."""

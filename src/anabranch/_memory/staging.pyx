@@ -46,7 +46,7 @@ cdef class _Chunks:
         cdef ByteRange range
         range.low = 0
         range.high = self.memory[which].get().bytes()
-        self.memory[which].get().note(deref(stream), point, MemoryAccess.read_write, range)
+        self.memory[which].get().accesses().note(deref(stream), point, MemoryAccess.read_write, range)
         self.used[which] = point
         return 0
 

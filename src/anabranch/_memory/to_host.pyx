@@ -119,10 +119,10 @@ cdef Record _enqueue(TaskState state, Array source, const Touch& touch, object r
                 reader.get(), last.get(), dst, source.elements(0), source.layout.size())
     finally:
         # A silent access: no other stream can wait for this private one except through hazards.
-        source.storage.get().note(
+        source.storage.get().accesses().note(
             deref(reader.get()), reader.get().issued(), MemoryAccess.read, touch.footprint(), when, site,
             state.mode == <int>HazardMode.check, True)
-        target.get().note(deref(last.get()), last.get().issued(), MemoryAccess.write, all)
+        target.get().accesses().note(deref(last.get()), last.get().issued(), MemoryAccess.write, all)
     record.stream = last
     record.past = reader.get().lane().past()
     return record

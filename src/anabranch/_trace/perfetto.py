@@ -53,16 +53,7 @@ def perfetto(operations: Sequence[Operation]) -> bytes:
         ends[operation] = proto.TrackEvent(type=proto.TrackEvent.TYPE_SLICE_END, track_uuid=track)
         events.append((end, position, ends[operation]))
 
-    for flow, operation in enumerate(operations, 1):
-        source = operation.source
-        if source is None or source not in placed:
-            continue
-        # Perfetto drops a flow that ends before it starts. Most waits begin before the operation that they wait for, so
-        # both ends attach to the ends of slices.
-        late = placed[source][2] > placed[operation][2]
-        (begins if late else ends)[source].flow_ids.append(flow)
-        ends[operation].terminating_flow_ids.append(flow)
-
+    _add_flows(operations, placed, begins, ends)
     # Events of equal time keep the order of enqueueing: a source ends before its wait does, and an operation ends
     # before the next one of its stream begins.
     events.sort(key=lambda event: event[:2])
@@ -73,6 +64,23 @@ def perfetto(operations: Sequence[Operation]) -> bytes:
         trace.packet[0].sequence_flags = proto.TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
     serialized: bytes = trace.SerializeToString()
     return serialized
+
+
+def _add_flows(
+    operations: Sequence[Operation],
+    placed: dict[Operation, tuple[int, int, int]],
+    begins: dict[Operation, Any],
+    ends: dict[Operation, Any],
+) -> None:
+    for flow, operation in enumerate(operations, 1):
+        source = operation.source
+        if source is None or source not in placed:
+            continue
+        # Perfetto drops a flow that ends before it starts. Most waits begin before the operation that they wait for, so
+        # both ends attach to the ends of slices.
+        late = placed[source][2] > placed[operation][2]
+        (begins if late else ends)[source].flow_ids.append(flow)
+        ends[operation].terminating_flow_ids.append(flow)
 
 
 def _add_track(trace: Any, proto: Any, name: str, parent: int | None) -> int:

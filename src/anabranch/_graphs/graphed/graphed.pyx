@@ -155,30 +155,11 @@ cdef class Graphed:
         if kwargs:
             names = tuple(kwargs)
             args += tuple(kwargs.values())
-        cdef Text text
         try:
-            others = _describe(&text, state, args)
-            if others is None and not names:
-                # Most calls are of the kind of the last one.
-                with cython.critical_section(self):
-                    last = self.last
-                if last is not None and _is_text((<tuple>last)[0], &text):
-                    key, kind = last
-                else:
-                    key = PyBytes_FromStringAndSize(text.data(), text.size())
-                    kind = self.kinds.get(key)
-                    self._remember(None if kind is None else (key, kind))
-            else:
-                key = PyBytes_FromStringAndSize(text.data(), text.size()), names, others
-                kind = self.kinds.get(key)
+            key, kind = self._kind_of(state, args, names)
         except TypeError as error:
             self._warn(f"an argument is neither an array, a number nor hashable: {error}")
             return self._call(args, names)
-        if kind is None:
-            kind = _Kind.__new__(_Kind)
-            kind.looked = set()
-            kind.calls = {}
-            kind = self.kinds.setdefault(key, kind)
         with cython.critical_section(kind):
             calls = kind.calls
             looked = kind.looked
@@ -206,6 +187,30 @@ cdef class Graphed:
         # A number that is computed from others has become one of another kind.
         self._forget(kind, values)
         return self(*args[:len(args) - len(names)], **dict(zip(names, args[len(args) - len(names):], strict=True)))
+
+    cdef tuple _kind_of(self, TaskState state, tuple args, tuple names):
+        # The key of the call's kind and the kind, a new one if there is none. Raises TypeError for what has no hash.
+        cdef Text text
+        cdef _Kind kind
+        others = _describe(&text, state, args)
+        if others is None and not names:
+            # Most calls are of the kind of the last one.
+            with cython.critical_section(self):
+                last = self.last
+            if last is not None and _is_text((<tuple>last)[0], &text):
+                return <tuple>last
+            key = PyBytes_FromStringAndSize(text.data(), text.size())
+            kind = self.kinds.get(key)
+            self._remember(None if kind is None else (key, kind))
+        else:
+            key = PyBytes_FromStringAndSize(text.data(), text.size()), names, others
+            kind = self.kinds.get(key)
+        if kind is None:
+            kind = _Kind.__new__(_Kind)
+            kind.looked = set()
+            kind.calls = {}
+            kind = self.kinds.setdefault(key, kind)
+        return key, kind
 
     def _keep(self, key, _Kind kind, CapturedCall call, args):
         with self.lock:

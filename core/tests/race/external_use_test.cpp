@@ -1,5 +1,5 @@
 // Memory lent, looked at, dropped and taken back by many threads. To be run under ThreadSanitizer.
-#include "anabranch/loan.hpp"
+#include "anabranch/external_use.hpp"
 
 #include "cpu/device.hpp"
 #include "threads.hpp"
@@ -11,41 +11,41 @@ using namespace check;
 
 constexpr std::size_t limit = std::size_t{1} << 26;
 
-TEST(loans_come_and_go) {
+TEST(uses_come_and_go) {
   CpuBackend& device = make_device(2, limit);
   const auto shared = Storage::allocate(device, nullptr, 1000, MemoryKind::device);
   in_threads(4, [&](int thread) {
     for (int round = 0; round < 200; ++round) {
       const auto a = stream(device);
-      const Ref<Loan> loan = Loan::open(a);
+      const Ref<ExternalUse> use = ExternalUse::open(a);
       const auto low = static_cast<std::size_t>(100 * thread);
-      Loan::lend(*a, *shared, {low, low + 100});
+      ExternalUse::lend(*a, *shared, {low, low + 100});
       auto own = Storage::allocate(device, a.get(), 1000, MemoryKind::device);
-      Loan::lend(*a, *own, {0, 1000});
-      Loan::note(*shared, nullptr);
+      ExternalUse::lend(*a, *own, {0, 1000});
+      ExternalUse::note(*shared, nullptr);
       if (round % 2) own.reset();
-      loan->close(HazardMode::automatic, {});
+      use->close(HazardMode::automatic, {});
       shared->uses(Access::write, {0, 1000});
     }
   });
-  CHECK(shared->lent().empty());
+  CHECK(shared->accesses().lent().empty());
 }
 
-TEST(memory_is_dropped_while_its_loan_ends) {
+TEST(memory_is_dropped_while_its_use_ends) {
   CpuBackend& device = make_device(2, limit);
   for (int round = 0; round < 200; ++round) {
     const auto a = stream(device);
-    const Ref<Loan> loan = Loan::open(a);
+    const Ref<ExternalUse> use = ExternalUse::open(a);
     std::vector<Ref<Storage>> storages;
     for (int i = 0; i < 4; ++i) {
       storages.push_back(Storage::allocate(device, nullptr, 100, MemoryKind::device));
-      Loan::lend(*a, *storages.back(), {0, 100});
+      ExternalUse::lend(*a, *storages.back(), {0, 100});
     }
     in_threads(2, [&](int thread) {
       if (thread == 0) {
         storages.clear();
       } else {
-        loan->close(HazardMode::automatic, {});
+        use->close(HazardMode::automatic, {});
       }
     });
   }

@@ -1,0 +1,6 @@
+from typing import Any
+
+from anabranch._memory.array import Array
+
+def from_dlpack(obj: Any) -> Array: ...
+def asarray(obj: Any) -> Array: ...
