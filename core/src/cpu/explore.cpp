@@ -7,6 +7,7 @@ namespace anabranch::cpu {
 
 void CpuBackend::control(explore::Controller* controller) {
   std::vector<Held> held;
+  std::vector<Ref<CpuStream>> opened;  // released once there is no run
   {
     const std::lock_guard lock(mutex_);
     for (const auto& stream : all_) {
@@ -14,6 +15,7 @@ void CpuBackend::control(explore::Controller* controller) {
       stream->before_run_ = stream->issued();
     }
     held.swap(held_);
+    opened.swap(opened_);
   }
   pool_.control(controller);
   for (Held& one : held) memory_of(one.kind).free(one.pointer, one.bytes, std::move(one.uses));
@@ -22,6 +24,10 @@ void CpuBackend::control(explore::Controller* controller) {
 void CpuBackend::begin_run(CpuStream& stream) {
   if (explore::Controller* const controller = pool_.controller()) [[unlikely]] {
     stream.before_run_ = stream.issued();
+    {
+      const std::lock_guard lock(mutex_);
+      opened_.push_back(Ref<CpuStream>::share(&stream));
+    }
     controller->opened(stream, stream.runnable());
   }
 }
