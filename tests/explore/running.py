@@ -153,7 +153,7 @@ def for_each_program(count, check, *, added=False, most=200, operations=8):
             continue
         if MANY or len(ends) <= most:
             # One that hangs ends the process. With -s it is seen where.
-            faulthandler.dump_traceback_later(60, exit=True)
+            faulthandler.dump_traceback_later(600 if MANY else 60, exit=True)
             try:
                 check(program, ends)
             except BaseException as error:
