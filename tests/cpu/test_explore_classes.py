@@ -173,6 +173,26 @@ def test_the_legacy_stream_is_order() -> None:
     assert report.classes == 1
 
 
+def test_a_stream_that_is_gone_is_in_the_order_of_the_legacy_stream() -> None:
+    """Whether its work was over before it went or not."""
+
+    def program() -> None:
+        a, b = streams(2)
+        array, other = zeros(), zeros()
+        ab.fill(array, 1, stream=a)
+        gone = ab.Stream("cpu", non_blocking=False)
+        gone.wait_stream(a)
+        del gone
+        ab.fill(other, 2, stream=b)
+        b.query()
+        ab.fill(array, 3, stream=ab.legacy_stream("cpu"))
+        assert array.numpy()[0] == 3
+
+    report = explore(program)
+    assert report.ok, report
+    assert (report.classes, report.runs) == (2, 2)
+
+
 def double_buffer(waits: bool) -> Program:
     """Copy through two buffers on one stream, and use them on another."""
 

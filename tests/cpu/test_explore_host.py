@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION, as_completed, wait
 
 import numpy as np
 import pytest
@@ -12,6 +13,11 @@ import anabranch as ab
 from anabranch.testing import explore
 
 from .test_explore_classes import off, streams, zeros  # noqa: F401
+
+
+@ab.kernel
+def set_one(i, x: ab.Out):  # type: ignore[no-untyped-def]
+    x[i] = 1.0
 
 
 def test_a_host_function_is_an_operation() -> None:
@@ -50,6 +56,50 @@ def test_a_host_function_enqueues_and_waits() -> None:
 
     report = explore(program)
     assert report.ok, report
+
+
+def test_the_order_in_which_functions_end_is_explored() -> None:
+    def program() -> None:
+        futures = {stream.submit(lambda number=number: number): number for number, stream in enumerate(streams(2))}
+        orders.append([future.result() for future in as_completed(futures)])
+
+    orders: list[list[int]] = []
+    report = explore(program)
+    assert report.ok, report
+    assert report.runs == report.classes
+    assert {tuple(order) for order in orders} == {(0, 1), (1, 0)}
+
+
+@pytest.mark.parametrize("when", [ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION])
+def test_a_wait_for_several_futures_runs_the_streams(when: str) -> None:
+    def program() -> None:
+        array = zeros()
+        futures = []
+        for number, stream in enumerate(streams(2)):
+            ab.fill(array[2 * number : 2 * number + 2], number, stream=stream)
+            futures.append(stream.submit(int))
+        done, left = wait(futures, timeout=60, return_when=when)
+        counts.add((len(done), len(left)))
+        assert wait(futures) == (set(futures), set())
+
+    counts: set[tuple[int, int]] = set()
+    report = explore(program)
+    assert report.ok, report
+    assert report.runs == report.classes
+    assert counts == ({(1, 1), (2, 0)} if when == FIRST_COMPLETED else {(2, 0)})
+
+
+def test_a_wait_for_futures_that_never_end_is_a_deadlock() -> None:
+    gates = []
+
+    def program() -> None:
+        a, b = streams(2)
+        gates.append(ab.testing.Gate(a))
+        list(as_completed([a.submit(int), b.submit(int)]))
+
+    report = explore(program)
+    assert not report.ok
+    assert "deadlock" in str(report.error)
 
 
 def test_a_future_is_queried_both_ways() -> None:
@@ -204,3 +254,50 @@ print(report.ok, report.classes, report.runs)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "True 2 2\n"
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_what_is_enqueued_while_the_host_writes_comes_before_or_after(apart: bool) -> None:
+    def program() -> None:
+        (a,) = streams(1)
+        array = zeros()
+        with array[:2].host(write=True) as view:
+            ab.fill(array[2:] if apart else array, 1, stream=a)
+            view[:] = 2
+        results.add(array.numpy()[0])
+
+    results: set[float] = set()
+    report = explore(program)
+    assert report.ok, report
+    assert (report.classes, report.runs) == ((1, 1) if apart else (2, 2))
+    assert results == ({2} if apart else {1, 2})
+
+
+def test_a_kernel_that_is_launched_while_the_host_reads_is_found() -> None:
+    def program() -> None:
+        a, b = streams(2)
+        array = zeros()
+        with array.host() as view:
+            ab.launch(set_one, 4, array, stream=a)
+            ab.launch(set_one, 4, zeros(), stream=b)
+            assert view.sum() == 0
+
+    report = explore(program)
+    assert isinstance(report.error, AssertionError)
+    assert "access by the host" in str(report)
+    assert not explore(program, schedules=report.schedule).ok
+
+
+def test_work_that_reads_what_the_host_reads_is_no_choice() -> None:
+    def program() -> None:
+        (a,) = streams(1)
+        array, other = zeros(), zeros()
+        with array.host() as view:
+            ab.copy(other, array, stream=a)
+            assert view.sum() == 0
+        with array.host(write=True):
+            pass
+        ab.copy(other, array, stream=a)
+
+    report = explore(program)
+    assert (report.ok, report.classes) == (True, 1), report

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -136,6 +138,38 @@ def test_an_operation_that_fails_is_a_failure() -> None:
     report = explore(program)
     assert not report.ok
     assert "on request" in str(report.error)
+
+
+@pytest.mark.parametrize("stream", [ab.legacy_stream, ab.per_thread_stream, ab.Stream])
+def test_what_fails_in_a_run_fails_that_run_alone(stream: Callable[[str], ab.Stream]) -> None:
+    kept = stream("cpu")
+
+    def program() -> None:
+        array = zeros()
+        (a,) = streams(1)
+        ab.fill(array, 1, stream=kept)
+        ab.fill(array, 2, stream=a)
+        ab.synchronize("cpu")
+        if array.numpy()[0] == 1:
+            fail(kept, "in one run of two")
+            ab.synchronize("cpu")
+
+    report = explore(program)
+    assert "in one run of two" in str(report.error)
+    assert (report.classes, report.runs) == (2, 2)
+    assert "passes" in str(report)
+    kept.synchronize()
+    assert explore(kept.synchronize).ok
+
+
+def test_what_failed_before_an_exploration_stays_failed() -> None:
+    (kept,) = streams(1)
+    fail(kept, "long before")
+    assert "long before" in str(explore(kept.synchronize).error)
+    with pytest.raises(ab.KernelError, match="long before"):
+        kept.synchronize()
+    del kept
+    gc.collect()  # the error refers to frames that refer to the stream
 
 
 def test_streams_and_modes_are_set_back() -> None:

@@ -35,6 +35,8 @@ class Step:
     writes: tuple = ()
     value: int = 0
     only_if: tuple = ()  # the step of a query, and the answer to it
+    nodes: tuple = ()  # of a graph: steps, each in order of all that it comes after
+    after: tuple = ()  # of a node: the nodes, by number, that it comes after
 
     @property
     def is_operation(self):
@@ -47,7 +49,7 @@ class Step:
         )
 
 
-OPERATIONS = ("mix", "put", "copy", "fill", "submit", "gate")
+OPERATIONS = ("mix", "put", "copy", "fill", "submit", "gate", "replay")
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,9 @@ def as_code(number, step):
         return f"ab.copy({writes[0]}, {reads[0]}, stream={s})"
     if step.kind == "fill":
         return f"ab.fill({writes[0]}, {step.value}, stream={s})"
+    if step.kind == "replay":
+        nodes = ", ".join(f"{as_code(at, node)} after {node.after}" for at, node in enumerate(step.nodes))
+        return f"graph({nodes}).launch({s})"
     if step.kind == "submit":
         return f"f{number} = {s}.submit(int, reads=[{', '.join(reads)}], writes=[{', '.join(writes)}])"
     return {
@@ -179,12 +184,13 @@ class _Maker:
         start = self.rng.choice((0, 0, SIZE - size, self.rng.randint(0, SIZE - size)))
         return Part(self.rng.choice(found), start, start + size)
 
-    def _operation(self, kind, stream, reads, writes):
+    def _operation(self, kind, stream, reads, writes, **more):
         if stream is None or None in (*reads, *writes):
             return
-        self.operations -= 1
+        self.operations -= min(self.operations, max(1, len(more.get("nodes", ()))))
         condition = self.rng.choice(self.queries) if self.queries and not self.rng.randrange(4) else ()
-        number = self._add(kind, stream, reads=reads, writes=writes, value=self.rng.randint(1, 50), only_if=condition)
+        more.update(reads=reads, writes=writes, value=self.rng.randint(1, 50), only_if=condition)
+        number = self._add(kind, stream, **more)
         if kind == "submit" and not condition:
             self.functions.append(number)
 
@@ -220,6 +226,23 @@ class _Maker:
             self._operation("submit", self._stream(), (part,), ())
         elif part:
             self._operation("submit", self._stream(), (part,), (part,))
+
+    def _replay(self):
+        """A graph of up to three operations, each after some of those before it."""
+        stream, nodes = self._stream(), []
+        for number in range(self.rng.randint(1, 3)):
+            kind, size = self.rng.choice(("mix", "put", "copy", "fill")), self._size()
+            to = self._part(size, self.devices[stream])
+            source = to and self._part(size, self.devices[stream], apart_from=to.array)
+            reads = {"mix": (source, to), "copy": (source,)}.get(kind, ())
+            if None in (to, *reads):
+                return
+            after = tuple(before for before in range(number) if self.rng.randrange(2))
+            nodes.append(Step(kind, reads=reads, writes=(to,), value=self.rng.randint(1, 50), after=after))
+        reads, writes = (
+            tuple(part for node in nodes for part in getattr(node, which)) for which in ("reads", "writes")
+        )
+        self._operation("replay", stream, reads, writes, nodes=tuple(nodes))
 
     # Order.
 
@@ -275,5 +298,6 @@ class _Maker:
 KINDS = [
     *("mix", "put", "copy", "fill") * 4,
     *("submit", "record", "wait_event", "wait_stream") * 2,
+    *("replay",) * 3,
     *("query", "query_event", "synchronize", "synchronize_event", "result", "gate", "open", "drop"),
 ]

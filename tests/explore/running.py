@@ -3,6 +3,7 @@
 import faulthandler
 import os
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -62,22 +63,40 @@ class Run:
     def _views(self, parts):
         return [self.arrays[part.array][part.elements] for part in parts]
 
+    def _on(self, step):
+        """Return the stream of a step; None for a node: the current one."""
+        return None if step.stream is None else self.streams[step.stream]
+
     def _nothing(self, number, step):
         pass
 
     def _mix(self, number, step):
         (source,), (to,) = self._views(step.reads[:1]), self._views(step.writes)
-        ab.launch(mix, to.size, step.value, source, to, stream=self.streams[step.stream])
+        ab.launch(mix, to.size, step.value, source, to, stream=self._on(step))
 
     def _put(self, number, step):
         (to,) = self._views(step.writes)
-        ab.launch(put, to.size, step.value, to, stream=self.streams[step.stream])
+        ab.launch(put, to.size, step.value, to, stream=self._on(step))
 
     def _copy(self, number, step):
-        ab.copy(*self._views(step.writes), *self._views(step.reads), stream=self.streams[step.stream])
+        ab.copy(*self._views(step.writes), *self._views(step.reads), stream=self._on(step))
 
     def _fill(self, number, step):
-        ab.fill(*self._views(step.writes), step.value, stream=self.streams[step.stream])
+        ab.fill(*self._views(step.writes), step.value, stream=self._on(step))
+
+    def _replay(self, number, step):
+        to = self.streams[step.stream]
+        origin, *others = (ab.Stream(to.device) for _ in range(len(step.nodes) + 1))
+        with ab.capture(origin) as graph:
+            for node, stream in zip(step.nodes, others, strict=True):
+                stream.wait_stream(origin)
+                for before in node.after:
+                    stream.wait_stream(others[before])
+                with stream:
+                    getattr(self, f"_{node.kind}")(number, replace(node, stream=None))
+            for stream in others:
+                origin.wait_stream(stream)
+        graph.launch(stream=to)
 
     def _submit(self, number, step):
         views = {"reads": self._views(step.reads), "writes": self._views(step.writes)}
@@ -134,7 +153,7 @@ def for_each_program(count, check, *, added=False, most=200, operations=8):
             continue
         if MANY or len(ends) <= most:
             # One that hangs ends the process. With -s it is seen where.
-            faulthandler.dump_traceback_later(60, exit=True)
+            faulthandler.dump_traceback_later(600 if MANY else 60, exit=True)
             try:
                 check(program, ends)
             except BaseException as error:

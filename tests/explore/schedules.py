@@ -9,9 +9,9 @@ then be turned into the other by swapping neighbours that do not depend on each 
 A query asks whether the newest event of its stream has happened. That of a legacy stream asks in turn about its own and
 about those of the blocking streams that have got one since, until one has not.
 
-The event of step n is n, and a mark that it needs is n more than there are steps. Sets of events are numbers with a bit
-for each. With `added`, an operation comes after all earlier ones that it conflicts with, too: that is what hazards
-"auto" make of a program.
+The event of step n is n, of a graph its end; a mark that it needs is n more than there are steps, and the nodes of
+all graphs follow. Sets of events are numbers with a bit for each. With `added`, an operation comes after all earlier
+ones that it conflicts with, too: that is what hazards "auto" make of a program.
 """
 
 from dataclasses import dataclass, replace
@@ -122,8 +122,10 @@ def advanced(program, host, done, added=False):
         return after
     stream = queue(program, step.stream)
     if step.is_operation:
-        conflicting = [event for event, _ in host.before if conflict(program, event, number)]
-        return enqueued(program, after, stream, number, union(conflicting) if added else 0)
+        earlier = [event for event, _ in host.before if event < len(program.steps)]
+        conflicting = [event for event in earlier if program.steps[event].conflicts(step)]
+        also = union(conflicting) if added else 0
+        return replayed(program, enqueued(program, after, stream, number, also), number, added)
     if step.kind == "record":
         after = marked(program, after, stream, number)
         return replace(after, records=put(host.records, step.other, (stream, after.newest[stream])))
@@ -145,6 +147,29 @@ def advanced(program, host, done, added=False):
     return after
 
 
+def replayed(program, host, number, added):
+    """Return the host with the nodes of a graph, if the step is one, whose end it has just enqueued."""
+    nodes, first = program.steps[number].nodes, first_node(program, number)
+    (*others, (end, before)) = host.before
+    found = []
+    for at, node in enumerate(nodes):
+        after = {other for other in range(at) if other in node.after or (added and nodes[other].conflicts(node))}
+        found.append((first + at, before | union(first + other for other in after)))
+    return replace(host, before=(*others, *found, (end, before | union(event for event, _ in found))))
+
+
+def first_node(program, number):
+    return 2 * len(program.steps) + sum(len(step.nodes) for step in program.steps[:number])
+
+
+def accesses(program):
+    """Return the operation of each event that accesses something."""
+    found = {number: step for number, step in enumerate(program.steps) if step.is_operation and not step.nodes}
+    for number, step in enumerate(program.steps):
+        found.update(enumerate(step.nodes, first_node(program, number)))
+    return found
+
+
 def waited(program, host, stream, other, event):
     """Return the host after its step has let a stream wait for an event of another one."""
     if other == stream:
@@ -164,10 +189,9 @@ def answered(program, host, done, events):
     return replace(host, asked=(*host.asked, *asked), answers=(*host.answers, (host.step - 1, answer)))
 
 
-def conflict(program, event, other):
-    """Tell whether two events conflict. Waits and marks access nothing."""
-    count = len(program.steps)
-    return event < count and other < count and program.steps[event].conflicts(program.steps[other])
+def conflict(found, event, other):
+    """Tell whether two events conflict. Waits, marks and the ends of graphs access nothing."""
+    return event in found and other in found and found[event].conflicts(found[other])
 
 
 def ready(program, host, done):
@@ -188,6 +212,7 @@ def every_schedule(program, added=False):
 
     This is the definition and nothing else: no two schedules are taken together.
     """
+    found = accesses(program)
 
     def go(host, order):
         done = union(order)
@@ -204,7 +229,7 @@ def every_schedule(program, added=False):
                 (first, second)
                 for at, second in enumerate(order)
                 for first in order[:at]
-                if conflict(program, first, second)
+                if conflict(found, first, second)
             }
             yield (host.asked, frozenset(pairs)), order
         elif not moves and after is None:
@@ -219,17 +244,18 @@ def classes(program, added=False):
     What may still happen depends on what the host has been answered and on what has happened, and not on the order of
     that.
     """
-    count = len(program.steps)
-    conflicting = [union(other for other in range(count) if conflict(program, event, other)) for event in range(count)]
+    count, events = len(program.steps), first_node(program, len(program.steps))
+    found = accesses(program)
+    conflicting = {event: union(other for other in found if conflict(found, event, other)) for event in found}
     known = {}
 
     def ends(host, done):
         key = host.step, host.asked, done
         if key not in known:
-            known[key] = found(host, done)
+            known[key] = looked_for(host, done)
         return known[key]
 
-    def found(host, done):
+    def looked_for(host, done):
         result, stuck = {}, True
         if host.step < count:
             after = advanced(program, host, done, added)
@@ -238,7 +264,7 @@ def classes(program, added=False):
                 result.update(ends(after, done))
         for event in ready(program, host, done):
             stuck = False
-            pairs = (conflicting[event] & done) << event * count if event < count else 0
+            pairs = (conflicting.get(event, 0) & done) << event * events
             for (asked, later), (answers, order) in ends(host, done | 1 << event).items():
                 result.setdefault((asked, later | pairs), (answers, (event, *order)))
         if stuck and host.step == count:
@@ -256,8 +282,9 @@ def classes(program, added=False):
 def contents(program, order):
     """Return what the arrays contain when the operations have run in this order; None for those that are dropped."""
     arrays = [[100 * number + i for i in range(SIZE)] for number in range(len(program.arrays))]
+    found = accesses(program)
     for event in order:
-        step = program.steps[event] if event < len(program.steps) else None
+        step = found.get(event)
         if step is None or step.kind not in ("mix", "put", "copy", "fill"):
             continue
         to = step.writes[0]
@@ -281,14 +308,9 @@ def outcomes(program, added=False):
 
 def in_program_order(program, answers):
     """Return the contents if each operation had run at once, with these answers to queries."""
-    given = set(answers)
-    steps = range(len(program.steps))
-    return contents(
-        program,
-        [
-            number
-            for number in steps
-            if program.steps[number].is_operation
-            and (not program.steps[number].only_if or program.steps[number].only_if in given)
-        ],
-    )
+    given, order = set(answers), []
+    for number, step in enumerate(program.steps):
+        if step.is_operation and (not step.only_if or step.only_if in given):
+            first = first_node(program, number)
+            order += [number, *range(first, first + len(step.nodes))]
+    return contents(program, order)

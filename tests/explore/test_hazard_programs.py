@@ -13,12 +13,6 @@ from .running import FIRST_SEED, MANY
 
 pytestmark = [pytest.mark.timeout(0), pytest.mark.filterwarnings("ignore:.*recorded:RuntimeWarning")]
 
-NOT_REPEATED = pytest.mark.xfail(
-    not MANY,
-    reason="exploration takes some of these programs, about one in sixty, for ones that are not repeatable",
-    strict=False,
-)
-
 RUNS = 200  # of each program at the most: those that ask often have very many
 
 
@@ -70,7 +64,6 @@ def for_each_seed(count, check):
             raise
 
 
-@NOT_REPEATED
 def test_with_added_order_every_schedule_does_as_the_program_says():
     def check(seed):
         report, _ = explore(Program, seed, 40)
@@ -79,7 +72,6 @@ def test_with_added_order_every_schedule_does_as_the_program_says():
     for_each_seed(150, check)
 
 
-@NOT_REPEATED
 def test_without_added_order_only_races_fail():
     failed = []
 

@@ -171,11 +171,10 @@ def test_the_parameter_server_loses_no_gradient():
     reason="the image pipeline needs Pillow, rich, SciPy and scikit-image",
 )
 def test_the_image_pipeline_shares_nothing_between_lanes(tmp_path):
-    """All classes of four photographs in two lanes: nothing in one lane conflicts with anything in the other."""
+    """All classes of four photographs in two lanes: they differ in which of the four is found to be done when."""
     from PIL import Image
 
     program = example("photo_pipeline")
-    program.as_completed = iter  # which waits in Python, where exploration does not see the host wait
     random = np.random.default_rng(0)
     for number in range(4):
         pixels = random.integers(0, 256, (5 + number, 7, 3), "uint8")
@@ -191,4 +190,4 @@ def test_the_image_pipeline_shares_nothing_between_lanes(tmp_path):
         assert sorted(lane.pixels for lane in done.lanes) != [0, 0]
         assert all(program.check(photo) <= program.TOLERANCE for photo in photos)
 
-    complete(ab.testing.explore(fn), 1)
+    complete(ab.testing.explore(fn), 37)

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,12 @@
 
 // Runs a program again and again, under different legal schedules of its operations. While a run is on, the devices
 // that can hand their ready operations to a controller, which runs one at a time and chooses which next.
+namespace anabranch {
+class Graph;
+struct NodeTouch;
+struct Touch;
+}  // namespace anabranch
+
 namespace anabranch::explore {
 
 // Something that happened in a run.
@@ -80,8 +87,17 @@ class Exploration {
 // The host asks whether a point is completed, and must then ask the stream. Runs operations for as long as the answer
 // takes to come out as the exploration wants it. Not under the interpreter lock.
 void ask(Stream& stream, Point point);
+// The host makes an access that lasts until `end_view`, with the number that is returned; 0: no run is on.
+std::uint64_t begin_view(const Touch& touch);
+void end_view(std::uint64_t number);
+// The host has enqueued an operation on the stream. If it conflicts with a view of the host's, it happens before the
+// host goes on or later: both are tried, as answers of a query are. Not under the interpreter lock.
+void pass_views(Stream& stream);
 // The host is about to open a gate.
 void opened(const Pending& gate);
+// This thread is about to launch a graph on the stream: its nodes, with these accesses, are operations of their own.
+// Else a graph is one operation.
+void expect_nodes(Stream& stream, const Graph& graph, std::span<const NodeTouch> touches);
 // A kernel was launched: the names of the parameters for its accesses, in their order.
 void name_parameters(Stream& stream, std::vector<std::string> names);
 

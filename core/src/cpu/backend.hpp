@@ -85,6 +85,8 @@ class CpuBackend final : public Backend {
   std::vector<std::unique_ptr<CpuStream>> all_;  // all streams ever created; `idle_` lists those not in use
   std::vector<CpuStream*> idle_;
   std::vector<Held> held_;
+  // The streams that a run has opened, until it ends: whether others come after them must not depend on the schedule.
+  std::vector<Ref<CpuStream>> opened_;
   Ref<CpuStream> legacy_;
 };
 

@@ -7,10 +7,15 @@ namespace anabranch::cpu {
 
 void CpuBackend::control(explore::Controller* controller) {
   std::vector<Held> held;
+  std::vector<Ref<CpuStream>> opened;  // released once there is no run
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& stream : all_) stream->before_run_ = stream->issued();
+    for (const auto& stream : all_) {
+      if (!controller) stream->forget_failure_after(stream->before_run_);
+      stream->before_run_ = stream->issued();
+    }
     held.swap(held_);
+    opened.swap(opened_);
   }
   pool_.control(controller);
   for (Held& one : held) memory_of(one.kind).free(one.pointer, one.bytes, std::move(one.uses));
@@ -19,8 +24,20 @@ void CpuBackend::control(explore::Controller* controller) {
 void CpuBackend::begin_run(CpuStream& stream) {
   if (explore::Controller* const controller = pool_.controller()) [[unlikely]] {
     stream.before_run_ = stream.issued();
+    {
+      const std::lock_guard lock(mutex_);
+      opened_.push_back(Ref<CpuStream>::share(&stream));
+    }
     controller->opened(stream, stream.runnable());
   }
+}
+
+// Requires that the stream is idle.
+void CpuStream::forget_failure_after(Point point) noexcept {
+  const Point failed_at = failed_at_.load(std::memory_order_relaxed);
+  if (failed_at == never || failed_at <= point) return;
+  failed_at_.store(never, std::memory_order_release);
+  failure_.reset();
 }
 
 bool CpuBackend::known_completed(Stream& stream, Point point) noexcept {
@@ -41,20 +58,30 @@ const Task* CpuStream::awaited() const noexcept {
   }
 }
 
+// Returns false if the task has parked.
+bool CpuStream::step_once() noexcept {
+  current_ = take();
+  Ref<Failure> failure;
+  if (failed_at_.load(std::memory_order_relaxed) != never) {
+    current_->skip(failure_);
+  } else if (current_->step(*this, failure) == Step::parked) {
+    return false;
+  }
+  finish(std::move(failure));
+  return true;
+}
+
 void CpuStream::step() noexcept {
-  bool counted = false;
-  while (!counted) {
-    current_ = take();
-    counted = current_->counts_;
-    Ref<Failure> failure;
-    if (failed_at_.load(std::memory_order_relaxed) != never) {
-      current_->skip(failure_);
-    } else if (current_->start(*this, failure) == Step::parked) {
-      return;
-    }
-    finish(std::move(failure));
+  for (bool counted = false; !counted;) {
+    counted = batch_->counts_;
+    if (!step_once()) return;
   }
   pool_.ready(*this);
+}
+
+bool CpuStream::begin_parts() noexcept {
+  while (!batch_->counts_) step_once();  // waits that are over, of which one may fail the stream
+  return failed_at_.load(std::memory_order_relaxed) == never && batch_->begin_parts(*this);
 }
 
 void CpuStream::rehearse() noexcept {
@@ -74,7 +101,8 @@ std::string CpuStream::waits_for() noexcept {
   const Task* const task = awaited();
   if (!task) return "nothing";
   const explore::Description description = task->describe();
-  return description.waits.empty() ? "a gate that nobody opens" : description.waits.front().first->name();
+  if (description.gate) return "a gate that nobody opens";
+  return description.waits.empty() ? "the nodes of its graph" : description.waits.front().first->name();
 }
 
 Ref<Failure> CpuStream::failed() noexcept {

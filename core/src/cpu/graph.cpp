@@ -23,6 +23,22 @@ class GraphTask final : public Task {
     return Step::done;
   }
   explore::Description describe() const override { return {"graph"}; }
+  bool ready() const noexcept override { return nodes_ != Nodes::running; }
+  bool begin_parts(CpuStream& stream) noexcept override {
+    CpuExecutable& executable = *executable_;
+    executable.task_ = this;
+    executable.open(false, works_->context);
+    executable.explore(&stream.runnable());
+    nodes_ = Nodes::running;
+    if (executable.plan_.begin_nodes(*works_, stream.pool())) nodes_ = Nodes::over;
+    return true;
+  }
+  Step step(CpuStream& stream, Ref<Failure>& failure) noexcept override {
+    if (nodes_ == Nodes::unknown) return start(stream, failure);
+    executable_->explore(nullptr);
+    failure = executable_->close();
+    return Step::done;
+  }
   // Runs in a failed stream, which does not wait for the previous replay, so that one may be running.
   void skip(const Ref<Failure>& failure) noexcept override {
     executable_->plan_.skip(*works_, works_->context, failure);
@@ -31,11 +47,15 @@ class GraphTask final : public Task {
     note_end();
     stream_->resume(std::move(failure));
   }
+  void nodes_over() noexcept { nodes_ = Nodes::over; }
 
  private:
+  enum class Nodes : std::uint8_t { unknown, running, over };
+
   const Ref<CpuExecutable> executable_;
   const Ref<Works> works_;
   CpuStream* stream_ = nullptr;
+  Nodes nodes_ = Nodes::unknown;  // of a replay whose nodes are explored
 };
 
 namespace {
@@ -83,6 +103,7 @@ Point CpuExecutable::launch(Stream& stream, const Ref<Works>& works) {
 
 // The task, and with it this executable, may be destroyed as soon as its stream continues.
 void CpuExecutable::over() noexcept { task_->over(close()); }
+void CpuExecutable::nodes_over() noexcept { task_->nodes_over(); }
 
 Ref<Executable> CpuBackend::instantiate(const Ref<Graph>& graph, const Ref<Works>& works) {
   return CpuExecutable::make(graph, works);

@@ -25,6 +25,7 @@ class CpuExecutable final : public Executable, private Replay {
   friend class GraphTask;
   CpuExecutable(const Ref<Graph>& graph, const Works& works) : graph_(graph), plan_(*this, *graph, works) {}
   void over() noexcept override;
+  void nodes_over() noexcept override;
 
   const Ref<Graph> graph_;  // keeps the memory of the nodes alive
   Plan plan_;

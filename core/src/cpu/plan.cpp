@@ -44,6 +44,22 @@ void PlanNode::run() noexcept {
   if (turn.over) replay.over();
 }
 
+// One node at a time: the controller chooses the next. The nodes of a graph within are parts of its node.
+void PlanNode::step() noexcept {
+  Replay& replay = plan_->replay_;
+  if (!replay.explored()) return run();
+  Turn turn{*pool_};
+  PlanNode* node = advance(turn);
+  while (node && node->plan_->parent_) node = node->advance(turn);
+  if (node) node->pool_->ready(*node);
+  if (turn.over) replay.nodes_over();
+}
+
+explore::Part PlanNode::part() const noexcept {
+  if (plan_->parent_) return {};
+  return {plan_->replay_.explored(), number_};
+}
+
 void PlanNode::range_over(Ref<Failure> failure) noexcept {
   Replay& replay = plan_->replay_;
   if (failure) [[unlikely]]
@@ -115,7 +131,7 @@ PlanNode* PlanNode::begin(HostWork& host, Turn& turn) noexcept {
   const Ref<Pending> pending = host.make(plan_->replay_.context());
   pending_ = pending;
   if (!pending->enter(&PlanNode::resume, this)) return host_over(turn);
-  if (explore::Controller* const controller = pool_->controller()) controller->calling(*this, nullptr);
+  if (explore::Controller* const controller = pool_->controller()) controller->calling(*this);
   pending->start();
   return nullptr;
 }
@@ -184,6 +200,12 @@ Plan::Plan(Replay& replay, const Graph& graph, const Works& works, PlanNode* par
 bool Plan::run(const Works& works, Pool& pool) noexcept {
   Turn turn{pool};
   PlanNode::work(begin(works, turn), turn);
+  return turn.over;
+}
+
+bool Plan::begin_nodes(const Works& works, Pool& pool) noexcept {
+  Turn turn{pool};
+  if (PlanNode* const node = begin(works, turn)) node->pool_->ready(*node);
   return turn.over;
 }
 

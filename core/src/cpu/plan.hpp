@@ -38,11 +38,17 @@ class Replay {
 
   // Called by the worker that ends the last node. That worker does not access the replay afterwards.
   virtual void over() noexcept = 0;
+  // The stream of a replay whose nodes are operations of their own, which an exploration runs one by one; else null.
+  const explore::Runnable* explored() const noexcept { return explored_; }
+  void explore(const explore::Runnable* stream) noexcept { explored_ = stream; }
+  // Called instead of `over` in such a replay.
+  virtual void nodes_over() noexcept = 0;
 
  protected:
   ~Replay() = default;
 
  private:
+  const explore::Runnable* explored_ = nullptr;
   bool urgent_ = false;
   const Ref<RefCounted>* context_ = nullptr;  // of the works
   std::mutex mutex_;
@@ -72,6 +78,8 @@ class PlanNode final : public Job, private RangeOwner {
  private:
   friend class Plan;
   void run() noexcept override;
+  void step() noexcept override;
+  explore::Part part() const noexcept override;
   void range_over(Ref<Failure> failure) noexcept override;
   static void resume(void* node) noexcept;
 
@@ -114,6 +122,8 @@ class Plan {
   // Begins a replay and runs it for as long as this worker of the pool can continue. Returns whether the replay is
   // over; then `Replay::over` is not called.
   bool run(const Works& works, Pool& pool) noexcept;
+  // The same for a replay that is explored: hands its first nodes to the controller.
+  bool begin_nodes(const Works& works, Pool& pool) noexcept;
   // Notifies the host functions of a replay that does not run. Another replay may be running.
   void skip(const Works& works, const Ref<RefCounted>& context, const Ref<Failure>& failure) const noexcept;
 

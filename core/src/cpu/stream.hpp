@@ -35,8 +35,11 @@ class Task {
   // -- for exploration, before the task starts --
   // Whether it would not park, unless for a function of the host's.
   virtual bool ready() const noexcept { return true; }
-  virtual explore::Description describe() const { return {"mark"}; }
+  virtual explore::Description describe() const { return {.what = "mark", .order = true}; }
   virtual void rehearse(CpuStream&) noexcept {}
+  // See `explore::Runnable`. Then `step` is called instead of `start`.
+  virtual bool begin_parts(CpuStream&) noexcept { return false; }
+  virtual Step step(CpuStream& stream, Ref<Failure>& failure) noexcept { return start(stream, failure); }
   // See `explore::Runnable`.
   virtual bool give_up() noexcept { return false; }
 
@@ -124,6 +127,7 @@ class CpuStream final : public Stream, private Job {
   void step() noexcept override;
   void rehearse() noexcept override;
   bool is_part() const noexcept override { return false; }
+  bool begin_parts() noexcept override;
   bool give_up() noexcept override;
   std::string waits_for() noexcept override;
   bool has_reached(Point point) noexcept override { return reached(point); }
@@ -142,6 +146,8 @@ class CpuStream final : public Stream, private Job {
     return task;
   }
   const Task* awaited() const noexcept;
+  bool step_once() noexcept;
+  void forget_failure_after(Point point) noexcept;
   Point enqueue(std::unique_ptr<Task> task, Kernel* kernel);
   Point enqueue_observed(std::unique_ptr<Task> task, Kernel* kernel);
   void finish(Ref<Failure> failure) noexcept;

@@ -40,8 +40,7 @@ Step PendingTask::start(CpuStream& stream, Ref<Failure>& failure) noexcept {
   const Ref<Pending> pending = pending_;
   stream_ = &stream;
   if (pending->enter(&PendingTask::resume, this)) {
-    if (explore::Controller* const controller = stream.pool().controller())
-      controller->calling(stream.runnable(), &stream);
+    if (explore::Controller* const controller = stream.pool().controller()) controller->calling(stream.runnable());
     pending->start();
     return Step::parked;
   }

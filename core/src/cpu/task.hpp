@@ -36,7 +36,9 @@ class WaitTask final : public Task, private Waiter {
   WaitTask(CpuStream& target, Point point) : target_(Ref<CpuStream>::share(&target)), until_(point) {}
   Step start(CpuStream& stream, Ref<Failure>& failure) noexcept override;
   bool ready() const noexcept override { return target_->reached(until_); }
-  explore::Description describe() const override { return {"wait", false, nullptr, true, {{target_.get(), until_}}}; }
+  explore::Description describe() const override {
+    return {.what = "wait", .explicit_site = true, .waits = {{target_.get(), until_}}, .order = true};
+  }
 
  private:
   void wake(const Ref<Failure>& failure) noexcept override {

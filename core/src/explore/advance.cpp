@@ -49,6 +49,7 @@ bool Controller::advance(std::unique_lock<std::mutex>& lock) {
     run_parts(lock);
     return true;
   }
+  if (begin_graph(lock)) return true;
   const std::size_t before = ready_.size();
   collect();
   if (candidates_.empty()) return ready_.size() != before;
@@ -68,7 +69,7 @@ void Controller::answer(Host& host) {
     const auto inner = completions_.find(host.asking->asked.key());
     run_.add(host.asking, host.past, inner != completions_.end() ? inner->second : Reach());
     host.past = run_.reach(id);
-    happened_.push_back({host.process, id.index, host.name, "query"});
+    happened_.push_back({host.process, id.index, host.name, host.asked_as});
   }
   host.go = true;
   if (host.counted) ++running_;
@@ -111,6 +112,7 @@ void Controller::run(std::unique_lock<std::mutex>& lock, const Candidate& chosen
   if (!operation.declared.empty() && !runnable.failed()) verify(lock, operation, runnable);
   step(lock, runnable);
   run_parts(lock);
+  if (!graphs_.empty()) forget_graph(runnable);
   advancing_ = false;
   if (!failure_ && !giving_up_) {
     failure_ = runnable.failed();

@@ -49,11 +49,13 @@ void Controller::begin() {
   happened_.clear();
   sources_.clear();
   streams_.clear();
+  graphs_.clear();
   hosts_.clear();
   stuck_.clear();
   completions_.clear();
   gates_.clear();
   blocks_.clear();
+  views_.clear();
   ready_.clear();
   opened_.clear();
   sequence_ = 0;

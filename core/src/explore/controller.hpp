@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "anabranch/explore.hpp"
+#include "anabranch/graph.hpp"
 #include "anabranch/history.hpp"
 #include "chooser.hpp"
 #include "declaration.hpp"
@@ -48,6 +49,8 @@ class Controller final : public Exploration {
   void expect(Stream& stream, std::span<const Touch> touches);
   // It was enqueued. With no `expect` before it, it accesses nothing.
   void enqueued(Stream& stream, Runnable& runnable, Point point, Description description);
+  // The next operation is a graph, whose nodes, with these accesses, are operations of their own.
+  void expect_nodes(Stream& stream, const Graph& graph, std::span<const NodeTouch> touches);
   // The names of the parameters that the newest operation of the stream accesses memory through.
   void name(Stream& stream, std::vector<std::string> names);
   // The host got this memory.
@@ -57,14 +60,32 @@ class Controller final : public Exploration {
   // It may have an operation to run. What runs a host function has come to the end of it.
   void ready(Runnable& runnable) noexcept;
   // A host function begins: the runnable is not ready before it ends.
-  void calling(Runnable& runnable, const Stream* stream) noexcept;
+  void calling(Runnable& runnable) noexcept;
   // As `Backend::synchronize`, of which the failure is left to the caller. Throws Error(value) in a deadlock.
   bool synchronize(Stream& stream, Runnable& runnable, Point point, std::chrono::nanoseconds timeout);
-  void ask(Stream& stream, Point point);
+  void ask(Stream& stream, Point point, const char* what = "query");
+  std::uint64_t begin_view(const Touch& touch);
+  void end_view(std::uint64_t number);
+  void pass_views(Stream& stream);
   void opened(const Pending& gate);
 
  private:
-  enum Kind : std::uint8_t { main_host, function_host, thread_host, stream_of_host, stream_before, block_of_host };
+  enum Kind : std::uint8_t {
+    main_host,
+    function_host,
+    thread_host,
+    stream_of_host,
+    stream_before,
+    block_of_host,
+    node_of_graph
+  };
+  struct Node {
+    std::string what;
+    std::vector<MemoryUse> uses = {};
+    std::vector<std::uint32_t> after = {};
+    bool last = true;              // no node comes after it
+    Runnable* runnable = nullptr;  // once it is ready
+  };
   struct Operation {
     std::shared_ptr<Step> step;
     Reach created;                  // what the host knew when it enqueued it
@@ -75,6 +96,16 @@ class Controller final : public Exploration {
     Site site;
     std::vector<Declared> declared;  // what is to be verified
     std::vector<std::string> names;  // of the parameters that it is about
+    std::vector<Node> nodes;         // of a graph, until it has begun; the operation itself is the end of the graph
+  };
+  // A graph that a stream has begun.
+  struct Begun {
+    EventId graph;
+    Reach before;
+    std::vector<Node> nodes;
+    std::uint64_t sequence;
+    std::string name;
+    Site site;
   };
   // The operations of a runnable, and what it has done.
   struct Source {
@@ -91,24 +122,31 @@ class Controller final : public Exploration {
     std::uint32_t queries = 0;
     std::uint32_t streams = 0;
     std::uint32_t blocks = 0;
-    std::uint64_t thread = 0;      // 0: of a function
+    std::uint64_t thread = 0;      // 0: of a function that has not called anything yet
     Runnable* function = nullptr;  // of a host function: what called it
     EventId called = {};           // the operation that it is
-    const void* stream = nullptr;  // and its stream; null: a node of a graph
     bool counted = true;           // among `running_`
     bool blocked = false;
     bool go = false;               // it may go on
     Runnable* awaited = nullptr;   // while blocked; none, and no query: everything
     Point point = 0;               // of `awaited`
     std::shared_ptr<Step> asking;  // while blocked in a query
+    const char* asked_as = "";     // what it is called
     EventId asked = {};            // the last query, and how often it was asked
     int repeats = 0;
     std::string name;
+  };
+  // An access that a host makes until it ends.
+  struct View {
+    std::uint64_t number;
+    Process host;
+    Step step;
   };
   struct Coming {
     Stream* stream = nullptr;
     std::vector<MemoryUse> uses;
     std::vector<Declared> declared;
+    std::vector<Node> nodes;
     Site site = {};
   };
   struct Candidate {
@@ -123,6 +161,7 @@ class Controller final : public Exploration {
 
   // All of these require the lock.
   Process number(int kind, std::uint64_t one, std::uint64_t two);
+  EventId node_id(EventId graph, std::size_t node);
   Host& this_host();
   Source& source_of(Stream& stream, Runnable& runnable);
   std::uint32_t block_of(Storage& storage, Host& host);
@@ -135,6 +174,9 @@ class Controller final : public Exploration {
   bool wait(std::unique_lock<std::mutex>& lock, Host& host, std::chrono::nanoseconds timeout);
   bool wake_one();
   bool advance(std::unique_lock<std::mutex>& lock);
+  bool begin_graph(std::unique_lock<std::mutex>& lock);
+  void ready_node(Runnable& runnable, Begun& graph, std::uint32_t number);
+  void forget_graph(const Runnable& stream);
   void collect();
   std::size_t decide();
   void run(std::unique_lock<std::mutex>& lock, const Candidate& chosen);
@@ -157,11 +199,14 @@ class Controller final : public Exploration {
   std::vector<Happened> happened_;
   std::unordered_map<const Runnable*, Source> sources_;
   std::unordered_map<const Stream*, Runnable*> streams_;
+  std::unordered_map<const Runnable*, Begun> graphs_;  // by their streams
   std::vector<std::unique_ptr<Host>> hosts_;
   std::vector<Stuck> stuck_;
   std::unordered_map<std::uint64_t, Reach> completions_;        // of functions that waited
   std::unordered_map<const std::byte*, std::uint32_t> blocks_;  // numbers of memory allocated in this run
   std::unordered_map<const Pending*, Reach> gates_;
+  std::vector<View> views_;
+  std::uint64_t newest_view_ = 0;
   std::vector<Runnable*> ready_;
   std::deque<Runnable*> inner_;  // parts of the operation that runs
   std::vector<Candidate> candidates_;

@@ -31,10 +31,16 @@ Process Controller::number(int kind, std::uint64_t one, std::uint64_t two) {
 }
 
 Controller::Host& Controller::this_host() {
-  const void* stream = host_function_stream();
+  const bool in_function = host_function_stream();
   const std::uint64_t thread = thread_serial();
   for (const auto& host : hosts_) {
-    if (stream ? host->function && (!host->stream || host->stream == stream) : host->thread == thread) return *host;
+    if (host->thread == thread && in_function == (host->function != nullptr)) return *host;
+  }
+  // One function at a time has begun and called nothing.
+  for (const auto& host : hosts_) {
+    if (!in_function || !host->function || host->thread != 0) continue;
+    host->thread = thread;
+    return *host;
   }
   // A thread that the program has started. Nobody knows when it runs.
   auto host = std::make_unique<Host>();
@@ -122,6 +128,7 @@ void Controller::expect(Stream& stream, std::span<const Touch> touches) {
   next.stream = &stream;
   next.uses.clear();
   next.declared.clear();
+  next.nodes.clear();
   const auto find = calling_site.load(std::memory_order_relaxed);
   next.site = find ? find() : Site{};
   const std::lock_guard lock(mutex_);
@@ -139,7 +146,7 @@ void Controller::expect(Stream& stream, std::span<const Touch> touches) {
 
 void Controller::enqueued(Stream& stream, Runnable& runnable, Point point, Description description) {
   Coming& next = coming();
-  const bool expected = next.stream == &stream;
+  const bool expected = next.stream == &stream && !description.order;
   Site site = next.site;
   if (!expected) {
     const auto find = calling_site.load(std::memory_order_relaxed);
@@ -156,15 +163,17 @@ void Controller::enqueued(Stream& stream, Runnable& runnable, Point point, Descr
   if (expected) {
     if (description.kernel && verified_.insert(hash_of(description.what, next.declared)).second)
       operation.declared = std::move(next.declared);
-    operation.step->uses = std::move(next.uses);
+    operation.nodes = std::move(next.nodes);
+    if (operation.nodes.empty()) operation.step->uses = std::move(next.uses);
   }
-  next.stream = nullptr;
+  if (!description.order) next.stream = nullptr;
   for (const auto& [target, until] : description.waits) {
     if (const EventId event = event_at(*target, until); event.index != 0) operation.waits.push_back(event);
   }
   operation.created = host.past;
   operation.gate = description.gate;
-  operation.sequence = ++sequence_;
+  gates_.erase(operation.gate);  // what is known of an earlier gate at the same address
+  operation.sequence = sequence_ += 1 + operation.nodes.size();
   operation.what = std::move(description.what);
   operation.site = site;
   source.queue.push_back(std::move(operation));
@@ -190,7 +199,13 @@ EventId Controller::event_at(const Stream& stream, Point point) {
 void Controller::ready(Runnable& runnable) noexcept {
   const std::lock_guard lock(mutex_);
   end_function(runnable);
-  if (runnable.is_part()) return inner_.push_back(&runnable);
+  if (runnable.is_part()) {
+    const Part part = runnable.part();
+    const auto graph = part.stream ? graphs_.find(part.stream) : graphs_.end();
+    if (graph != graphs_.end() && !graph->second.nodes[part.number].runnable)
+      return ready_node(runnable, graph->second, part.number);
+    return inner_.push_back(&runnable);
+  }
   if (std::find(ready_.begin(), ready_.end(), &runnable) == ready_.end()) ready_.push_back(&runnable);
 }
 

@@ -25,6 +25,15 @@ struct Description {
   const Pending* gate = nullptr;                      // that the host opens
   bool explicit_site = false;                         // whether the caller's place is worth finding
   std::vector<std::pair<Stream*, Point>> waits = {};  // that it starts after, apart from those before it in its stream
+  bool order = false;                                 // it is there for order alone: it accesses nothing
+};
+
+class Runnable;
+
+// A node of the graph that a stream has begun.
+struct Part {
+  const Runnable* stream = nullptr;
+  std::uint32_t number = 0;
 };
 
 // Something that runs one operation at a time. The controller calls these from one thread at a time.
@@ -42,6 +51,11 @@ class Runnable {
   virtual void rehearse() noexcept = 0;
   // Whether it is a part of an operation that has begun: a node of a graph.
   virtual bool is_part() const noexcept { return false; }
+  // Of a node that is an operation of its own; no stream: it is not.
+  virtual Part part() const noexcept { return {}; }
+  // Begins the next operation, a graph whose nodes are operations of their own: it is blocked until they are over.
+  // Returns false if they are skipped.
+  virtual bool begin_parts() noexcept { return false; }
   // Whether a point of the stream is completed; false of what is no stream.
   virtual bool has_reached(Point point) noexcept = 0;
   // The failure of the newest operation, or null.

@@ -17,11 +17,10 @@ constexpr int steps_per_look = 64;
 
 // -- host functions --
 
-void Controller::calling(Runnable& runnable, const Stream* stream) noexcept {
+void Controller::calling(Runnable& runnable) noexcept {
   const std::lock_guard lock(mutex_);
   auto host = std::make_unique<Host>();
   host->function = &runnable;
-  host->stream = stream;
   host->name = "function";
   if (const auto source = sources_.find(&runnable); source != sources_.end()) {
     host->called = {source->second.process,
@@ -159,7 +158,7 @@ bool Controller::drain(std::chrono::nanoseconds timeout, bool give_up) {
   return wait(lock, this_host(), timeout);
 }
 
-void Controller::ask(Stream& stream, Point point) {
+void Controller::ask(Stream& stream, Point point, const char* what) {
   std::unique_lock lock(mutex_);
   const EventId event = event_at(stream, point);
   Host& host = this_host();
@@ -176,6 +175,7 @@ void Controller::ask(Stream& stream, Point point) {
     learn(host.past, event);
     return;
   }
+  host.asked_as = what;
   host.asking = std::make_shared<Step>();
   host.asking->id = {host.process, ++host.queries};
   host.asking->asked = event;

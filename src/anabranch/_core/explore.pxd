@@ -1,8 +1,10 @@
+from libc.stdint cimport uint64_t
 from libcpp cimport bool as cbool
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from anabranch._core.core cimport CStream, Pending, Point, translate
+from anabranch._core.core cimport CStream, Pending, Point, Touch, translate
+from anabranch._core.graph cimport CGraph, NodeTouch
 
 cdef extern from "anabranch/trace.hpp" namespace "anabranch" nogil:
     cbool exploring()
@@ -11,5 +13,12 @@ cdef extern from "anabranch/trace.hpp" namespace "anabranch" nogil:
 cdef extern from "anabranch/explore.hpp" namespace "anabranch::explore" nogil:
     # While `exploring`: both answers of a query are tried. Call this before the query, without the interpreter lock.
     void ask(CStream&, Point) except +translate
+    # The host's access to memory, until it is ended.
+    uint64_t begin_view(const Touch&) except +translate
+    void end_view(uint64_t) except +translate
+    # Call this for what was enqueued while `exploring`, without the interpreter lock.
+    void pass_views(CStream&) except +translate
     void gate_opened "anabranch::explore::opened"(const Pending&) except +translate
+    # The graph that is about to be launched, with the accesses of its nodes.
+    void expect_nodes(CStream&, const CGraph&, const vector[NodeTouch]&) except +translate
     void name_parameters(CStream&, vector[string]) except +translate

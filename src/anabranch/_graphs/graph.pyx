@@ -12,6 +12,7 @@ from anabranch._graphs import picture
 
 from anabranch._core.core cimport (
     CCapture, CStream, HazardMode, OperationKind, Point, Ref, as_context, check_fork, forked)
+from anabranch._core.explore cimport expect_nodes, exploring
 from anabranch._core.graph cimport (
     CGraph, GraphAccesses, GraphInstance, NodeKind, Works, add_nested, begin_capture, end_capture, instantiate,
     set_work, take_accesses, tell_origin, unordered)
@@ -97,6 +98,8 @@ cdef class Graph:
             if state.mode == <int>HazardMode.check:
                 core.follow(deref(queue))
             begin(&submission, state, queue, now.touches.data(), now.touches.size())
+            if exploring():
+                expect_nodes(deref(queue), deref(now.graph.get()), now.accesses.touches)
             if now.functions:
                 context = context_of_replay(queue, state.mode)
                 reserve_all(now.functions)

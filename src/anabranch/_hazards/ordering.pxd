@@ -4,8 +4,8 @@ from libcpp.vector cimport vector
 
 from anabranch._core.core cimport (
     Access, CCapture, CStream, HazardMode, HostAccess, HostTask, Moment, OperationKind, Past, Point, Race, Record, Ref,
-    Site, Storage, Touch, Use, tracing, translate)
-from anabranch._core.tracing cimport show
+    Site, Storage, Touch, Use, translate)
+from anabranch._core.explore cimport observing
 from anabranch._task.context cimport TaskState, current_task
 from anabranch._task.site cimport current_site
 
@@ -84,12 +84,16 @@ cdef inline int commit(Submission* submission, TaskState state, Point point) exc
     submission.commit(point, site)
     return 0
 
+# `commit_traced` while operations are observed.
+cdef int commit_observed(
+    Submission* submission, TaskState state, CStream* stream, Point point, OperationKind kind, size_t size) except -1
+
 # The same, of one that has no name in traces; `size`: the bytes that it touches, if it has them.
 cdef inline int commit_traced(
         Submission* submission, TaskState state, CStream* stream, Point point, OperationKind kind,
         size_t size) except -1:
-    if tracing():
-        show(stream, point, kind, None, size)
+    if observing():
+        return commit_observed(submission, state, stream, point, kind, size)
     return commit(submission, state, point)
 
 
@@ -111,7 +115,8 @@ cdef OpenAccess open_access(TaskState state, Touch touch)
 
 
 cdef class OpenAccess:
-    cdef Ref[HostAccess] core
+    cdef Ref[HostAccess] core   # null: an exploration's alone
+    cdef uint64_t view          # of an exploration; 0: none
 
 
 cdef class Found:

@@ -7,9 +7,11 @@ from libcpp.vector cimport vector
 
 from anabranch._core.core cimport (
     Access, CCapture, CStream, HazardMode, HostAccess, HostTask, MemoryKind, Ref, Site, Storage, Touch, Use,
-    checks_begun, synchronize_uses,
+    checks_begun, synchronize_uses, tracing,
 )
 from anabranch._core.core cimport added_waits as c_added_waits
+from anabranch._core.explore cimport begin_view, end_view, exploring, pass_views
+from anabranch._core.tracing cimport show
 from anabranch._task.context cimport TaskState, current_state, use_mode
 from anabranch._task.defaults cimport first_mode, set_first_mode
 from anabranch._task.site cimport current_site
@@ -161,11 +163,27 @@ cdef int refuse_open(TaskState state, Touch touch) except -1:
     return 0
 
 
+cdef int commit_observed(
+        Submission* submission, TaskState state, CStream* stream, Point point, OperationKind kind,
+        size_t size) except -1:
+    if tracing():
+        show(stream, point, kind, None, size)
+    commit(submission, state, point)
+    if exploring():
+        with nogil:
+            pass_views(deref(stream))
+    return 0
+
+
 cdef OpenAccess open_access(TaskState state, Touch touch):
     cdef OpenAccess access
-    if state.mode == <int>HazardMode.off:
+    if state.mode == <int>HazardMode.off and not exploring():
         return None
     access = OpenAccess.__new__(OpenAccess)
+    if exploring():
+        access.view = begin_view(touch)
+    if state.mode == <int>HazardMode.off:
+        return access
     access.core = begin_access(
         state.task.core, touch, current_site(), state.mode == <int>HazardMode.check)
     if state.mode != <int>HazardMode.check:
@@ -180,7 +198,10 @@ cdef class OpenAccess:
 
     def end(self):
         """End it. What its task does later comes after."""
-        self.core.get().end()
+        if self.view:
+            end_view(self.view)
+        if self.core.get() != NULL:
+            self.core.get().end()
 
 
 @cython.final

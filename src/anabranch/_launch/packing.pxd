@@ -34,8 +34,10 @@ cdef inline int check_array(object kernel, Py_ssize_t position, Array array, Dev
 # which anybody may close one that was looked at: until the launch is enqueued and noted none may run then.
 cdef int check_again(const CallArgs* given, Py_ssize_t count) except -1
 
-# Shows the launch to traces and explorations.
-cdef int observe_launch(CStream* queue, Point point, object kernel, const CallArgs* given) except -1
+# `commit_launch` while operations are observed.
+cdef int commit_observed_launch(
+    Submission* submission, TaskState state, CStream* queue, Point point, object kernel,
+    const CallArgs* given) except -1
 
 # The launch was enqueued: that ends its submission.
 cdef inline int commit_launch(
@@ -44,7 +46,7 @@ cdef inline int commit_launch(
     if queue.capture() != NULL:
         tell_origin(deref(queue), point, (kernel, marks_of(args_of(given))) if queue.capture().exclusive() else kernel)
     elif observing():
-        observe_launch(queue, point, kernel, given)
+        return commit_observed_launch(submission, state, queue, point, kernel, given)
     return commit(submission, state, point)
 
 

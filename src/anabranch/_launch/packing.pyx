@@ -9,7 +9,7 @@ from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from anabranch._core.core cimport CStream, OperationKind, Point, tracing
-from anabranch._core.explore cimport exploring, name_parameters
+from anabranch._core.explore cimport exploring, name_parameters, pass_views
 from anabranch._core.tracing cimport show
 from anabranch._device.device cimport DeviceBase
 from anabranch._launch.call_args cimport CallArgs
@@ -57,7 +57,9 @@ cdef int refuse_elsewhere(kernel, Py_ssize_t position, Array array, DeviceBase w
         f"{where.alias}; copy it there first")
 
 
-cdef int observe_launch(CStream* queue, Point point, object kernel, const CallArgs* given) except -1:
+cdef int commit_observed_launch(
+        Submission* submission, TaskState state, CStream* queue, Point point, object kernel,
+        const CallArgs* given) except -1:
     cdef vector[string] names
     cdef Py_ssize_t i
     if tracing():
@@ -67,6 +69,10 @@ cdef int observe_launch(CStream* queue, Point point, object kernel, const CallAr
             if type(<object>given.args[i]) is Array:
                 names.push_back(kernel.parameters[i].name.encode())
         name_parameters(deref(queue), names)
+    commit(submission, state, point)
+    if exploring():
+        with nogil:
+            pass_views(deref(queue))
     return 0
 
 

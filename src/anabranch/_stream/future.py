@@ -13,7 +13,6 @@ from anabranch._stream.host_threads import check_fork
 
 if TYPE_CHECKING:
     from anabranch._hazards.ordering import PastOf
-    from anabranch._stream.host_threads import Notification
 
 _T = TypeVar("_T")
 
@@ -32,7 +31,6 @@ class StreamFuture(Future[_T]):
 
     _silent = False
     _past: PastOf | None = None  # clock at the function's end
-    _work: Notification | None = None  # the call, while schedules are explored
 
     def _observe(self) -> None:
         if self._past is not None:
@@ -41,8 +39,6 @@ class StreamFuture(Future[_T]):
     def _before_wait(self, timeout: float | None) -> None:
         """Raise where a wait could not end: after a fork, and while the interpreter exits."""
         check_fork()
-        if self._work is not None:
-            self._work.reached()
         if timeout is None and finalizing():
             # Waits for streams behave the same. A function that has begun may still end.
             wait([self], LAST_WAIT)
@@ -52,8 +48,6 @@ class StreamFuture(Future[_T]):
     def done(self) -> bool:
         """Whether the function has ended or was cancelled. If so, later work of this task comes after it."""
         check_fork()
-        if self._work is not None:
-            self._work.ask()
         done = super().done()
         if done:
             self._observe()

@@ -23,7 +23,7 @@ from anabranch._core.core cimport (
     PythonJob, Record, Ref, ReplayedCall, Site, as_pending, host_inbox, synchronize_point, throw_failure,
     tracing,
 )
-from anabranch._core.explore cimport ask, exploring
+from anabranch._core.explore cimport ask, exploring, pass_views
 from anabranch._core.tracing cimport show
 from anabranch._hazards.ordering cimport (
     DeferredMoment, PastOf, Submission, Touches, begin, begin_untouched, follow_call, observe_record,
@@ -245,6 +245,12 @@ cdef class Call:
         return 0
 
 
+cdef object _explored_future():
+    from anabranch._stream.explored_future import ExploredFuture
+
+    return ExploredFuture()
+
+
 cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs, Touches touches):
     global _future
     cdef TaskState state = current_state()
@@ -259,7 +265,7 @@ cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs,
         return submit_captured(state, stream.get(), fn, args, kwargs, touches)
     cdef Call call = Call.__new__(Call)
     call.stream = stream
-    call.future = _future.StreamFuture()
+    call.future = _explored_future() if exploring() else _future.StreamFuture()
     call.fn = fn
     call.args = args
     call.kwargs = kwargs
@@ -279,12 +285,15 @@ cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs,
         moment = submission.advance()
     call.when.set(moment)
     if exploring():
-        call.future._work = notification_at(stream, point)
+        call.future.explore(notification_at(stream, point))
     if tracing():
         show(stream.get(), point, OperationKind.host, getattr(fn, "__qualname__", None), 0)
     if touches is not None and state.mode == <int>HazardMode.check:
         site = current_site()
     submission.commit_call(point, site, moment)
+    if exploring():
+        with nogil:
+            pass_views(deref(stream.get()))
     return call.future
 
 
