@@ -84,6 +84,12 @@ struct Use {
   Footprint where = {0, 0};
   Site site = {};
   Moment call = {};  // the host function that made the access: what comes after it comes after the access
+
+  // Whether what comes after `other` comes after this one, since a host function made this one before `other`.
+  bool ends_before(const Use& other) const noexcept {
+    if (!call.lane || !other.stream || !other.when.lane) return false;
+    return other.when.lane == call.lane ? other.when.count >= call.count : other.when.follows(call);
+  }
 };
 
 // An enqueued operation, with what a history keeps for each of its accesses.

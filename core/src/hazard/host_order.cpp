@@ -1,5 +1,7 @@
 #include "anabranch/host_order.hpp"
 
+#include <algorithm>
+
 #include "anabranch/external_use.hpp"
 
 namespace anabranch {
@@ -27,7 +29,12 @@ std::vector<Use> host_conflicts(const HostTask& task, const Touch& touch) {
 std::vector<Use> open_conflicts(const HostTask& task, const Touch& touch) {
   if (!touch.storage->accesses().several()) return {};
   std::vector<Use> found = touch.storage->conflicts(task.lane.past(), nullptr, touch.access, touch.footprint());
-  std::erase_if(found, [](const Use& use) { return !use.open; });
+  // The host waits for the functions that have declared what they do.
+  const std::vector<Use> all = found;
+  std::erase_if(found, [&](const Use& use) {
+    return !use.open || std::any_of(all.begin(), all.end(),
+                                    [&](const Use& other) { return !task.precedes(other) && use.ends_before(other); });
+  });
   return found;
 }
 

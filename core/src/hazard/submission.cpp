@@ -17,6 +17,19 @@ const std::vector<Touch>& shadows_of(Capture& capture, std::span<const Touch> to
   return shadows;
 }
 
+// Takes out accesses within a host function that also declared them, or that another access comes after: order after
+// that is order after the function.
+void drop_implied(std::vector<Race>& races, const HostTask& task) {
+  const auto by_function = [](const Race& race) { return static_cast<bool>(race.first.call.lane); };
+  if (std::none_of(races.begin(), races.end(), by_function)) return;
+  const std::vector<Race> all = races;
+  std::erase_if(races, [&](const Race& race) {
+    return std::any_of(all.begin(), all.end(), [&](const Race& other) {
+      return !task.precedes(other.first) && race.first.ends_before(other.first);
+    });
+  });
+}
+
 }  // namespace
 
 KeptMemory::KeptMemory(const Touch* touches, std::size_t count) {
@@ -36,7 +49,9 @@ Refusal* Submission::add_missing(const HostTask& task, std::span<const Touch> to
   Ordering ordering(*stream_, task.lane);
   std::vector<Race> missing;
   std::vector<Race> races;  // with accesses that the host has not ended: no stream can wait for those
-  for (Race& race : ordering.missing(touches)) (race.first.open ? races : missing).push_back(std::move(race));
+  std::vector<Race> all = ordering.missing(touches);
+  drop_implied(all, task);
+  for (Race& race : all) (race.first.open ? races : missing).push_back(std::move(race));
   if (races.empty()) {
     ordering.add(missing, task);
     return nullptr;
@@ -53,7 +68,9 @@ Refusal* Submission::check(const HostTask& task, std::span<const Touch> touches)
   Ordering ordering(*stream_, task.lane);
   std::vector<Race> races;
   std::vector<Race> unreported;
-  for (Race& race : ordering.missing(touches, ordering.coming())) {
+  std::vector<Race> all = ordering.missing(touches, ordering.coming());
+  drop_implied(all, task);
+  for (Race& race : all) {
     // Accesses made under `off`, and the memory's arrival on its stream, are never reported.
     if (race.first.unreported || !race.first.when.lane) {
       unreported.push_back(std::move(race));

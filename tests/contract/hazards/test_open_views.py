@@ -167,10 +167,10 @@ def test_after_a_view_one_stream_needs_no_event(device, stream):
 class Writer:
     """A function that writes to an array and is still running, its view open or closed."""
 
-    def __init__(self, mode, array, stream, view_open):
+    def __init__(self, mode, array, stream, view_open, **declared):
         self._begun, self._end = threading.Event(), threading.Event()
         self._mode, self._array, self._open = mode, array, view_open
-        self._future = stream.submit(self._run)
+        self._future = stream.submit(self._run, **declared)
 
     def _run(self):
         with ab.hazards(self._mode):
@@ -229,3 +229,19 @@ def test_what_the_function_itself_puts_elsewhere_is_refused_while_its_view_is_op
     with pytest.raises(ab.RaceError) as caught:
         stream.submit(run).result(TIMEOUT)
     assert caught.value.kind == "HOST"
+
+
+@each_state
+@pytest.mark.parametrize("use", [*WRITES.values(), *READS.values()], ids=[*WRITES, *READS])
+def test_under_auto_work_waits_for_a_function_that_has_declared_its_view(device, stream, view_open, use):
+    array, other = host_array(device), ab.Stream(device)
+    with Writer("auto", array, stream, view_open, writes=[array]):
+        use(other, array)
+    ab.synchronize()
+
+
+def test_under_check_a_declared_view_is_one_race(device, stream):
+    array, other = host_array(device), ab.Stream(device)
+    with ab.collect_races() as races, Writer("check", array, stream, True, writes=[array]):
+        set_by(other, array)
+    assert [race.kind for race in races] == ["WAW"]
