@@ -48,7 +48,7 @@ $(bin)/.package: $(bin)/.base $(build_files)
 	$(bin)/python -m pip install -q --no-build-isolation -e '.[demo]'
 	@touch $@
 
-$(bin)/.test $(bin)/.cuda $(bin)/.uvloop $(bin)/.lint $(bin)/.bench $(bin)/.docs $(bin)/.news $(bin)/.wheels $(bin)/.mpi: $(bin)/.%: $(bin)/.base
+$(bin)/.test $(bin)/.cuda $(bin)/.uvloop $(bin)/.lint $(bin)/.bench $(bin)/.docs $(bin)/.news $(bin)/.wheels $(bin)/.mpi $(bin)/.dask: $(bin)/.%: $(bin)/.base
 	$(bin)/python -m pip install -q --group $*
 	@touch $@
 
@@ -65,7 +65,7 @@ core: $(bin)/.base
 test-core: core
 	$(bin)/ctest --test-dir build/core -j $(JOBS) --output-on-failure --no-tests=error --timeout 300
 
-test-python: $(bin)/.package $(bin)/.test $(bin)/.mpi $(bin)/.cuda $(bin)/.uvloop $(bin)/.lint simulated-driver
+test-python: $(bin)/.package $(bin)/.test $(bin)/.mpi $(bin)/.dask $(bin)/.cuda $(bin)/.uvloop $(bin)/.lint simulated-driver
 	$(on_three) $(pytest) $(spread) -q tests/contract tests/hazards -m 'not ($(alone))'
 	$(on_simulated) $(pytest) $(spread) $(of_two_gpus) -m 'not numba and not ($(alone))'
 	$(on_three) $(pytest) -q tests/contract tests/hazards -m '$(alone)'

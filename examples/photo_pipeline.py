@@ -11,7 +11,7 @@ pinned memory of one photograph, the kernels of another, and reading and writing
 device the kernels of one stream already use all cores; what several streams gain there is that files are read and
 written meanwhile.
 
-    python photo_pipeline.py [FOLDER] [--output DIR] [--streams N] [--rounds N]
+    python photo_pipeline.py [FOLDER] [--output DIR] [--streams N] [--rounds N] [--cluster local:N | tcp://HOST:PORT]
 """
 
 import argparse
@@ -130,7 +130,7 @@ def encode(decoded, pictures):
     # A host function that raises fails its future and nothing else, so here we are even if there was nothing to decode.
     exif = decoded.result()
     for path, pixels in pictures.items():
-        Image.fromarray(pixels).save(path, exif=exif, compress_level=1)
+        Image.fromarray(pixels).save(path, "PNG", exif=exif, compress_level=1)
 
 
 # -- the job --
@@ -210,11 +210,20 @@ class Run(NamedTuple):
     seconds: float
 
 
+def weights_of_blur():
+    """Return the weights of a pixel and its neighbours on both sides, which are the same along x and along y."""
+    weights = np.exp(-0.5 * (np.arange(-RADIUS, RADIUS + 1) / SIGMA) ** 2)
+    return ab.array(weights / weights.sum(), "float32")
+
+
+def largest_of(photos):
+    """Return how many pixels the largest photograph has."""
+    return max(photo.size for photo in photos)
+
+
 def run(photos, streams, advance):
     """Do the job on a number of streams, and call `advance` for each photograph that is done."""
-    weights = np.exp(-0.5 * (np.arange(-RADIUS, RADIUS + 1) / SIGMA) ** 2)
-    weights = ab.array(weights / weights.sum(), "float32")
-    largest = max(photo.size for photo in photos)
+    largest, weights = largest_of(photos), weights_of_blur()
     lanes = [Lane(f"lane {number}", largest, weights) for number in range(1, streams + 1)]
 
     begin = time.perf_counter()
@@ -290,6 +299,15 @@ def streams_in_words(number):
     return f"{number} stream{'s' * (number > 1)}"
 
 
+def device_of_kernels(tell):
+    """Return the current device, or the CPU where it is a GPU without a compiler, which `tell` is called about."""
+    device = ab.current_device()
+    if device.kind == "cuda" and find_spec("numba_cuda_mlir") is None:
+        tell(f"{device.alias} is left out: anabranch\\[cu13], or \\[cu12], has what compiles kernels for it")
+        device = ab.Device("cpu")
+    return device
+
+
 def compare(photos, streams, rounds, console):
     """Do the job on one stream and on several, in turns, and check what comes of it; print the best times of both."""
     numbers, best, differences = [1, streams], {}, []
@@ -315,6 +333,14 @@ def compare(photos, streams, rounds, console):
     console.print(f"Every picture is within {max(differences):.3f} levels of SciPy's; {TOLERANCE} are tolerated.")
 
 
+def cluster(text):
+    """Return a cluster's name if it is one, for argparse."""
+    kind, _, number = text.partition(":")
+    if "://" in text or (kind == "local" and number.isdecimal() and int(number) > 0):
+        return text
+    raise argparse.ArgumentTypeError(f"{text!r} is neither local:N nor an address such as tcp://host:8786")
+
+
 def main():
     """Run the program."""
     parser = argparse.ArgumentParser(description="Sharpen photographs and find edges, on one stream and on several.")
@@ -322,23 +348,32 @@ def main():
     parser.add_argument("--output", type=Path, default="photo-output", metavar="DIR", help="default: %(default)s")
     parser.add_argument("--streams", type=int, default=4, metavar="N", help="default: %(default)s")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="the best one counts; default: %(default)s")
+    on_workers = "on Dask workers: so many of this machine, local:N, or those of the scheduler at tcp://HOST:PORT"
+    parser.add_argument("--cluster", type=cluster, help=on_workers)
     options = parser.parse_args()
     if min(options.streams, options.rounds) < 1:
         parser.error("streams and rounds are at least 1")
     if options.folder and options.folder.resolve() == options.output.resolve():
         parser.error("the output needs a folder of its own")
+    if options.cluster and find_spec("distributed") is None:
+        parser.error("--cluster needs Dask: pip install 'anabranch[dask]'")
 
-    console, device = Console(), ab.current_device()
-    if device.kind == "cuda" and find_spec("numba_cuda_mlir") is None:
-        console.print(f"{device.alias} is left out: anabranch\\[cu13], or \\[cu12], has what compiles kernels for it")
-        device = ab.Device("cpu")
+    console = Console()
     try:
         photos = find(options.folder, options.output)
         options.output.mkdir(parents=True, exist_ok=True)
         megapixels = sum(photo.size for photo in photos) / 1e6
-        console.print(f"{len(photos)} photographs, {megapixels:.1f} megapixels, on {device.alias}: {device.name}")
-        with device:
-            compare(photos, min(options.streams, len(photos)), options.rounds, console)
+        described = f"{len(photos)} photographs, {megapixels:.1f} megapixels"
+        if options.cluster:
+            from photo_cluster import develop
+
+            console.print(f"{described}, on {options.cluster}")
+            develop(photos, options.cluster, options.streams, options.rounds, console)
+        else:
+            device = device_of_kernels(console.print)
+            console.print(f"{described}, on {device.alias}: {device.name}")
+            with device:
+                compare(photos, min(options.streams, len(photos)), options.rounds, console)
     except OSError as error:
         raise SystemExit(f"{parser.prog}: {error}") from error
     console.print(f"The pictures are in {options.output}")

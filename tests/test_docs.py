@@ -50,7 +50,7 @@ def environment(page: Path, kind: str) -> dict[str, str]:
 def pages_that_run() -> Iterator[Any]:
     """Yield each page that has code, with every kind of device that there is unless the page states one."""
     kinds = list(dict.fromkeys(device.kind for device in anabranch.devices()))
-    no_compiler, no_mpi = find_spec("numba_cuda_mlir") is None, find_spec("mpi4py") is None
+    no_compiler, no_mpi, no_dask = (find_spec(each) is None for each in ("numba_cuda_mlir", "mpi4py", "distributed"))
     for page in PAGES:
         code = "".join(block.code for block in blocks(page) if block.language in RUN)
         if code:
@@ -60,7 +60,9 @@ def pages_that_run() -> Iterator[Any]:
                 lacks = kind == "cuda" and "ab.kernel" in code and no_compiler
                 skip = pytest.mark.skipif(lacks, reason="numba-cuda-mlir is not installed")
                 alone = pytest.mark.skipif("distributed.init" in code and no_mpi, reason="mpi4py is not installed")
-                yield pytest.param(page, kind, marks=[*marks, skip, alone], id=f"{name}-{kind}")
+                no_workers = "from distributed import" in code and no_dask
+                farmed = pytest.mark.skipif(no_workers, reason="Dask's distributed is not installed")
+                yield pytest.param(page, kind, marks=[*marks, skip, alone, farmed], id=f"{name}-{kind}")
 
 
 @pytest.mark.parametrize(("page", "kind"), list(pages_that_run()))

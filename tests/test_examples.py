@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 import sys
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
@@ -22,8 +23,9 @@ from PIL import Image  # noqa: E402
 from scipy import ndimage  # noqa: E402
 
 FOLDER = Path(__file__).parents[1] / "examples"
-PROGRAMS = sorted(FOLDER.glob("*.py"))
 PHOTO_PIPELINE = FOLDER / "photo_pipeline.py"
+PHOTO_CLUSTER = FOLDER / "photo_cluster.py"  # a part of it, for Dask
+PROGRAMS = sorted(set(FOLDER.glob("*.py")) - {PHOTO_CLUSTER})
 ON_GPUS_ONLY = FOLDER / "cuda_module.py"
 
 each_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
@@ -260,6 +262,35 @@ def test_the_demo_finds_a_wrong_pixel(photos, done, tmp_path):
     Image.fromarray(pixels).save(photo.sharpened)
     with pytest.raises(SystemExit, match=r"wide-sharpened\.png differs from SciPy's by \d\.\d+ levels; 0\.51 are"):
         program.check(photo)
+
+
+# -- the demo on a cluster; what happens when a worker dies is in distributed/test_demo_cluster.py --
+
+
+def test_the_demo_on_a_cluster_makes_the_same_files(photos, done, tmp_path):
+    pytest.importorskip("distributed", reason="Dask's distributed is not installed")
+    output, text = done
+    options = ("--output", tmp_path, "--rounds", 1, "--cluster", "local:2", "--streams", 2)
+    result = demo(photos, *options, env={"ANABRANCH_DEVICE": "cuda" if " on cuda:" in text else "cpu"})
+    assert (result.returncode, result.stderr) == (0, "")
+    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in output.iterdir()}
+    assert [path.name for path in tmp_path.iterdir() if path.read_bytes() != (output / path.name).read_bytes()] == []
+    assert re.search(r"2 workers, 2 streams each +│ 8 ", result.stdout)
+    assert result.stdout.count("2 workers ") == 1  # the progress of all
+
+
+@pytest.mark.parametrize("cluster", ["local:0", "local:two", "somewhere"])
+def test_a_cluster_that_is_none(cluster, photos, tmp_path):
+    result = demo(photos, "--output", tmp_path, "--cluster", cluster)
+    assert result.returncode == 2
+    assert f"{cluster!r} is neither local:N nor an address" in result.stderr
+
+
+def test_a_cluster_without_dask(photos):
+    code = "import sys; sys.modules['distributed'] = None; sys.argv[0] = 'demo'; from runpy import run_path;"
+    result = start("-c", f"{code} run_path({str(PHOTO_PIPELINE)!r}, run_name='__main__')", "--cluster", "local:2")
+    assert result.returncode == 2
+    assert "pip install 'anabranch[dask]'" in result.stderr
 
 
 # -- the demo's errors: a line that names the file, and no traceback --

@@ -1,5 +1,6 @@
 """Streams for Python that are safe by default, at the speed of the bare driver, on a GPU or with none."""
 
+import sys as _sys
 import typing as _typing
 
 from anabranch import interop, testing
@@ -142,6 +143,11 @@ __all__ = [
 
 _lazy = ("__version__", "distributed")  # found when first asked for
 _keep(globals()[name] for name in __all__ if name not in _lazy)
+
+if "distributed.protocol.serialize" in _sys.modules:  # Dask's; a program may have a module of that name
+    from anabranch.interop import _dask
+
+    _dask.register_serializers()
 
 if _typing.TYPE_CHECKING:
     from anabranch import distributed

@@ -94,3 +94,15 @@ def torchrun(free_port: int) -> Callable[..., list[Finished]]:
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def client():
+    """A client of two workers of Dask, which are processes of their own and have two threads each."""
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client

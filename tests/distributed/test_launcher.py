@@ -73,9 +73,7 @@ def test_importing_brings_in_no_engine():
     assert done.stdout.strip() == "False"
 
 
-@pytest.mark.parametrize(
-    ("missing", "extra"), [("mpi4py", "mpi"), pytest.param("nccl", "nccl", marks=pytest.mark.mpi)]
-)
+@pytest.mark.parametrize(("missing", "extra"), [("mpi4py", "mpi"), pytest.param("nccl", "nccl", marks=pytest.mark.mpi)])
 def test_a_missing_engine_is_named_with_its_extra(missing, extra):
     code = (
         f"import sys; sys.modules[{missing!r}] = None; import anabranch as ab; ab.distributed.init(backend={extra!r})"

@@ -10,6 +10,7 @@ import pytest
 
 pytestmark = [pytest.mark.mpi, pytest.mark.numba]
 EXAMPLES = Path(__file__).parents[2] / "examples"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.mark.parametrize("number", [1, 3])
@@ -39,3 +40,13 @@ def test_a_joint_timeline_shows_who_came_last(ranks, tmp_path):
     assert {wait["pid"] for wait in waits} == {event["pid"] for event in collectives} - {collectives[1]["pid"]}
     begins = [event["ts"] for event in collectives]
     assert max(begins) - min(begins) < 1.0
+
+
+def test_what_the_model_of_heat_is_given_is_measured(ranks, tmp_path):
+    ranks(2, BENCHMARKS / "scale.py", "measure", tmp_path / "scale.json", "--quick", ANABRANCH_CPU_WORKERS="1")
+    (record,) = json.loads((tmp_path / "scale.json").read_text())
+    assert (record["ranks"], record["row_bytes"], len(record["plates"])) == (2, 16384, 2)
+    assert all(seconds > 0 for found in record["messages"].values() for each in found for seconds in each)
+    for plate in record["plates"]:
+        assert all(0 <= share <= 1 for share in plate["hidden"])
+        assert min(plate["step"], plate["host"], plate["border"], *plate["inside"]) > 0

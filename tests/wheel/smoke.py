@@ -47,6 +47,8 @@ def files(_major):
     found = [str(file) for file in distribution("anabranch").files or []]
     assert not [file for file in found if file.endswith((".pyx", ".pxd", ".hpp", ".cpp"))]
     assert "anabranch/py.typed" in found
+    (for_dask,) = distribution("anabranch").entry_points.select(group="dask.sizeof")
+    assert callable(for_dask.load())
     libraries = [file for file in package.rglob("*.so") if file.name != "libanabranch.so"]
     modules = {file.with_name(file.name.partition(".")[0]) for file in libraries}
     assert modules

@@ -21,6 +21,8 @@ def combine(i, factor, x: ab.In, y: ab.InOut):
 arrays = [ab.array(np.arange(n, dtype="int64") + 100 * comm.rank + which) for which in range(5)]
 model = [[np.arange(n, dtype="int64") + 100 * rank + which for which in range(5)] for rank in range(comm.size)]
 rng = np.random.default_rng(seed)
+own = slice(n // comm.size)  # a rank's part of what all have together
+order = {comm: range(comm.size), other: range(comm.size)[::-1]}  # of the ranks in each communicator
 
 
 def of(which, part):
@@ -28,7 +30,9 @@ def of(which, part):
 
 
 for _ in range(steps):
-    kind = rng.choice(["reduce", "broadcast", "kernel", "copy", "fill", "shift"])
+    kind = rng.choice(
+        ["reduce", "broadcast", "kernel", "copy", "fill", "shift", "all_gather", "all_to_all", "reduce_scatter"]
+    )
     stream = streams[int(rng.integers(4))]
     a, b = (int(which) for which in rng.choice(5, 2, replace=False))
     low = int(rng.integers(0, n - 8))
@@ -57,6 +61,21 @@ for _ in range(steps):
         ab.fill(of(a, part), value, stream=stream)
         for mine in model:
             mine[a][part] = value
+    elif kind == "all_gather":
+        used.all_gather(arrays[b], of(a, own), stream=stream)
+        gathered = np.concatenate([model[rank][a][own] for rank in order[used]])
+        for mine in model:
+            mine[b][:] = gathered
+    elif kind == "all_to_all":
+        used.all_to_all(arrays[b], arrays[a], stream=stream)
+        sent = [model[rank][a].reshape(comm.size, -1) for rank in order[used]]
+        for place, rank in enumerate(order[used]):
+            model[rank][b][:] = np.concatenate([theirs[place] for theirs in sent])
+    elif kind == "reduce_scatter":
+        used.reduce_scatter(of(b, own), arrays[a], stream=stream)
+        total = sum(mine[a] for mine in model).reshape(comm.size, -1)
+        for place, rank in enumerate(order[used]):
+            model[rank][b][own] = total[place]
     else:
         with comm.group():
             comm.send(of(a, part), (comm.rank + 1) % comm.size, stream=stream)
