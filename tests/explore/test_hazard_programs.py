@@ -9,6 +9,7 @@ import pytest
 import anabranch as ab
 
 from ..hazards import program as hazards
+from ..hazards.graph_program import GraphProgram
 from .running import FIRST_SEED, MANY
 
 pytestmark = [pytest.mark.timeout(0), pytest.mark.filterwarnings("ignore:.*recorded:RuntimeWarning")]
@@ -70,6 +71,14 @@ def test_with_added_order_every_schedule_does_as_the_program_says():
         assert report.ok, report
 
     for_each_seed(150, check)
+
+
+def test_the_nodes_of_a_graph_do_as_its_program_says_in_every_schedule():
+    def check(seed):
+        report, _ = explore(GraphProgram, seed, 40)
+        assert report.ok, report
+
+    for_each_seed(100, check)
 
 
 def test_without_added_order_only_races_fail():
