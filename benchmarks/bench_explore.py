@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator
 
-from harness import OURS, Case, Counted, implementation, repeat
+from harness import OURS, Case, Counted, implementation
 
 import anabranch as ab
 
@@ -19,7 +19,7 @@ def fills() -> None:
     ab.synchronize("cpu")
     streams = [ab.Stream("cpu") for _ in range(STREAMS)]
     parts = [array[number : number + 1] for number in range(STREAMS)]
-    for number in repeat(OPERATIONS):
+    for number in range(OPERATIONS):
         ab.fill(parts[number % STREAMS], number, stream=streams[number % STREAMS])
 
 
@@ -28,7 +28,7 @@ def in_conflict() -> None:
     array = ab.zeros(1, device="cpu")
     ab.synchronize("cpu")
     streams = [ab.Stream("cpu") for _ in range(2)]
-    for number in repeat(10):
+    for number in range(10):
         ab.fill(array, number, stream=streams[number % 2])
 
 
@@ -38,8 +38,10 @@ def operations() -> Iterator[Case]:
 
     def measure(rounds: int) -> float:
         begin = time.perf_counter_ns()
-        ab.testing.explore(fills, schedules=rounds)
-        return (time.perf_counter_ns() - begin) / (rounds * OPERATIONS)
+        report = ab.testing.explore(fills, schedules=rounds)
+        elapsed = time.perf_counter_ns() - begin
+        assert report.ok, report
+        return elapsed / (rounds * OPERATIONS)
 
     yield Counted(measure, 20, "ns", warms_up=True)
 
@@ -52,6 +54,8 @@ def classes() -> Iterator[Case]:
         with ab.hazards("off"):
             begin = time.perf_counter_ns()
             report = ab.testing.explore(in_conflict, limit=rounds)
-            return (time.perf_counter_ns() - begin) / report.runs
+            elapsed = time.perf_counter_ns() - begin
+        assert report.ok, report
+        return elapsed / report.runs
 
     yield Counted(measure, 200, "ns", warms_up=True)
