@@ -116,12 +116,12 @@ $(ft_bin)/.package: $(build_files)
 
 free-threaded: $(ft_bin)/.package
 
-# Every test of the contract runs in 8 threads at once, and conftest.py has the run fail if the lock came on.
+# Every test of the contract runs in 4 threads at once, and conftest.py has the run fail if the lock came on.
 test-free-threaded: $(ft_bin)/.package simulated-driver
 	env -u PYTHON_GIL $(on_simulated) PATH='$(ft_bin)':"$$PATH" \
 	  $(ft_bin)/python -m pytest -q tests/contract tests/threads -m 'not numba' -k cuda
 	env -u PYTHON_GIL PATH='$(ft_bin)':"$$PATH" ANABRANCH_DEVICE=cpu \
-	  $(ft_bin)/python -m pytest -q tests/contract -m 'not numba' -k cpu:0 --parallel-threads=8
+	  $(ft_bin)/python -m pytest -q tests/contract -m 'not numba' -k cpu:0 --parallel-threads=4
 	env -u PYTHON_GIL PATH='$(ft_bin)':"$$PATH" $(ft_bin)/python -m pytest -m 'not numba' --ignore=tests/contract
 
 mutate: $(bin)/.package $(bin)/.test

@@ -18,6 +18,8 @@ from hypothesis import HealthCheck, settings
 
 # Read when anabranch first looks for devices: two, so that every machine tests what crosses devices.
 os.environ.setdefault("ANABRANCH_CPU_DEVICES", "2")
+# A worker of Dask logs that its end has cut off a heartbeat, now and then. Programs of tests are to print nothing.
+os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "critical")
 
 import anabranch as ab
 
