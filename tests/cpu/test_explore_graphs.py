@@ -168,6 +168,7 @@ def test_a_graph_in_a_graph_is_one_operation() -> None:
     assert (report.ok, report.classes) == (True, 1)
 
 
+@pytest.mark.numba
 def test_a_node_that_fails_fails_the_run_alone() -> None:
     def program() -> None:
         array = zeros()

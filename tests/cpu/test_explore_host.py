@@ -273,6 +273,7 @@ def test_what_is_enqueued_while_the_host_writes_comes_before_or_after(apart: boo
     assert results == ({2} if apart else {1, 2})
 
 
+@pytest.mark.numba
 def test_a_kernel_that_is_launched_while_the_host_reads_is_found() -> None:
     def program() -> None:
         a, b = streams(2)
