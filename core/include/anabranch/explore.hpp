@@ -14,14 +14,14 @@
 #include "anabranch/stream.hpp"
 #include "anabranch/trace.hpp"
 
-// Runs a program again and again, under different legal schedules of its operations. While a run is on, the devices
-// that can hand their ready operations to a controller, which runs one at a time and chooses which next.
 namespace anabranch {
 class Graph;
 struct NodeTouch;
 struct Touch;
 }  // namespace anabranch
 
+// Runs a program again and again, under different legal schedules of its operations. While a run is on, the devices
+// that can hand their ready operations to a controller, which runs one at a time and chooses which next.
 namespace anabranch::explore {
 
 // Something that happened in a run.
