@@ -31,43 +31,64 @@ struct Tiles {
   long long from[16];
 };
 
-constexpr int side = 32;
+constexpr int tile_threads = 256;  // of a block
 
-// In square tiles through shared memory, so that a warp reads and writes adjacent elements. Blocks have 256 threads.
+// In square tiles through shared memory, so that a warp reads and writes adjacent elements. All loads of a thread come
+// before its first store: that many bytes in flight are what the memory's bandwidth takes.
 template <class T>
 __device__ __forceinline__ void copy_tiles(char* dst, const char* src, long long tiles, const Tiles& axes) {
-  __shared__ T tile[side][side + 1];  // an odd row keeps a column's elements in different banks
+  constexpr int side = sizeof(T) > 8 ? 32 : 64;  // as in transfer.cpp
+  constexpr int step = tile_threads / side;
+  constexpr int rounds = side / step;
+  // One word more than a row keeps a column's elements in different banks.
+  constexpr int pitch = side + (sizeof(T) < 4 ? 4 / static_cast<int>(sizeof(T)) : 1);
+  __shared__ T tile[side][pitch];
   const int x = static_cast<int>(threadIdx.x) % side;
   const int y = static_cast<int>(threadIdx.x) / side;
-  const int step = static_cast<int>(blockDim.x) / side;
+  const long long across = (axes.size[0] + side - 1) / side;
+  const long long along = (axes.size[1] + side - 1) / side;
   for (long long at = blockIdx.x; at < tiles; at += gridDim.x) {
-    const long long across = (axes.size[0] + side - 1) / side;
-    const long long along = (axes.size[1] + side - 1) / side;
-    const long long column = at % across * side;
-    long long rest = at / across;
-    const long long row = rest % along * side;
-    rest /= along;
-    char* to = dst + column * axes.to[0] + row * axes.to[1];
-    const char* from = src + column * axes.from[0] + row * axes.from[1];
+    const long long line = divide(at, across);
+    const long long column = (at - line * across) * side;
+    long long rest = divide(line, along);
+    const long long row = (line - rest * along) * side;
+    char* to = dst + (column + x) * axes.to[0] + (row + y) * axes.to[1];
+    const char* from = src + (column + y) * axes.from[0] + (row + x) * axes.from[1];
 #pragma unroll 1
     for (int d = 2; d < static_cast<int>(axes.ndim); ++d) {
-      const long long index = rest % axes.size[d];
-      rest /= axes.size[d];
+      const long long outer = divide(rest, axes.size[d]);
+      const long long index = rest - outer * axes.size[d];
+      rest = outer;
       to += index * axes.to[d];
       from += index * axes.from[d];
     }
     const long long columns = axes.size[0] - column;
     const long long rows = axes.size[1] - row;
+    const long long from_step = step * axes.from[0];
+    const long long to_step = step * axes.to[1];
+    T held[rounds];
+    if (columns >= side && rows >= side) {
 #pragma unroll
-    for (int i = y; i < side; i += step) {
-      if (x < rows && i < columns) {
-        tile[i][x] = *reinterpret_cast<const T*>(from + i * axes.from[0] + x * axes.from[1]);
+      for (int k = 0; k < rounds; ++k) held[k] = *reinterpret_cast<const T*>(from + k * from_step);
+#pragma unroll
+      for (int k = 0; k < rounds; ++k) tile[y + k * step][x] = held[k];
+      __syncthreads();
+#pragma unroll
+      for (int k = 0; k < rounds; ++k) *reinterpret_cast<T*>(to + k * to_step) = tile[x][y + k * step];
+    } else {
+#pragma unroll
+      for (int k = 0; k < rounds; ++k) {
+        if (x < rows && y + k * step < columns) held[k] = *reinterpret_cast<const T*>(from + k * from_step);
       }
-    }
-    __syncthreads();
 #pragma unroll
-    for (int i = y; i < side; i += step) {
-      if (x < columns && i < rows) *reinterpret_cast<T*>(to + i * axes.to[1] + x * axes.to[0]) = tile[x][i];
+      for (int k = 0; k < rounds; ++k) {
+        if (x < rows && y + k * step < columns) tile[y + k * step][x] = held[k];
+      }
+      __syncthreads();
+#pragma unroll
+      for (int k = 0; k < rounds; ++k) {
+        if (x < columns && y + k * step < rows) *reinterpret_cast<T*>(to + k * to_step) = tile[x][y + k * step];
+      }
     }
     __syncthreads();
   }

@@ -33,7 +33,9 @@ struct KernelTiles {
   std::int64_t to[max_dimensions] = {};
   std::int64_t from[max_dimensions] = {};
 };
-constexpr std::int64_t tile_side = 32;  // as in elements.cu
+
+// As in elements.cu.
+constexpr std::int64_t tile_side(std::int64_t itemsize) { return itemsize > 8 ? 32 : 64; }
 
 // A value as the fill kernels expect it.
 struct Wide {
@@ -276,12 +278,13 @@ void Transfer::plan_tiles(Sink& sink, const Elements& dst, const Elements& src, 
   KernelTiles axes;
   axes.ndim = tiling.ndim();
   std::int64_t tiles = 1;
+  const std::int64_t side = tile_side(dst.layout.itemsize);
   for (int d = 0; d < tiling.ndim(); ++d) {
     const Tiling::Axis& axis = tiling.axis(tiling.ndim() - 1 - d);
     axes.size[d] = axis.size;
     axes.to[d] = axis.to;
     axes.from[d] = axis.from;
-    tiles *= d < 2 ? (axis.size + tile_side - 1) / tile_side : axis.size;
+    tiles *= d < 2 ? (axis.size + side - 1) / side : axis.size;
   }
   CUdeviceptr target = reinterpret_cast<CUdeviceptr>(dst.pointer);
   CUdeviceptr source = reinterpret_cast<CUdeviceptr>(src.pointer);

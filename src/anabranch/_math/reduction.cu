@@ -99,6 +99,29 @@ __device__ Total apart(const char* row, Int step, Int begin, Int end, Int thread
   return total;
 }
 
+// Combines a warp's totals, which are adjacent, in the first.
+__device__ void combine_warp(Total* totals, int lane) {
+  __syncwarp();
+  for (int half = lanes / 2; half > 0; half /= 2) {
+    if (lane < half) totals[lane] = combine(totals[lane], totals[lane + half]);
+    __syncwarp();
+  }
+}
+
+// Combines a block's totals in the first, for thread 0: each warp its own, then the first warp those of all. A block
+// waits for itself once.
+__device__ void combine_block(Total* totals) {
+  constexpr int warps = threads / lanes;
+  const int lane = threadIdx.x % lanes;
+  combine_warp(totals + threadIdx.x - lane, lane);
+  __syncthreads();
+  if (threadIdx.x >= lanes) return;
+  for (int half = warps / 2; half > 0; half /= 2) {
+    if (lane < half) totals[lane * lanes] = combine(totals[lane * lanes], totals[(lane + half) * lanes]);
+    __syncwarp();
+  }
+}
+
 template <bool raw, bool last>
 __device__ void reduce_rows(const void* x, Int row_step, Int step, Int rows, Int count, Int size, double divisor,
                             void* out) {
@@ -118,11 +141,7 @@ __device__ void reduce_rows(const void* x, Int row_step, Int step, Int rows, Int
     }
     if (!done) total = apart<raw>(memory, step, begin, end, threadIdx.x, threads, total);
     totals[threadIdx.x] = total;
-    __syncthreads();
-    for (int half = threads / 2; half > 0; half /= 2) {
-      if (threadIdx.x < half) totals[threadIdx.x] = combine(totals[threadIdx.x], totals[threadIdx.x + half]);
-      __syncthreads();
-    }
+    combine_block(totals);
     if (threadIdx.x == 0) store<last>(out, row * gridDim.x + blockIdx.x, totals[0], divisor);
     __syncthreads();
   }
@@ -139,11 +158,7 @@ __device__ void reduce_short_rows(const void* x, Int row_step, Int step, Int row
   for (Int row = Int(blockIdx.x) * (threads / lanes) + threadIdx.x / lanes; row < rows; row += in_grid) {
     const char* memory = static_cast<const char*>(x) + row * row_step;
     own[lane] = apart<raw>(memory, step, 0, count, lane, lanes, BEGIN(read<raw>(memory, 0)));
-    __syncwarp();
-    for (int half = lanes / 2; half > 0; half /= 2) {
-      if (lane < half) own[lane] = combine(own[lane], own[lane + half]);
-      __syncwarp();
-    }
+    combine_warp(own, lane);
     if (lane == 0) store<last>(out, row, own[0], divisor);
     __syncwarp();
   }
