@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 
 import pytest
+
+import anabranch as ab
 
 pytestmark = pytest.mark.mpi
 SIMULATED = Path(__file__).parents[2] / "build" / "core" / "core" / "tests" / "simulated"
@@ -15,3 +18,12 @@ def test_nccl_gets_the_calls_with_the_streams(ranks):
         pytest.skip("the simulated driver is not built: make simulated-driver")
     driver = {"LD_LIBRARY_PATH": str(SIMULATED), "FAKE_DEVICES": "1", "ANABRANCH_DEVICE": "cuda:0"}
     assert "fine" in ranks(1, "nccl_calls.py", **driver).output
+
+
+def test_nccl_computes_what_numpy_does(ranks):
+    gpus = len(ab.devices("cuda"))
+    if gpus == 0 or importlib.util.find_spec("nccl") is None:
+        pytest.skip("needs a GPU and nccl4py")
+    number = min(gpus, 4)
+    output = ranks(number, "nccl_values.py", 7, ANABRANCH_DEVICE="cuda:0").output
+    assert output.count(f"{number} ranks are fine") == number

@@ -49,21 +49,6 @@ def require() -> None:
         raise ModuleNotFoundError("collectives between GPUs need nccl4py: pip install anabranch[nccl]", name="nccl")
 
 
-class Buffer:
-    """Device memory as NCCL takes it: contiguous elements of a type that it has."""
-
-    def __init__(self, array: Array, dtype: str) -> None:
-        elements = array.nbytes if dtype == "|u1" else array.size
-        self.__cuda_array_interface__ = {
-            "version": 3,
-            "shape": (elements,),
-            "strides": None,
-            "typestr": dtype,
-            "data": (array.ptr, False),
-            "stream": None,  # the order is made already
-        }
-
-
 @dataclass
 class _Flying:
     number: int
@@ -184,16 +169,15 @@ class NcclEngine:
             case "recv":
                 comm.recv(other, peer, stream=stream)
             case "barrier":
-                token = Buffer(self._token(), "|u1")
+                token = self._token()
                 comm.allreduce(token, token, self._nccl.NcclRedOp.SUM, stream=stream)
 
-    def _buffer(self, call: Call, array: Array) -> Buffer:
+    def _buffer(self, call: Call, array: Array) -> Array:
+        # NCCL counts elements of a type that it has. nccl4py takes the array by DLPack, where the array names its device:
+        # through __cuda_array_interface__ it asks the driver, which on some machines calls every device the first.
         typestr = self._typestr(call, array)
         assert typestr is not None  # as `check` has found
-        buffer = Buffer(array, typestr)
-        if array.dtype.kind == "c" and call.verb in REDUCTIONS:
-            buffer.__cuda_array_interface__["shape"] = (2 * array.size,)
-        return buffer
+        return array.ravel().view(typestr)
 
     def _token(self) -> Array:
         # NCCL has no barrier: a sum of one byte that nobody reads.
