@@ -267,7 +267,8 @@ def save(
                 absent.setdefault(benchmark, {})[name] = result.absent
     on_gpu = [benchmark for benchmark in values if benchmark.startswith(PREFIX)]
     kernels = [benchmark for benchmark in values if benchmark.startswith(KERNELS)]
-    has_gpu = bool(on_gpu) or any(benchmark.startswith(f"{KERNELS}{PREFIX}") for benchmark in kernels)
+    # Also `copy.cuda.*`, `math.cuda.*` and `kernels.cuda.*`.
+    has_gpu = any(f".{PREFIX}" in f".{benchmark}" for benchmark in values)
     if has_gpu:
         about |= gpu()
     judged = [
@@ -293,8 +294,8 @@ def save(
     folder.mkdir(parents=True, exist_ok=True)
     build = "t" if about["free_threaded"] else ""
     where = "-".join(re.findall(r"[a-z0-9]+", about["gpu"].lower())) + "-" if has_gpu else ""
-    # A run of kernels alone stands beside the others of its day.
-    what = "kernels-" if len(kernels) == len(all_results) else ""
+    # Runs of kernels alone, and of copies and operators on a GPU alone, stand beside the others of their day.
+    what = "kernels-" if len(kernels) == len(all_results) else "arrays-" if has_gpu and not on_gpu and not kernels else ""
     stem = f"{about['date']}-{what}{where}python{sys.version_info[0]}.{sys.version_info[1]}{build}"
     files = [folder / f"{stem}.json", folder / f"{stem}.md"]
     data = {**about, "values": values, "absent": absent, "rows": judged}

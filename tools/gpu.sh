@@ -4,9 +4,9 @@
 #   WHEELS=folder tools/gpu.sh [STEP...]
 #
 # Needs Python 3.11 or later with the build and test requirements of pyproject.toml. Packages that are missing come from
-# $WHEELS, as wheels, or as .tar.xz of what a wheel holds; no network is used. Steps: benchmarks kernels demo core
-# contract cuda examples memcheck initcheck alone; without any, all of them. PYTEST_ARGS goes to pytest, BACKTRACE=yes to
-# compute-sanitizer. Logs go to $OUT, or build/gpu.
+# $WHEELS, as wheels, or as .tar.xz of what a wheel holds; no network is used. Steps: benchmarks kernels arrays demo
+# core contract cuda examples memcheck initcheck alone; without any, all of them. PYTEST_ARGS goes to pytest, BACKTRACE=yes
+# to compute-sanitizer. Logs go to $OUT, or build/gpu.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -140,6 +140,8 @@ benchmarks() { "$python" benchmarks/compare.py cuda --lived --save; }
 
 kernels() { "$python" benchmarks/compare.py kernels.cuda --save; }
 
+arrays() { "$python" benchmarks/compare.py copy.cuda math.cuda --save; }
+
 steps=("$@")
 step wheels 60 wheels && step package 200 package || { printf '%s\n' "${table[@]}"; exit 1; }
 # What measures comes first and alone, what needs the whole GPU last; the rest runs side by side, the sanitizers apart:
@@ -148,7 +150,8 @@ nvidia-smi --query-gpu=timestamp,memory.used --format=csv,noheader --loop=2 >"$l
 trap 'kill $! 2>/dev/null' EXIT
 if wanted benchmarks; then step benchmarks 240 benchmarks; fi
 if wanted kernels; then step kernels 120 kernels; fi
-if wanted demo; then step demo 30 demo; fi
+if wanted arrays; then step arrays 90 arrays; fi
+if wanted demo; then step demo 60 demo; fi
 if wanted core; then step core 120 core; fi
 for group in 'contract cuda examples' 'memcheck initcheck'; do
   beside=()
@@ -159,7 +162,7 @@ for group in 'contract cuda examples' 'memcheck initcheck'; do
 done
 if wanted alone; then step alone 100 alone; fi
 
-for name in benchmarks kernels; do
+for name in benchmarks kernels arrays; do
   if wanted $name && [ -f "$logs/$name.log" ]; then echo; cat "$logs/$name.log"; fi
 done
 echo
