@@ -295,7 +295,11 @@ def save(
     build = "t" if about["free_threaded"] else ""
     where = "-".join(re.findall(r"[a-z0-9]+", about["gpu"].lower())) + "-" if has_gpu else ""
     # Runs of kernels alone, and of copies and operators on a GPU alone, stand beside the others of their day.
-    what = "kernels-" if len(kernels) == len(all_results) else "arrays-" if has_gpu and not on_gpu and not kernels else ""
+    what = ""
+    if len(kernels) == len(all_results):
+        what = "kernels-"
+    elif has_gpu and not on_gpu and not kernels:
+        what = "arrays-"
     stem = f"{about['date']}-{what}{where}python{sys.version_info[0]}.{sys.version_info[1]}{build}"
     files = [folder / f"{stem}.json", folder / f"{stem}.md"]
     data = {**about, "values": values, "absent": absent, "rows": judged}

@@ -173,8 +173,8 @@ class NcclEngine:
                 comm.allreduce(token, token, self._nccl.NcclRedOp.SUM, stream=stream)
 
     def _buffer(self, call: Call, array: Array) -> Array:
-        # NCCL counts elements of a type that it has. nccl4py takes the array by DLPack, where the array names its device:
-        # through __cuda_array_interface__ it asks the driver, which on some machines calls every device the first.
+        # NCCL counts elements of a type that it has. nccl4py takes the array by DLPack, where the array names its
+        # device: through __cuda_array_interface__ it asks the driver, which on some machines always answers 0.
         typestr = self._typestr(call, array)
         assert typestr is not None  # as `check` has found
         return array.ravel().view(typestr)

@@ -14,6 +14,7 @@ assert comm.device.kind == "cuda"
 rank, size = comm.rank, comm.size
 streams = [ab.Stream(comm.device) for _ in range(3)]
 rng = np.random.default_rng(seed)  # the same on every rank
+VERBS = ("all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all", "gather", "scatter", "ring")
 UFUNCS = {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
@@ -34,9 +35,7 @@ def same(got, expected):
 
 
 for number in range(60):
-    verb = ("all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all", "gather", "scatter", "ring")[
-        number % 9
-    ]
+    verb = VERBS[number % len(VERBS)]
     dtype = str(rng.choice(["int32", "float32", "float64", "uint8", "int64"]))
     op = str(rng.choice(list(UFUNCS)))
     length, step, root = int(rng.integers(1, 2000)), int(rng.choice([1, 1, 2, -1])), int(rng.integers(size))
