@@ -17,28 +17,19 @@ hand: in C++, or on the CPU with Numba.
 from __future__ import annotations
 
 import argparse
-import datetime
 import fnmatch
-import importlib.metadata
 import json
 import os
-import platform
-import re
 import sys
-import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from gpu import DEVICE, PREFIX
+from gpu import PREFIX
 from harness import FOLDER, OURS, Result, load, measure
 from kernels import PREFIX as KERNELS
 from lived import FLOOR, Ages, age_table, measure_ages
+from record import FREE_THREADED, heading, measured, setting, stem_of
 from tables import in_words, line_of, table
-
-import anabranch as ab
-
-FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 # How many times the twin's value ours may be.
 RATIOS: dict[str, dict[str, float]] = {
@@ -100,19 +91,6 @@ LIMITS: dict[str, float] = {
     "cuda.stream.with": 250,
     "cuda.stream.current": 40,
 }
-
-# Whose versions go on record.
-PACKAGES = (
-    "numpy",
-    "numba",
-    "numba-cuda-mlir",
-    "cuda-core",
-    "cupy-cuda12x",
-    "cupy-cuda13x",
-    "torch",
-    "triton",
-    "warp-lang",
-)
 
 
 @dataclass(frozen=True)
@@ -216,35 +194,6 @@ def floor_cells(benchmark: str, results: dict[str, Result], *, judge: bool = Tru
     )
 
 
-def machine() -> dict[str, Any]:
-    """Describe what the values depend on."""
-    name = platform.processor() or platform.machine()
-    information = Path("/proc/cpuinfo")
-    if information.is_file():
-        found = re.search(r"^model name\s*:\s*(.+)$", information.read_text(), re.MULTILINE)
-        name = found[1] if found else name
-    versions = {}
-    for package in (OURS, *PACKAGES):
-        try:
-            versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return {
-        "cpu": name,
-        "cores": os.cpu_count(),
-        "python": f"{platform.python_implementation()} {platform.python_version()}",
-        "free_threaded": FREE_THREADED,
-        "packages": versions,
-    }
-
-
-def gpu() -> dict[str, str]:
-    """Describe the CUDA device and its driver."""
-    information = Path("/proc/driver/nvidia/version")
-    version = re.search(r"\d+\.\d+(\.\d+)?", information.read_text()) if information.is_file() else None
-    return {"gpu": ab.Device(DEVICE).name, "driver": version[0] if version else "unknown"}
-
-
 def save(
     folder: Path,
     all_results: dict[str, dict[str, Result]],
@@ -254,32 +203,15 @@ def save(
     judge: bool = True,
 ) -> list[Path]:
     """Write what was measured, for people and for programs."""
-    about = {"date": datetime.date.today().isoformat(), **machine()}
-    values: dict[str, dict[str, Any]] = {}
-    absent: dict[str, dict[str, str]] = {}
-    for benchmark, results in all_results.items():
-        for name, result in results.items():
-            if result.samples:
-                first, third = result.quartiles
-                value = {"median": result.value, "first_quartile": first, "third_quartile": third, "unit": result.unit}
-                values.setdefault(benchmark, {})[name] = {**value, "samples": len(result.samples)}
-            elif result.absent:
-                absent.setdefault(benchmark, {})[name] = result.absent
+    values, absent = measured(all_results)
     on_gpu = [benchmark for benchmark in values if benchmark.startswith(PREFIX)]
     kernels = [benchmark for benchmark in values if benchmark.startswith(KERNELS)]
-    # Also `copy.cuda.*`, `math.cuda.*` and `kernels.cuda.*`.
-    has_gpu = any(f".{PREFIX}" in f".{benchmark}" for benchmark in values)
-    if has_gpu:
-        about |= gpu()
+    about = setting(values)
     judged = [
         {"benchmark": row.benchmark, "twin": row.twin, "ratio": row.ratio, "target": row.target, "verdict": row.verdict}
         for row in rows
     ]
-    packages = ", ".join(f"{name} {version}" for name, version in about["packages"].items())
-    place = f"{about['cores']} cores of {about['cpu']}"
-    if has_gpu:
-        place = f"{about['gpu']} (driver {about['driver']}), {place}"
-    text = [f"{about['date']}, {place}, {about['python']}; {packages}"]
+    text = [heading(about)]
     if on_gpu:
         floors = [floor_cells(name, all_results[name], judge=judge) for name in on_gpu]
         text.append(table(floors, FLOOR_HEADINGS, markdown=True))
@@ -292,15 +224,7 @@ def save(
     if cells:
         text.append(table(cells, HEADINGS, markdown=True))
     folder.mkdir(parents=True, exist_ok=True)
-    build = "t" if about["free_threaded"] else ""
-    where = "-".join(re.findall(r"[a-z0-9]+", about["gpu"].lower())) + "-" if has_gpu else ""
-    # Runs of kernels alone, and of copies and operators on a GPU alone, stand beside the others of their day.
-    what = ""
-    if len(kernels) == len(all_results):
-        what = "kernels-"
-    elif has_gpu and not on_gpu and not kernels:
-        what = "arrays-"
-    stem = f"{about['date']}-{what}{where}python{sys.version_info[0]}.{sys.version_info[1]}{build}"
+    stem = stem_of(about, values)
     files = [folder / f"{stem}.json", folder / f"{stem}.md"]
     data = {**about, "values": values, "absent": absent, "rows": judged}
     if ages:
