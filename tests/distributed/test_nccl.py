@@ -1,4 +1,4 @@
-"""What NCCL is asked for. There is no GPU here: nccl4py and the driver are stand-ins."""
+"""What NCCL is asked for, with stand-ins for nccl4py and the driver, and what it computes where there are GPUs."""
 
 from __future__ import annotations
 

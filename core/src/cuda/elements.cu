@@ -40,7 +40,7 @@ __device__ __forceinline__ void copy_tiles(char* dst, const char* src, long long
   constexpr int side = sizeof(T) > 8 ? 32 : 64;  // as in transfer.cpp
   constexpr int step = tile_threads / side;
   constexpr int rounds = side / step;
-  // One word more than a row keeps a column's elements in different banks.
+  // A word or an element more than a row keeps a column's elements in different banks.
   constexpr int pitch = side + (sizeof(T) < 4 ? 4 / static_cast<int>(sizeof(T)) : 1);
   __shared__ T tile[side][pitch];
   const int x = static_cast<int>(threadIdx.x) % side;
