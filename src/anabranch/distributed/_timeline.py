@@ -11,7 +11,10 @@ from anabranch._trace.lanes import stream_label
 from anabranch._trace.operation import Operation
 from anabranch.distributed._channel import now
 
+# Messages between two ranks go on until their clocks are known to within `_CLOSE` ns, or for `_PATIENCE` ns.
 _EXCHANGES = 16
+_CLOSE = 20_000
+_PATIENCE = 1_000_000_000
 # As the core's channel names what all ranks take part in.
 _COMMON = re.compile(r" (.*)#(\d+)$")
 
@@ -76,20 +79,22 @@ def joint(control: Any, operations: Sequence[Operation], began: int) -> list[Ope
 def _clocks(control: Any) -> list[tuple[float, float]]:
     # On rank 0: how far the clock of each rank is ahead of its own, in ns, and how far off that may be.
     if control.rank != 0:
-        for _ in range(_EXCHANGES):
-            control.recv(source=0)
+        while control.recv(source=0):
             control.send(now(), 0)
         return []
     found = [(0.0, 0.0)]
     for rank in range(1, control.size):
-        best = (0.0, float("inf"))
-        for _ in range(_EXCHANGES):
+        least, most = -float("inf"), float("inf")
+        began, exchanges = now(), 0
+        while exchanges < _EXCHANGES or (most - least > 2 * _CLOSE and now() - began < _PATIENCE):
             asked = now()
-            control.send(None, rank)
+            control.send(True, rank)
             theirs, answered = control.recv(source=rank), now()
-            if (answered - asked) / 2 < best[1]:
-                best = (theirs - (asked + answered) / 2, (answered - asked) / 2)
-        found.append(best)
+            # They read their clock between the two readings of this one: each exchange narrows the range.
+            least, most = max(least, theirs - answered), min(most, theirs - asked)
+            exchanges += 1
+        control.send(False, rank)
+        found.append(((least + most) / 2, abs(most - least) / 2))
     return found
 
 
@@ -139,11 +144,13 @@ def _with_arrivals(ranks: list[list[Operation]]) -> list[Operation]:
     for operation in (each for of_rank in ranks for each in of_rank):
         call = _COMMON.search(operation.name) if operation.kind == "collective" else None
         latest = last[call[0]] if call else operation
-        if latest is operation or latest.begin >= operation.end or latest.begin <= operation.begin:
+        # No rank goes on before the last one has come: where it seems so, the clocks are off by the difference.
+        came = min(latest.begin, operation.end)
+        if came <= operation.begin:
             shown.append(operation)
             continue
-        wait = replace(operation, kind="wait", name="wait", end=latest.begin, nbytes=None, source=latest)
-        shown += [wait, replace(operation, begin=latest.begin)]
+        wait = replace(operation, kind="wait", name="wait", end=came, nbytes=None, source=latest)
+        shown += [wait, replace(operation, begin=came)]
     return shown
 
 
