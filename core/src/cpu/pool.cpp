@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <string>
 #include <thread>
@@ -41,16 +43,24 @@ Job* Jobs::pop() noexcept {
 void Pool::ready(Job& job) noexcept {
   Jobs one;
   one.push(job);
-  ready(one);
+  add(one, false);
 }
 
-void Pool::ready(const Jobs& jobs) noexcept {
+void Pool::ready(const Jobs& jobs) noexcept { add(jobs, false); }
+
+void Pool::share(Job& job) noexcept {
+  Jobs one;
+  one.push(job);
+  add(one, true);
+}
+
+void Pool::add(const Jobs& jobs, bool beside) noexcept {
   if (explore::Controller* const controller = this->controller()) [[unlikely]] {
     Jobs left = jobs;
     while (Job* const job = left.pop()) controller->ready(*job);
     return;
   }
-  bool signal = false;
+  Worker* called = nullptr;
   {
     std::lock_guard lock(mutex_);
     if (!started_) start_threads();
@@ -59,9 +69,18 @@ void Pool::ready(const Jobs& jobs) noexcept {
     if (urgent) urgent_waiting_.fetch_add(jobs.count(), std::memory_order_relaxed);
     queued_.fetch_add(jobs.count(), std::memory_order_seq_cst);
     // A watching worker sees the jobs. Otherwise wake one worker; each one wakes the next.
-    signal = sleeping_ > 0 && !watched_.load(std::memory_order_seq_cst);
+    called = call(beside);
   }
-  if (signal) wake_.notify_one();
+  if (called) called->wake.notify_one();
+}
+
+Pool::Worker* Pool::call(bool beside) noexcept {
+  if (sleepers_.empty() || watched_.load(std::memory_order_seq_cst)) return nullptr;
+  Worker* const called = sleepers_.back();
+  sleepers_.pop_back();
+  called->called = true;
+  if (beside) called->placement.wake_elsewhere(called->thread);
+  return called;
 }
 
 void Pool::control(explore::Controller* controller) noexcept {
@@ -70,13 +89,14 @@ void Pool::control(explore::Controller* controller) noexcept {
 
 void Pool::start_threads() noexcept {
   started_ = true;
+  sleepers_.reserve(static_cast<std::size_t>(workers_));
   // Signals belong to the host's threads: if a worker took a Ctrl-C, the main thread would stay asleep.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   for (int i = 0; i < workers_; ++i) {
-    std::thread thread([this, i] { work(i); });
+    std::thread thread([this, &self = threads_.emplace_back(), i] { work(self, i); });
     const std::string name = name_ + "-" + std::to_string(i);
     pthread_setname_np(thread.native_handle(), name.substr(0, 15).c_str());
     thread.detach();
@@ -86,16 +106,17 @@ void Pool::start_threads() noexcept {
 
 thread_local int Pool::this_worker_ = 0;
 
-void Pool::work(int number) noexcept {
+void Pool::work(Worker& self, int number) noexcept {
   this_worker_ = number;
-  Job* job = take(false);
+  self.thread = static_cast<pid_t>(syscall(SYS_gettid));
+  Job* job = take(self, false);
   while (job) {
     job->run();
-    job = take(true);
+    job = take(self, true);
   }
 }
 
-Job* Pool::take(bool after_a_job) noexcept {
+Job* Pool::take(Worker& self, bool after_a_job) noexcept {
   std::unique_lock lock(mutex_);
   if (after_a_job) --running_;
   bool watch_first = true;
@@ -113,9 +134,9 @@ Job* Pool::take(bool after_a_job) noexcept {
     if (job) {
       ++running_;
       const int left = queued_.fetch_sub(1, std::memory_order_relaxed) - 1;
-      const bool signal = left > 0 && sleeping_ > 0 && !watched_;
+      Worker* const called = left > 0 ? call(true) : nullptr;
       lock.unlock();
-      if (signal) wake_.notify_one();
+      if (called) called->wake.notify_one();
       return job;
     }
     if (watch_first && !watched_.exchange(true)) {
@@ -126,11 +147,16 @@ Job* Pool::take(bool after_a_job) noexcept {
       watch_first = false;
       continue;
     }
-    ++sleeping_;
-    wake_.wait(lock);
-    --sleeping_;
+    sleep(self, lock);
     watch_first = true;
   }
+}
+
+void Pool::sleep(Worker& self, std::unique_lock<std::mutex>& lock) noexcept {
+  sleepers_.push_back(&self);
+  self.wake.wait(lock, [&self] { return self.called; });
+  self.called = false;
+  self.placement.release();
 }
 
 void Pool::watch() noexcept {
@@ -146,7 +172,11 @@ void Pool::watch() noexcept {
 void Pool::stop(std::chrono::milliseconds limit) noexcept {
   std::unique_lock lock(mutex_);
   stopping_ = true;
-  wake_.notify_all();
+  for (Worker* const sleeper : sleepers_) {
+    sleeper->called = true;
+    sleeper->wake.notify_one();
+  }
+  sleepers_.clear();
   quiet_.wait_for(lock, limit, [this] { return running_ == 0; });
 }
 

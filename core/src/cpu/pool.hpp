@@ -3,11 +3,14 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "explore/runnable.hpp"
 #include "pace.hpp"
+#include "placement.hpp"
 
 namespace anabranch::explore {
 class Controller;
@@ -83,6 +86,8 @@ class Pool {
   void ready(Job& job) noexcept;
   // Queues several jobs of the same urgency, at least one.
   void ready(const Jobs& jobs) noexcept;
+  // As `ready`, for a job that should run beside the caller, which goes on working.
+  void share(Job& job) noexcept;
   int workers() const noexcept { return controller() ? 1 : workers_; }
   // The number of the calling worker in its pool, counted from 0; 0 for any other thread.
   static int this_worker() noexcept { return this_worker_; }
@@ -104,9 +109,22 @@ class Pool {
   bool stopping() const noexcept { return stopping_.load(std::memory_order_relaxed); }
 
  private:
+  // How a worker sleeps and is woken. Guarded by the mutex, but for notifications.
+  struct Worker {
+    std::condition_variable wake;
+    pid_t thread = 0;
+    bool called = false;
+    Placement placement;
+  };
+
+  void add(const Jobs& jobs, bool beside) noexcept;
   void start_threads() noexcept;
-  void work(int number) noexcept;
-  Job* take(bool after_a_job) noexcept;
+  void work(Worker& self, int number) noexcept;
+  Job* take(Worker& self, bool after_a_job) noexcept;
+  // Requires the mutex. Returns the sleeping worker to notify, which nobody else will; null if none sleeps, or one
+  // watches the queue.
+  Worker* call(bool beside) noexcept;
+  void sleep(Worker& self, std::unique_lock<std::mutex>& lock) noexcept;
   void watch() noexcept;
 
   static thread_local int this_worker_;
@@ -116,12 +134,12 @@ class Pool {
   std::atomic<explore::Controller*> controller_{nullptr};
   Paces paces_;
   std::mutex mutex_;
-  std::condition_variable wake_;
+  std::deque<Worker> threads_;
+  std::vector<Worker*> sleepers_;  // the last to fall asleep is woken first: its caches are warm
   std::condition_variable quiet_;
   Jobs urgent_;
   Jobs normal_;
   bool started_ = false;
-  int sleeping_ = 0;
   int running_ = 0;
   std::atomic<int> queued_{0};
   std::atomic<int> urgent_waiting_{0};

@@ -321,7 +321,7 @@ bool await_others(const Shared& shared) noexcept {
 
 Step share(const Ref<Shared>& shared, bool urgent, Ref<Failure>& failure) noexcept {
   Pool& pool = shared->pool;
-  for (std::size_t i = 1; i < shared->shares.size(); ++i) pool.ready(*new Helper(shared, urgent));
+  for (std::size_t i = 1; i < shared->shares.size(); ++i) pool.share(*new Helper(shared, urgent));
   const std::int64_t started = now_nanoseconds();
   std::int64_t taken = 0;
   const Outcome outcome = take_chunks(*shared, urgent, taken);
