@@ -169,3 +169,51 @@ def test_what_was_enqueued_under_auto_races_though_its_line_is_not_known(a, b, a
         with pytest.raises(ab.RaceError) as caught:
             write(array, b)
     assert caught.value.first.stream == a
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda array, other: ab.fill(array, 1),
+        lambda array, other: ab.copy(other, array),
+        lambda array, other: array.__setitem__(slice(2), 1),
+        pytest.param(lambda array, other: array + 1, marks=pytest.mark.numba),
+        pytest.param(lambda array, other: array.sum(), marks=pytest.mark.numba),
+        lambda array, other: array.copy(),
+        lambda array, other: array[::2].contiguous(),
+    ],
+)
+def test_the_traceback_ends_in_the_program(a, b, array, call):
+    other = ready(array.device)
+    write(array, a)
+    with b, pytest.raises(ab.RaceError) as caught:
+        call(array, other)
+    assert caught.traceback[-1].path.samefile(__file__)
+
+
+@pytest.mark.numba
+def test_the_traceback_of_a_launch_ends_in_the_program(a, b, array):
+    @ab.kernel
+    def clear(i, x: ab.Out):
+        x[i] = 0
+
+    write(array, a)
+    with pytest.raises(ab.RaceError) as caught:
+        ab.launch(clear, array.shape, array, stream=b)
+    assert caught.traceback[-1].path.samefile(__file__)
+
+
+def test_the_traceback_goes_through_the_functions_that_the_package_calls(a, array):
+    @ab.graphed
+    def body(x):
+        raise ab.RaceError("of the program")
+
+    with a, pytest.raises(ab.RaceError) as caught:
+        body(array)
+    assert caught.traceback[-1].name == "body"
+
+
+def test_other_errors_keep_the_frames_of_the_package(array):
+    with pytest.raises(TypeError) as caught:
+        ab.copy(array, object())
+    assert not str(caught.traceback[-1].path).endswith(__file__)

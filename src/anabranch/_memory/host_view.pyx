@@ -1,29 +1,17 @@
 """CPU memory as a NumPy array."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    import numpy as np
-
-    from anabranch._hazards.ordering import OpenAccess
-    from anabranch._memory.array import Array
-
 
 class _Exporter:
     """Keeps the array alive for a NumPy view of its memory."""
 
     __slots__ = ("__array_interface__", "array")
 
-    def __init__(self, array: Array, interface: dict[str, Any]) -> None:
+    def __init__(self, array, interface):
         self.array = array
         self.__array_interface__ = interface
 
 
-def over(array: Array, interface: dict[str, Any]) -> np.ndarray[Any, Any]:
+def over(array, interface):
     """Return a NumPy array over the memory that `interface` describes; it keeps `array` alive."""
     import numpy as np
 
@@ -39,22 +27,20 @@ class HostView:
 
     __slots__ = ("_array", "_open", "_write")
 
-    def __init__(self, array: Array, write: bool) -> None:
+    def __init__(self, array, write):
         self._array = array
         self._write = write
-        self._open: list[OpenAccess | None] = []
+        self._open = []  # an OpenAccess, or None, for each block
 
-    def __enter__(self) -> np.ndarray[Any, Any]:
+    def __enter__(self):
         view, access = self._array._view(self._write, lasts=True)
         self._open.append(access)
         return view
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind, value, traceback):
         access = self._open.pop()
         if access is not None:
             access.end()
 
-    def __repr__(self) -> str:
+    def __repr__(self):
         return f"<host access to {self._array._described()}{', writing' if self._write else ''}>"
