@@ -23,14 +23,16 @@ struct Allocation {
   Point ready = 0;
 };
 
+// Memory of the system's heap, aligned as `HostSource` says; large blocks are made of huge pages where the system has
+// them. Returns null if memory is exhausted.
+void* allocate_pages(std::size_t bytes) noexcept;
+
 // The source of host memory: the system's heap, or pages that a driver has pinned. Any thread may call it.
 struct HostSource {
   static constexpr std::size_t alignment = 256;
 
   // Returns null if memory is exhausted.
-  void* (*allocate)(std::size_t bytes) noexcept = [](std::size_t bytes) noexcept {
-    return std::aligned_alloc(alignment, bytes);
-  };
+  void* (*allocate)(std::size_t bytes) noexcept = &allocate_pages;
   void (*release)(void* pointer) noexcept = [](void* pointer) noexcept { std::free(pointer); };
 };
 
