@@ -123,6 +123,7 @@ void CpuStream::join_legacy_stream() {
 inline Point CpuStream::enqueue(std::unique_ptr<Task> task, Kernel* kernel) {
   Point point = 0;
   bool idle = false;
+  bool here = false;
   {
     std::lock_guard lock(mutex_);
     if (options_.role == StreamRole::legacy) {
@@ -133,14 +134,24 @@ inline Point CpuStream::enqueue(std::unique_ptr<Task> task, Kernel* kernel) {
     point = issued_.load(std::memory_order_relaxed) + 1;
     task->point_ = point;
     if (kernel && kernel_.get() != kernel) task->kept_ = std::exchange(kernel_, Ref<Kernel>::share(kernel));
-    append(task.release());
-    issued_.store(point, std::memory_order_release);
     idle = !scheduled_;
+    here = idle && !first_ && task->starts_anywhere() && !pool_.controller();
+    Task* const appended = task.release();
+    if (here) {
+      batch_ = appended;
+    } else {
+      append(appended);
+    }
+    issued_.store(point, std::memory_order_release);
     scheduled_ = true;
   }
   if (idle) {
     retain();
-    pool_.ready(*this);
+    if (here) {
+      start_here();
+    } else {
+      pool_.ready(*this);
+    }
   }
   return point;
 }
@@ -234,7 +245,23 @@ void CpuStream::resume(Ref<Failure> failure) noexcept {
 
 void CpuStream::complete(Ref<Failure> failure) noexcept {
   finish(std::move(failure));
-  pool_.ready(*this);
+  if (pool_.controller() || batch_ || refill()) pool_.ready(*this);
+}
+
+// The enqueuing thread runs the stream as a worker would, up to the end of this operation.
+void CpuStream::start_here() noexcept {
+  busy_since_.store(now_nanoseconds(), std::memory_order_relaxed);
+  current_ = take();
+  if (current_->span_) [[unlikely]]
+    begin(*current_->span_);
+  Ref<Failure> failure;
+  if (failed_at_.load(std::memory_order_relaxed) != never) {
+    current_->skip(failure_);
+  } else if (current_->start(*this, failure) == Step::parked) {
+    return;
+  }
+  finish(std::move(failure));
+  if (refill()) pool_.ready(*this);
 }
 
 void CpuStream::run() noexcept {

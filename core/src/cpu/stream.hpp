@@ -29,6 +29,9 @@ class Task {
   static void operator delete(void* memory) noexcept { give_task_memory(memory); }
   // Runs on a worker. A task that fails sets `failure` and returns done.
   virtual Step start(CpuStream& stream, Ref<Failure>& failure) noexcept = 0;
+  // Whether `start` only hands the work over, so that a thread that enqueues it in an idle stream need not wake a
+  // worker for it.
+  virtual bool starts_anywhere() const noexcept { return false; }
   // Called instead of `start` in a stream that has failed.
   virtual void skip(const Ref<Failure>&) noexcept {}
 
@@ -138,6 +141,7 @@ class CpuStream final : public Stream, private Job {
   void dispose() noexcept override;
   void open(StreamOptions options) noexcept;
   void run() noexcept override;
+  void start_here() noexcept;
   Task* next() noexcept;
   bool refill() noexcept;
   Task* take() noexcept {

@@ -75,6 +75,7 @@ class PendingTask final : public Task {
  public:
   explicit PendingTask(Ref<Pending> pending) : pending_(std::move(pending)) {}
   Step start(CpuStream& stream, Ref<Failure>& failure) noexcept override;
+  bool starts_anywhere() const noexcept override { return true; }
   void skip(const Ref<Failure>& failure) noexcept override { pending_->skip(failure); }
   bool ready() const noexcept override { return pending_->calls() || pending_->completed(); }
   explore::Description describe() const override {

@@ -34,6 +34,42 @@ TEST(waiting_streams_take_no_thread) {
   CHECK_EQUAL(count_threads(), before + 2);
 }
 
+TEST(what_only_hands_over_wakes_no_worker_in_an_idle_stream) {
+  struct Noted final : Pending {
+    void start() noexcept override { thread = std::this_thread::get_id(); }
+    std::atomic<std::thread::id> thread{};
+  };
+  const auto before = count_threads();
+  CpuBackend& device = make_device(2);
+  const auto s = stream(device);
+  for (int i = 0; i < 3; ++i) {
+    const auto pending = make_ref<Noted>();
+    const Point point = device.suspend(*s, pending);
+    CHECK(pending->thread.load() == std::this_thread::get_id());
+    CHECK(!device.query(*s, point));
+    pending->complete();
+    CHECK(device.query(*s, point));
+  }
+  // It is over before it is enqueued.
+  const auto over = make_ref<Noted>();
+  over->complete();
+  CHECK(device.query(*s, device.suspend(*s, over)));
+  CHECK_EQUAL(count_threads(), before);
+  // Behind other work, and with work behind it.
+  Gate gate(*s);
+  std::atomic<int> run{0};
+  const auto behind = make_ref<Noted>();
+  const Point point = device.suspend(*s, behind);
+  call(*s, [&run] { ++run; });
+  CHECK(behind->thread.load() == std::thread::id());
+  gate.open();
+  CHECK(eventually([&] { return behind->thread.load() != std::thread::id(); }));
+  CHECK(!device.query(*s, point));
+  behind->complete();
+  finish(*s);
+  CHECK_EQUAL(run.load(), 1);
+}
+
 TEST(long_chains_of_streams_run) {
   CpuBackend& device = make_device(2);
   std::vector<int> order;  // the waits keep the operations apart
@@ -80,27 +116,6 @@ TEST(a_million_operations_may_be_queued) {
   CHECK_EQUAL(a->activity().operations, std::uint64_t{1'000'001});
 }
 
-TEST(urgent_streams_run_before_others) {
-  CpuBackend& device = make_device(1);
-  const Log log;
-  const auto holder = stream(device);
-  std::latch held(1);
-  std::latch released(1);
-  call(*holder, [&] {
-    held.count_down();
-    released.wait();
-  });
-  held.wait();
-  std::vector<Ref<Stream>> streams;
-  for (const int priority : {0, 0, -1, 0, -1}) {
-    streams.push_back(device.create_stream({.priority = priority}));
-    check::log(*streams.back(), log, std::to_string(priority) + ":" + std::to_string(streams.size()));
-  }
-  released.count_down();
-  for (const auto& each : streams) finish(*each);
-  CHECK(log.lines() == (Lines{"-1:3", "-1:5", "0:1", "0:2", "0:4"}));
-}
-
 // What the operations of one worker do: the first waits to be released, the others note who they were.
 struct Turns {
   std::latch held{1};
@@ -116,6 +131,27 @@ struct Turns {
     turns.order += who;
   }
 };
+
+TEST(urgent_streams_run_before_others) {
+  CpuBackend& device = make_device(1);
+  const auto holder = stream(device);
+  Turns turns;
+  launch<Turns>(*holder, 1, &Turns::hold, turns);
+  turns.held.wait();
+  std::vector<Ref<Stream>> streams;
+  const auto add = [&](int priority, auto* function) {
+    streams.push_back(device.create_stream({.priority = priority}));
+    launch<Turns>(*streams.back(), 1, function, turns);
+  };
+  add(0, &Turns::note<'a'>);
+  add(0, &Turns::note<'b'>);
+  add(-1, &Turns::note<'C'>);
+  add(0, &Turns::note<'d'>);
+  add(-1, &Turns::note<'E'>);
+  turns.released.count_down();
+  for (const auto& each : streams) finish(*each);
+  CHECK_EQUAL(turns.order, "CEabd");
+}
 
 TEST(an_urgent_stream_goes_between_the_operations_of_others) {
   CpuBackend& device = make_device(1);
@@ -217,7 +253,8 @@ TEST(device_of_many_workers_runs_streams_side_by_side) {
   std::vector<Ref<Stream>> streams;
   for (int i = 0; i < 4; ++i) {
     streams.push_back(stream(device));
-    call(*streams.back(), [&all_there] { all_there.arrive_and_wait(); });
+    launch<std::latch>(
+        *streams.back(), 1, [](std::int64_t, std::int64_t, std::latch& latch) { latch.arrive_and_wait(); }, all_there);
   }
   for (const auto& each : streams) finish(*each);
 }
