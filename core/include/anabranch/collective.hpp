@@ -11,6 +11,7 @@
 #include <deque>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -50,7 +51,7 @@ struct Transfer {
   bool over = false;
 };
 
-// Only the progress thread calls these members, one at a time. None of them blocks.
+// One thread at a time calls these members. None of them blocks.
 class Transport : public RefCounted {
  public:
   // Both return an error as text, or an empty string. `test` sets `over` once the call is.
@@ -104,10 +105,11 @@ class Collective final : public Pending {
   const Division division_;
   const Label label_;
   const std::chrono::steady_clock::time_point made_ = std::chrono::steady_clock::now();
+  const std::thread::id maker_ = std::this_thread::get_id();
   std::uint64_t number_ = 0;  // among those of its channel that all ranks take part in, from 1; 0: a message
   Waiting described() const;
   bool reached_ = false;   // guarded by the progress thread's mutex
-  bool reported_ = false;  // owned by the progress thread, as is `began_`
+  bool reported_ = false;  // owned by whoever drives, as is `began_`
   std::chrono::steady_clock::time_point began_;
 };
 
@@ -179,7 +181,8 @@ class CollectiveWork final : public HostWork {
   std::deque<Ref<Collective>> reserved_;  // for replays that have not come to it
 };
 
-// The thread that drives all channels of the process. It sleeps while nothing is in flight.
+// The thread that drives all channels of the process. It sleeps while nothing is in flight. A host thread that waits
+// drives them in its place for a while: a small collective is over before a thread would have been woken for it.
 class Progress {
  public:
   // The one of this process, never destroyed. The thread starts at the first collective.
@@ -199,8 +202,13 @@ class Progress {
   friend class Channel;
   friend class Collective;
   Progress();
-  void wake(Channel& channel) noexcept;
+  void wake(Channel& channel, bool from_host = false) noexcept;
   void run() noexcept;
+  void sleep();
+  bool round();
+  // See `HostHelp`.
+  void help(bool (*over)(void*), void* context) noexcept;
+  bool has_work() const noexcept { return attention_.load() || in_flight() > 0; }
   std::vector<Ref<Collective>> startable();
   void launch(std::vector<Ref<Collective>>&& fresh);
   bool test_all();
@@ -217,12 +225,16 @@ class Progress {
   std::mutex transport_mutex_;
   std::condition_variable woken_;
   std::condition_variable ended_;
+  std::mutex driving_;  // held for each round; taken before the others
   bool running_ = false;
-  bool stopping_ = false;
-  bool attention_ = false;            // something to do since the last look
-  std::vector<Ref<Channel>> listed_;  // with something to do
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> attention_{false};  // something to do since the last round
+  bool dozing_ = false;                 // the thread sleeps, but will soon look by itself
+  std::vector<Ref<Channel>> listed_;    // with something to do
   std::vector<Trouble> trouble_;
-  std::vector<Ref<Collective>> flying_;  // owned by the thread
+  std::vector<Ref<Collective>> flying_;           // guarded by `driving_`
+  std::atomic<int> helping_{0};                   // 1 while a host thread drives
+  std::chrono::steady_clock::time_point helped_;  // when the last host thread helped
   std::atomic<std::size_t> in_flight_{0};
   const int descriptor_;
 };

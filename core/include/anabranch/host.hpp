@@ -86,6 +86,11 @@ class Inbox {
 // work, which waits for the function. The stream's earlier work is completed.
 const void*& host_function_stream() noexcept;
 
+// What a host thread may do while it waits, in place of a thread that would have to be woken for it. It calls `over`
+// until that returns true, for some microseconds at most, and returns at once if there is nothing to do. Null: nothing.
+using HostHelp = void (*)(bool (*over)(void* context), void* context) noexcept;
+std::atomic<HostHelp>& host_help() noexcept;
+
 // The inbox that the host threads of this process wait on. Never destroyed, because they wait until the process ends.
 Inbox& host_inbox();
 

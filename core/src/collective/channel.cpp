@@ -24,7 +24,8 @@ void Collective::start() noexcept {
   Progress& progress = Progress::instance();
   const std::lock_guard lock(progress.mutex_);
   reached_ = true;
-  if (!channel_->queue_.empty() && channel_->queue_.front().get() == this) progress.wake(*channel_);
+  const bool from_host = std::this_thread::get_id() == maker_;
+  if (!channel_->queue_.empty() && channel_->queue_.front().get() == this) progress.wake(*channel_, from_host);
 }
 
 // The other ranks would wait for this one for ever.

@@ -1,5 +1,6 @@
 #include <sched.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +21,16 @@ constexpr int short_rests = 20000;
 constexpr auto short_rest = std::chrono::microseconds(50);
 constexpr auto long_rest = std::chrono::microseconds(500);
 
+// How long a host thread drives instead of sleeping. A longer collective is left to the thread, so that the host does
+// not take the core from kernels.
+constexpr auto longest_help = std::chrono::microseconds(400);
+// A message between ranks on two cores takes some rounds. A rank that shares its core must get it soon.
+constexpr int rounds_per_yield = 16;
+// The thread is not woken for what a host thread starts that helped a moment ago and will probably help again. It looks
+// by itself at these intervals, until nobody has helped for a while.
+constexpr auto doze = std::chrono::microseconds(100);
+constexpr auto dozes_after_help = std::chrono::milliseconds(2);
+
 template <class T>
 void divide(void* data, std::int64_t count, int by) {
   T* const values = static_cast<T*>(data);
@@ -38,10 +49,12 @@ Progress& Progress::instance() {
   return *progress;
 }
 
-Progress::Progress() : descriptor_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+Progress::Progress() : descriptor_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  host_help().store([](bool (*over)(void*), void* context) noexcept { instance().help(over, context); });
+}
 
-// Requires the mutex.
-void Progress::wake(Channel& channel) noexcept {
+// Requires the mutex. `from_host`: a host thread has just enqueued what there is to do.
+void Progress::wake(Channel& channel, bool from_host) noexcept {
   if (!channel.listed_) {
     channel.listed_ = true;
     listed_.push_back(Ref<Channel>::share(&channel));
@@ -51,7 +64,7 @@ void Progress::wake(Channel& channel) noexcept {
     running_ = true;
     std::thread(&Progress::run, this).detach();
   }
-  woken_.notify_one();
+  if (!(from_host && dozing_)) woken_.notify_one();
 }
 
 std::vector<Trouble> Progress::take_trouble() {
@@ -69,20 +82,24 @@ void Progress::report(Trouble trouble) {
 }
 
 bool Progress::stop() {
-  std::unique_lock lock(mutex_);
-  stopping_ = true;
-  woken_.notify_one();
-  // The thread is in no call that blocks.
-  ended_.wait(lock, [this] { return !running_; });
+  {
+    std::unique_lock lock(mutex_);
+    stopping_ = true;
+    woken_.notify_one();
+    // The thread is in no call that blocks.
+    ended_.wait(lock, [this] { return !running_; });
+  }
+  const std::lock_guard driving(driving_);  // nor is a host thread that helps
   return in_flight() == 0;
 }
 
 void Progress::run() noexcept {
+  // By default the kernel lets a thread sleep for 50 microseconds longer than it asked for.
+  prctl(PR_SET_TIMERSLACK, 1000UL);
   int idle_rounds = 0;
   while (true) {
-    if (flying_.empty()) {
-      std::unique_lock lock(mutex_);
-      woken_.wait(lock, [this] { return attention_ || stopping_; });
+    if (!has_work() || helping_.load() > 0) {
+      sleep();
       idle_rounds = 0;
     }
     {
@@ -93,16 +110,55 @@ void Progress::run() noexcept {
         return;
       }
     }
-    std::vector<Ref<Collective>> fresh = startable();
-    const bool news = !fresh.empty();
-    launch(std::move(fresh));
-    abandon_failed();
-    if (test_all() || news) {
+    if (helping_.load() > 0) continue;
+    if (round()) {
       idle_rounds = 0;
     } else {
       rest(++idle_rounds);
     }
   }
+}
+
+void Progress::sleep() {
+  std::unique_lock lock(mutex_);
+  const auto due = [this] { return stopping_ || (helping_.load() == 0 && has_work()); };
+  while (!due()) {
+    dozing_ = helping_.load() > 0 || Steady::now() - helped_ < dozes_after_help;
+    if (dozing_) {
+      woken_.wait_for(lock, doze);
+    } else {
+      woken_.wait(lock);
+    }
+  }
+  dozing_ = false;
+}
+
+// Returns whether anything has happened.
+bool Progress::round() {
+  const std::lock_guard driving(driving_);
+  bool news = false;
+  if (attention_) {
+    std::vector<Ref<Collective>> fresh = startable();
+    news = !fresh.empty();
+    launch(std::move(fresh));
+    abandon_failed();
+  }
+  return test_all() || news;
+}
+
+void Progress::help(bool (*over)(void*), void* context) noexcept {
+  if (!has_work()) return;
+  int nobody = 0;
+  if (!helping_.compare_exchange_strong(nobody, 1)) return;  // another one completes what this one waits for
+  const auto until = Steady::now() + longest_help;
+  int idle_rounds = 0;
+  while (!over(context) && has_work() && !stopping_ && Steady::now() < until) {
+    if (!round() && ++idle_rounds % rounds_per_yield == 0) sched_yield();
+  }
+  const std::lock_guard lock(mutex_);
+  helped_ = Steady::now();
+  helping_ = 0;
+  if (has_work()) woken_.notify_one();
 }
 
 std::vector<Ref<Collective>> Progress::startable() {

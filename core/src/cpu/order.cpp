@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "anabranch/host.hpp"
 #include "backend.hpp"
 #include "explore/controller.hpp"
 #include "task.hpp"
@@ -11,6 +12,15 @@ namespace anabranch::cpu {
 namespace {
 
 CpuStream& as_cpu(Stream& stream) noexcept { return static_cast<CpuStream&>(stream); }
+
+// Help is left out where the host may wait for a shorter time.
+constexpr auto longest_help = std::chrono::milliseconds(1);
+
+struct Awaited {
+  const CpuStream& stream;
+  Point point;
+  bool reached() const noexcept { return stream.reached(point); }
+};
 
 // Blocks a host thread until a point is reached.
 class HostWaiter final : public Waiter {
@@ -84,6 +94,11 @@ bool CpuBackend::synchronize(Stream& stream, Point point, std::chrono::nanosecon
     return reached && query(stream, point);
   }
   if (query(stream, point)) return true;
+  if (const HostHelp help = host_help().load(std::memory_order_acquire); help && timeout > longest_help) {
+    Awaited awaited{as_cpu(stream), point};
+    help([](void* context) noexcept { return static_cast<Awaited*>(context)->reached(); }, &awaited);
+    if (query(stream, point)) return true;
+  }
   HostWaiter waiter;
   if (as_cpu(stream).add_waiter(waiter, point) && !waiter.wait(timeout)) {
     if (!as_cpu(stream).remove_waiter(waiter)) waiter.wait();

@@ -82,6 +82,11 @@ const void*& host_function_stream() noexcept {
   return stream;
 }
 
+std::atomic<HostHelp>& host_help() noexcept {
+  static std::atomic<HostHelp> help{nullptr};
+  return help;
+}
+
 Inbox& host_inbox() {
   static Inbox* inbox = new Inbox;
   return *inbox;

@@ -125,6 +125,49 @@ TEST(what_takes_too_long_or_is_refused_is_reported) {
   CHECK(eventually([&] { return never->completed() && bad->completed(); }));
 }
 
+bool is_over(void* collective) noexcept { return static_cast<Collective*>(collective)->completed(); }
+
+TEST(hosts_that_wait_drive_beside_the_thread) {
+  constexpr int hosts = 4;
+  constexpr int each = 2000;
+  const auto transport = make_ref<StandIn>();
+  std::vector<std::thread> threads;
+  for (int host = 0; host < hosts; ++host) {
+    threads.emplace_back([&transport, host] {
+      const auto channel = make_ref<Channel>(transport, static_cast<std::uintptr_t>(host), long_time);
+      for (int i = 1; i <= each; ++i) {
+        const auto collective = make(channel, 1 + i % 5, static_cast<std::uintptr_t>(i));
+        channel->enqueue(collective);
+        collective->start();
+        host_help().load()(&is_over, collective.get());
+        // Another host may have been driving.
+        CHECK(eventually([&] { return collective->completed(); }));
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK_EQUAL(transport->out_of_order.load(), 0);
+}
+
+TEST(what_a_host_leaves_the_thread_ends) {
+  const auto transport = make_ref<StandIn>();
+  const auto channel = make_ref<Channel>(transport, 4, long_time);
+  const auto begun = make(channel, 50);
+  channel->enqueue(begun);
+  begun->start();
+  int asked = 0;
+  host_help().load()([](void* count) noexcept { return ++*static_cast<int*>(count) > 3; }, &asked);
+  CHECK(eventually([&] { return begun->completed(); }));
+  // The thread is not woken for what a host starts that has just helped, but looks by itself.
+  for (int i = 0; i < 100; ++i) {
+    const auto next = make(channel, 1);
+    channel->enqueue(next);
+    next->start();
+    if (i % 2 == 0) host_help().load()(&is_over, next.get());
+    CHECK(eventually([&] { return next->completed(); }));
+  }
+}
+
 TEST(a_closed_channel_gives_its_communicator_back_when_all_is_over) {
   const auto transport = make_ref<StandIn>();
   const auto channel = make_ref<Channel>(transport, 2, long_time);
