@@ -24,7 +24,7 @@ EXTRA_FILES: dict[str, set[str]] = {
     "cpu": {
         f"{stem}.{suffix}"
         for stem in (
-            *("pool", "pace", "task", "task_memory"),  # threads that run the work: a GPU has them in hardware
+            *("pool", "pace", "placement", "task", "task_memory"),  # threads that do the work of a GPU
             "range",  # what a kernel's indices are split into, for those threads
             *("graph", "plan"),  # graphs that run as a whole; null runs them node by node
         )
@@ -99,6 +99,13 @@ def includes(file: Path) -> list[str]:
 
 def without_comments(text: str) -> str:
     return re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
+
+
+def test_headers_of_the_core_are_in_the_folders_of_its_sources() -> None:
+    headers = CORE / "include" / "anabranch"
+    folders = {folder.name for folder in headers.iterdir() if folder.is_dir()}
+    shared = {folder.name for folder in (CORE / "src").iterdir() if folder.is_dir()} - set(BACKENDS)
+    assert folders == shared
 
 
 @pytest.mark.parametrize("file", CPP, ids=name)

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "anabranch/backend.hpp"
-#include "anabranch/hazard.hpp"
+#include "anabranch/hazard/hazard.hpp"
 #include "check.hpp"
 #include "null/backend.hpp"
 

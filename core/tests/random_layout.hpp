@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "anabranch/layout.hpp"
+#include "anabranch/memory/layout.hpp"
 
 namespace anabranch::check {
 

@@ -9,15 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "anabranch/event.hpp"
-#include "anabranch/graph.hpp"
-#include "anabranch/host.hpp"
-#include "anabranch/kernel.hpp"
-#include "anabranch/layout.hpp"
-#include "anabranch/legacy_lanes.hpp"
-#include "anabranch/memory.hpp"
-#include "anabranch/stream.hpp"
-#include "anabranch/trace.hpp"
+#include "anabranch/graph/graph.hpp"
+#include "anabranch/hazard/legacy_lanes.hpp"
+#include "anabranch/kernel/kernel.hpp"
+#include "anabranch/memory/layout.hpp"
+#include "anabranch/memory/memory.hpp"
+#include "anabranch/stream/event.hpp"
+#include "anabranch/stream/host.hpp"
+#include "anabranch/stream/stream.hpp"
+#include "anabranch/trace/trace.hpp"
 
 namespace anabranch {
 

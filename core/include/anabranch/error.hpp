@@ -4,7 +4,7 @@
 #include <string>
 
 #include "anabranch/ref.hpp"
-#include "anabranch/site.hpp"
+#include "anabranch/trace/site.hpp"
 
 namespace anabranch {
 

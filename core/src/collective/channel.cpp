@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "anabranch/collective.hpp"
+#include "anabranch/collective/collective.hpp"
 
 namespace anabranch {
 

@@ -1,4 +1,4 @@
-#include "anabranch/mpi.hpp"
+#include "anabranch/collective/mpi.hpp"
 
 #include <cstring>
 

@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "anabranch/collective.hpp"
+#include "anabranch/collective/collective.hpp"
 
 namespace anabranch {
 namespace {

@@ -1,6 +1,6 @@
 #include <utility>
 
-#include "anabranch/collective.hpp"
+#include "anabranch/collective/collective.hpp"
 
 namespace anabranch {
 

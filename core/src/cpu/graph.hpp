@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "anabranch/graph.hpp"
+#include "anabranch/graph/graph.hpp"
 #include "plan.hpp"
 #include "stream.hpp"
 

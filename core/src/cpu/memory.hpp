@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "anabranch/memory.hpp"
+#include "anabranch/memory/memory.hpp"
 
 namespace anabranch::cpu {
 

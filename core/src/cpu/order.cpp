@@ -3,7 +3,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "anabranch/host.hpp"
+#include "anabranch/stream/host.hpp"
 #include "backend.hpp"
 #include "explore/controller.hpp"
 #include "task.hpp"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "anabranch/graph.hpp"
+#include "anabranch/graph/graph.hpp"
 #include "pool.hpp"
 #include "range.hpp"
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <span>
 
-#include "anabranch/fault.hpp"
-#include "anabranch/graph.hpp"
+#include "anabranch/graph/graph.hpp"
+#include "anabranch/kernel/fault.hpp"
 #include "stream.hpp"
 
 namespace anabranch::cpu {

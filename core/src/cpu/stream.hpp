@@ -6,9 +6,9 @@
 #include <mutex>
 #include <vector>
 
-#include "anabranch/event.hpp"
-#include "anabranch/kernel.hpp"
-#include "anabranch/trace.hpp"
+#include "anabranch/kernel/kernel.hpp"
+#include "anabranch/stream/event.hpp"
+#include "anabranch/trace/trace.hpp"
 #include "pool.hpp"
 #include "stream/waiter_list.hpp"
 #include "task_memory.hpp"

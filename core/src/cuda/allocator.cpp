@@ -1,4 +1,4 @@
-#include "anabranch/allocator.hpp"
+#include "anabranch/memory/allocator.hpp"
 
 #include <string>
 

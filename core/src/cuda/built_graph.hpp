@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "anabranch/graph.hpp"
+#include "anabranch/graph/graph.hpp"
 #include "primitive.hpp"
 
 namespace anabranch::cuda {

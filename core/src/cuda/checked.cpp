@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "anabranch/fault.hpp"
-#include "anabranch/host.hpp"
+#include "anabranch/kernel/fault.hpp"
+#include "anabranch/stream/host.hpp"
 #include "backend.hpp"
 
 namespace anabranch::cuda {

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <span>
 
-#include "anabranch/kernel.hpp"
-#include "anabranch/point.hpp"
+#include "anabranch/kernel/kernel.hpp"
+#include "anabranch/stream/point.hpp"
 
 namespace anabranch::cuda {
 

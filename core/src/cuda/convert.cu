@@ -2,7 +2,7 @@
 
 #include "offset.cuh"
 
-// As in anabranch/layout.hpp.
+// As in anabranch/memory/layout.hpp.
 enum Type {
   boolean = 1,
   int8,

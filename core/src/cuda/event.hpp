@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "anabranch/event.hpp"
 #include "anabranch/lock.hpp"
+#include "anabranch/stream/event.hpp"
 #include "driver.hpp"
 
 namespace anabranch::cuda {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "anabranch/memory.hpp"
+#include "anabranch/memory/memory.hpp"
 #include "backend.hpp"
 
 namespace anabranch::cuda {

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <mutex>
 
-#include "anabranch/kernel.hpp"
+#include "anabranch/kernel/kernel.hpp"
 #include "driver.hpp"
 #include "primitive.hpp"
 

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <vector>
 
-#include "anabranch/memory.hpp"
+#include "anabranch/memory/memory.hpp"
 #include "driver.hpp"
 #include "kept_blocks.hpp"
 

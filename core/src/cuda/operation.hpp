@@ -3,7 +3,7 @@
 #include <atomic>
 #include <functional>
 
-#include "anabranch/host.hpp"
+#include "anabranch/stream/host.hpp"
 #include "event.hpp"
 
 namespace anabranch::cuda {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "anabranch/event.hpp"
+#include "anabranch/stream/event.hpp"
 
 namespace anabranch::cuda {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "anabranch/kernel.hpp"
+#include "anabranch/kernel/kernel.hpp"
 #include "anabranch/lock.hpp"
 #include "event.hpp"
 #include "kept_blocks.hpp"

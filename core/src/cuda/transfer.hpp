@@ -3,7 +3,7 @@
 #include <atomic>
 #include <mutex>
 
-#include "anabranch/layout.hpp"
+#include "anabranch/memory/layout.hpp"
 #include "driver.hpp"
 #include "memory/tiling.hpp"
 #include "primitive.hpp"

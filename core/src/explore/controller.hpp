@@ -12,9 +12,9 @@
 #include <unordered_set>
 #include <vector>
 
-#include "anabranch/explore.hpp"
-#include "anabranch/graph.hpp"
-#include "anabranch/history.hpp"
+#include "anabranch/explore/explore.hpp"
+#include "anabranch/graph/graph.hpp"
+#include "anabranch/hazard/history.hpp"
 #include "chooser.hpp"
 #include "declaration.hpp"
 #include "runnable.hpp"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "anabranch/history.hpp"
-#include "anabranch/memory.hpp"
+#include "anabranch/hazard/history.hpp"
+#include "anabranch/memory/memory.hpp"
 
 namespace anabranch::explore {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "anabranch/error.hpp"
-#include "anabranch/host.hpp"
-#include "anabranch/stream.hpp"
+#include "anabranch/stream/host.hpp"
+#include "anabranch/stream/stream.hpp"
 
 namespace anabranch::explore {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "anabranch/history.hpp"
+#include "anabranch/hazard/history.hpp"
 
 namespace anabranch::explore {
 

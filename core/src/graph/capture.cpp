@@ -1,4 +1,4 @@
-#include "anabranch/capture.hpp"
+#include "anabranch/graph/capture.hpp"
 
 #include <algorithm>
 #include <array>

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "anabranch/capture.hpp"
+#include "anabranch/graph/capture.hpp"
 
 namespace anabranch {
 

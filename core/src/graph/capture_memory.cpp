@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "anabranch/capture.hpp"
+#include "anabranch/graph/capture.hpp"
 #include "capture_backend.hpp"
 
 namespace anabranch {

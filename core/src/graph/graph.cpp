@@ -1,11 +1,11 @@
-#include "anabranch/graph.hpp"
+#include "anabranch/graph/graph.hpp"
 
 #include <algorithm>
 #include <unordered_set>
 #include <utility>
 
 #include "anabranch/backend.hpp"
-#include "anabranch/hazard.hpp"
+#include "anabranch/hazard/hazard.hpp"
 
 namespace anabranch {
 

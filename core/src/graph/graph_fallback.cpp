@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "anabranch/backend.hpp"
-#include "anabranch/graph.hpp"
+#include "anabranch/graph/graph.hpp"
 
 namespace anabranch {
 namespace {

@@ -1,4 +1,4 @@
-#include "anabranch/clock.hpp"
+#include "anabranch/hazard/clock.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "anabranch/external_use.hpp"
+#include "anabranch/hazard/external_use.hpp"
 
 #include <algorithm>
 #include <atomic>

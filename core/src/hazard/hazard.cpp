@@ -1,4 +1,4 @@
-#include "anabranch/hazard.hpp"
+#include "anabranch/hazard/hazard.hpp"
 
 #include <algorithm>
 #include <atomic>

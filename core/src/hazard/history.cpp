@@ -1,4 +1,4 @@
-#include "anabranch/history.hpp"
+#include "anabranch/hazard/history.hpp"
 
 #include <algorithm>
 

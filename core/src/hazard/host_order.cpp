@@ -1,8 +1,8 @@
-#include "anabranch/host_order.hpp"
+#include "anabranch/hazard/host_order.hpp"
 
 #include <algorithm>
 
-#include "anabranch/external_use.hpp"
+#include "anabranch/hazard/external_use.hpp"
 
 namespace anabranch {
 

@@ -1,4 +1,4 @@
-#include "anabranch/lane.hpp"
+#include "anabranch/hazard/lane.hpp"
 
 #include <mutex>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "anabranch/legacy_lanes.hpp"
+#include "anabranch/hazard/legacy_lanes.hpp"
 
 #include <algorithm>
 

@@ -1,10 +1,10 @@
-#include "anabranch/submission.hpp"
+#include "anabranch/hazard/submission.hpp"
 
 #include <algorithm>
 
-#include "anabranch/capture.hpp"
-#include "anabranch/external_use.hpp"
-#include "anabranch/host_order.hpp"
+#include "anabranch/graph/capture.hpp"
+#include "anabranch/hazard/external_use.hpp"
+#include "anabranch/hazard/host_order.hpp"
 #include "explore/controller.hpp"
 
 namespace anabranch {

@@ -1,8 +1,8 @@
-#include "anabranch/fault.hpp"
+#include "anabranch/kernel/fault.hpp"
 
 #include <utility>
 
-#include "anabranch/kernel.hpp"
+#include "anabranch/kernel/kernel.hpp"
 
 namespace anabranch {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "anabranch/kernel.hpp"
+#include "anabranch/kernel/kernel.hpp"
 
 namespace anabranch {
 namespace {

@@ -1,13 +1,13 @@
-#include "anabranch/access_log.hpp"
+#include "anabranch/memory/access_log.hpp"
 
 #include <algorithm>
 #include <mutex>
 #include <utility>
 
 #include "anabranch/backend.hpp"
-#include "anabranch/capture.hpp"
-#include "anabranch/external_use.hpp"
-#include "anabranch/hazard.hpp"
+#include "anabranch/graph/capture.hpp"
+#include "anabranch/hazard/external_use.hpp"
+#include "anabranch/hazard/hazard.hpp"
 
 namespace anabranch {
 namespace {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "anabranch/backend.hpp"
-#include "anabranch/memory.hpp"
+#include "anabranch/memory/memory.hpp"
 
 namespace anabranch {
 namespace {

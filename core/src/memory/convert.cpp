@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "anabranch/layout.hpp"
+#include "anabranch/memory/layout.hpp"
 #include "half.hpp"
 #include "walk.hpp"
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "anabranch/memory.hpp"
+#include "anabranch/memory/memory.hpp"
 
 namespace anabranch {
 

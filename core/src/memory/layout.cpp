@@ -1,4 +1,4 @@
-#include "anabranch/layout.hpp"
+#include "anabranch/memory/layout.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "anabranch/memory.hpp"
+#include "anabranch/memory/memory.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "anabranch/backend.hpp"
-#include "anabranch/capture.hpp"
-#include "anabranch/external_use.hpp"
-#include "anabranch/hazard.hpp"
+#include "anabranch/graph/capture.hpp"
+#include "anabranch/hazard/external_use.hpp"
+#include "anabranch/hazard/hazard.hpp"
 #include "known_memory.hpp"
 
 namespace anabranch {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "anabranch/layout.hpp"
+#include "anabranch/memory/layout.hpp"
 
 namespace anabranch {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "anabranch/layout.hpp"
+#include "anabranch/memory/layout.hpp"
 
 namespace anabranch {
 

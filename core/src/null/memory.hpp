@@ -4,7 +4,7 @@
 #include <mutex>
 #include <vector>
 
-#include "anabranch/memory.hpp"
+#include "anabranch/memory/memory.hpp"
 
 namespace anabranch::null {
 

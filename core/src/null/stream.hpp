@@ -5,9 +5,9 @@
 #include <functional>
 #include <vector>
 
-#include "anabranch/event.hpp"
-#include "anabranch/host.hpp"
-#include "anabranch/stream.hpp"
+#include "anabranch/stream/event.hpp"
+#include "anabranch/stream/host.hpp"
+#include "anabranch/stream/stream.hpp"
 #include "stream/waiter_list.hpp"
 
 namespace anabranch::null {

@@ -1,12 +1,12 @@
-#include "anabranch/event.hpp"
+#include "anabranch/stream/event.hpp"
 
 #include <functional>
 #include <mutex>
 #include <utility>
 
 #include "anabranch/backend.hpp"
-#include "anabranch/capture.hpp"
-#include "anabranch/hazard.hpp"
+#include "anabranch/graph/capture.hpp"
+#include "anabranch/hazard/hazard.hpp"
 
 namespace anabranch {
 

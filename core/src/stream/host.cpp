@@ -1,4 +1,4 @@
-#include "anabranch/host.hpp"
+#include "anabranch/stream/host.hpp"
 
 #include <chrono>
 #include <utility>

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "anabranch/stream.hpp"
+#include "anabranch/stream/stream.hpp"
 
 namespace anabranch {
 

@@ -1,4 +1,4 @@
-#include "anabranch/trace.hpp"
+#include "anabranch/trace/trace.hpp"
 
 #include <algorithm>
 #include <chrono>

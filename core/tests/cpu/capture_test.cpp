@@ -1,5 +1,5 @@
 // Captures by the core's own calls, in orders that several threads come to.
-#include "anabranch/capture.hpp"
+#include "anabranch/graph/capture.hpp"
 
 #include "draft.hpp"
 

@@ -1,5 +1,5 @@
 // Kernels that fail at an index.
-#include "anabranch/fault.hpp"
+#include "anabranch/kernel/fault.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -6,7 +6,7 @@
 
 __extension__ typedef _Float16 half;
 
-/* As in anabranch/layout.hpp. */
+/* As in anabranch/memory/layout.hpp. */
 enum type {
   type_boolean = 1,
   type_int8,

@@ -2,10 +2,10 @@
 #include <set>
 #include <thread>
 
-#include "anabranch/event.hpp"
-#include "anabranch/explore.hpp"
+#include "anabranch/explore/explore.hpp"
+#include "anabranch/hazard/submission.hpp"
 #include "anabranch/runtime.hpp"
-#include "anabranch/submission.hpp"
+#include "anabranch/stream/event.hpp"
 #include "check.hpp"
 #include "gate.hpp"
 

@@ -1,5 +1,5 @@
 // What graphs keep track of, whatever runs them.
-#include "anabranch/graph.hpp"
+#include "anabranch/graph/graph.hpp"
 
 #include <algorithm>
 

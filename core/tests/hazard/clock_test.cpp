@@ -1,5 +1,5 @@
 // What is known to have happened before, against a map.
-#include "anabranch/clock.hpp"
+#include "anabranch/hazard/clock.hpp"
 
 #include <algorithm>
 #include <map>

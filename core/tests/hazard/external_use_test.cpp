@@ -1,5 +1,5 @@
 // Memory that others work with past us, on devices that run nothing.
-#include "anabranch/external_use.hpp"
+#include "anabranch/hazard/external_use.hpp"
 
 #include "gate.hpp"
 #include "program.hpp"

@@ -1,10 +1,10 @@
 // Order that is found to be missing, and added, on devices that run nothing.
-#include "anabranch/hazard.hpp"
+#include "anabranch/hazard/hazard.hpp"
 
 #include <deque>
 #include <random>
 
-#include "anabranch/event.hpp"
+#include "anabranch/stream/event.hpp"
 #include "gate.hpp"
 #include "program.hpp"
 

@@ -1,5 +1,5 @@
 // Conflicts found by clocks, against a model that searches the graph of what happens before what.
-#include "anabranch/history.hpp"
+#include "anabranch/hazard/history.hpp"
 
 #include <memory>
 #include <random>

@@ -1,6 +1,6 @@
 // Operations while the host is accessing their memory.
-#include "anabranch/event.hpp"
-#include "anabranch/submission.hpp"
+#include "anabranch/hazard/submission.hpp"
+#include "anabranch/stream/event.hpp"
 #include "gate.hpp"
 #include "program.hpp"
 

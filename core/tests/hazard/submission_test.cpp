@@ -1,12 +1,12 @@
 // An operation's way into a stream, on devices that run nothing: what each step does, and what it leaves behind.
-#include "anabranch/submission.hpp"
+#include "anabranch/hazard/submission.hpp"
 
 #include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "anabranch/capture.hpp"
+#include "anabranch/graph/capture.hpp"
 #include "gate.hpp"
 #include "program.hpp"
 

@@ -2,7 +2,7 @@
 #include <array>
 #include <random>
 
-#include "anabranch/kernel.hpp"
+#include "anabranch/kernel/kernel.hpp"
 #include "check.hpp"
 
 namespace anabranch {

@@ -1,5 +1,5 @@
 // Which way a copy travels, between devices that run nothing.
-#include "anabranch/copy_path.hpp"
+#include "anabranch/memory/copy_path.hpp"
 
 #include "check.hpp"
 #include "null/backend.hpp"

@@ -1,5 +1,5 @@
 // Collectives of many threads and channels over a stand-in transport. To be run under ThreadSanitizer.
-#include "anabranch/collective.hpp"
+#include "anabranch/collective/collective.hpp"
 
 #include <atomic>
 #include <random>

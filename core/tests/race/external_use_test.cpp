@@ -1,5 +1,5 @@
 // Memory lent, looked at, dropped and taken back by many threads. To be run under ThreadSanitizer.
-#include "anabranch/external_use.hpp"
+#include "anabranch/hazard/external_use.hpp"
 
 #include "cpu/device.hpp"
 #include "threads.hpp"

@@ -1,7 +1,7 @@
 // Graphs captured, launched and changed by many threads. To be run under ThreadSanitizer.
 #include <thread>
 
-#include "anabranch/capture.hpp"
+#include "anabranch/graph/capture.hpp"
 #include "cpu/draft.hpp"
 #include "threads.hpp"
 

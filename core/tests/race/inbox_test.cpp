@@ -2,7 +2,7 @@
 #include <thread>
 #include <vector>
 
-#include "anabranch/host.hpp"
+#include "anabranch/stream/host.hpp"
 #include "check.hpp"
 
 namespace anabranch {

@@ -33,7 +33,7 @@ cdef extern from "<cstddef>" namespace "std" nogil:
     cdef cppclass byte_t "std::byte":
         pass
 
-cdef extern from "anabranch/layout.hpp" namespace "anabranch" nogil:
+cdef extern from "anabranch/memory/layout.hpp" namespace "anabranch" nogil:
     enum: max_dimensions
     cdef cppclass Layout:
         int ndim
@@ -55,7 +55,7 @@ cdef extern from "anabranch/layout.hpp" namespace "anabranch" nogil:
 
 ctypedef uint64_t Point
 
-cdef extern from "anabranch/lane.hpp" namespace "anabranch" nogil:
+cdef extern from "anabranch/hazard/lane.hpp" namespace "anabranch" nogil:
     cdef cppclass LaneNumber:
         pass
     cdef cppclass Past:
@@ -68,7 +68,7 @@ cdef extern from "anabranch/lane.hpp" namespace "anabranch" nogil:
         Past past() const
         void follow(const Past&)
 
-cdef extern from "anabranch/stream.hpp" namespace "anabranch" nogil:
+cdef extern from "anabranch/stream/stream.hpp" namespace "anabranch" nogil:
     cpdef enum class StreamRole "anabranch::StreamRole":
         created
         legacy
@@ -102,7 +102,7 @@ cdef extern from "anabranch/stream.hpp" namespace "anabranch" nogil:
     void c_keep_activity "anabranch::keep_activity"(cbool)
     vector[StreamActivity] all_activity() except +translate
 
-cdef extern from "anabranch/event.hpp" namespace "anabranch" nogil:
+cdef extern from "anabranch/stream/event.hpp" namespace "anabranch" nogil:
     cdef cppclass Marker:
         pass
     cdef cppclass Record:
@@ -127,7 +127,7 @@ cdef extern from "anabranch/event.hpp" namespace "anabranch" nogil:
         uintptr_t handle() except +translate
     double elapsed_milliseconds(const Record&, const Record&) except +translate
 
-cdef extern from "anabranch/host.hpp" namespace "anabranch" nogil:
+cdef extern from "anabranch/stream/host.hpp" namespace "anabranch" nogil:
     cdef cppclass Pending:
         void complete()
         void complete(Ref[Failure])
@@ -141,7 +141,7 @@ cdef extern from "anabranch/host.hpp" namespace "anabranch" nogil:
     Inbox& host_inbox()
     const void*& host_function_stream()
 
-cdef extern from "anabranch/history.hpp" namespace "anabranch" nogil:
+cdef extern from "anabranch/hazard/history.hpp" namespace "anabranch" nogil:
     cpdef enum class Access "anabranch::Access":
         read
         write
@@ -172,7 +172,7 @@ cdef extern from "anabranch/history.hpp" namespace "anabranch" nogil:
         Footprint where
         Site site
 
-cdef extern from "anabranch/memory.hpp" namespace "anabranch" nogil:
+cdef extern from "anabranch/memory/memory.hpp" namespace "anabranch" nogil:
     cpdef enum class MemoryKind "anabranch::MemoryKind":
         device
         pinned
@@ -203,7 +203,7 @@ cdef extern from "anabranch/memory.hpp" namespace "anabranch" nogil:
         const Ref[Storage]& original() const
         AccessLog& accesses()
 
-cdef extern from "anabranch/trace.hpp" namespace "anabranch" nogil:
+cdef extern from "anabranch/trace/trace.hpp" namespace "anabranch" nogil:
     cpdef enum class OperationKind "anabranch::OperationKind":
         kernel
         copy
@@ -253,7 +253,7 @@ cdef extern from "anabranch/trace.hpp" namespace "anabranch" nogil:
     void close_operation(CStream&, TracedOperation) except +translate
     void trace_instant(CBackend&, TracedOperation) except +translate
 
-cdef extern from "anabranch/hazard.hpp" namespace "anabranch" nogil:
+cdef extern from "anabranch/hazard/hazard.hpp" namespace "anabranch" nogil:
     cpdef enum class HazardMode "anabranch::HazardMode":
         automatic
         check
@@ -326,11 +326,11 @@ cdef extern from "anabranch/backend.hpp" namespace "anabranch" nogil:
         CBackend& device()
         unique_ptr[Activation] activate() except +translate
 
-cdef extern from "anabranch/graph.hpp" namespace "anabranch" nogil:
+cdef extern from "anabranch/graph/graph.hpp" namespace "anabranch" nogil:
     cdef cppclass HostWork:
         pass
 
-cdef extern from "anabranch/capture.hpp" namespace "anabranch" nogil:
+cdef extern from "anabranch/graph/capture.hpp" namespace "anabranch" nogil:
     cdef cppclass CCapture "anabranch::Capture":
         @staticmethod
         Ref[CCapture] begin(CStream&, Ref[CCapture]) except +translate

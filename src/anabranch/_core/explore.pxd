@@ -6,11 +6,11 @@ from libcpp.vector cimport vector
 from anabranch._core.core cimport CStream, Pending, Point, Touch, translate
 from anabranch._core.graph cimport CGraph, NodeTouch
 
-cdef extern from "anabranch/trace.hpp" namespace "anabranch" nogil:
+cdef extern from "anabranch/trace/trace.hpp" namespace "anabranch" nogil:
     cbool exploring()
     cbool observing()  # exploring or tracing
 
-cdef extern from "anabranch/explore.hpp" namespace "anabranch::explore" nogil:
+cdef extern from "anabranch/explore/explore.hpp" namespace "anabranch::explore" nogil:
     # While `exploring`: both answers of a query are tried. Call this before the query, without the interpreter lock.
     void ask(CStream&, Point) except +translate
     # The host's access to memory, until it is ended.

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "anabranch/_core/host_job.hpp"
-#include "anabranch/capture.hpp"
-#include "anabranch/graph.hpp"
+#include "anabranch/graph/capture.hpp"
+#include "anabranch/graph/graph.hpp"
 
 // Graphs as the Cython modules use them.
 namespace anabranch::python {

@@ -9,7 +9,7 @@ from anabranch._core.core cimport (
     CBackend, CCapture, CStream, HostWork, LaunchShape, Point, Ref, RefCounted, Storage, Touch, translate)
 from anabranch._core.kernel cimport LaunchGrid
 
-cdef extern from "anabranch/graph.hpp" namespace "anabranch" nogil:
+cdef extern from "anabranch/graph/graph.hpp" namespace "anabranch" nogil:
     cpdef enum class NodeKind "anabranch::NodeKind":
         kernel
         copy

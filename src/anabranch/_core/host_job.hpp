@@ -2,9 +2,9 @@
 
 #include <Python.h>
 
-#include "anabranch/graph.hpp"
-#include "anabranch/host.hpp"
+#include "anabranch/graph/graph.hpp"
 #include "anabranch/runtime.hpp"
+#include "anabranch/stream/host.hpp"
 
 namespace anabranch::python {
 

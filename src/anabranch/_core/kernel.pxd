@@ -1,6 +1,6 @@
 from libc.stdint cimport uint32_t
 
-cdef extern from "anabranch/kernel.hpp" namespace "anabranch" nogil:
+cdef extern from "anabranch/kernel/kernel.hpp" namespace "anabranch" nogil:
     cdef cppclass LaunchGrid:
         LaunchGrid()
         uint32_t* grid

@@ -20,8 +20,8 @@ inline bool ends_at_caller(PyObject* error_type) noexcept {
   return type && std::strcmp(type->tp_name, "Error") == 0;
 }
 
-// Cython adds a frame wherever an error leaves a function or comes to an `except`. Here it adds none, so the frames that
-// there are belong to the program, whose functions the package has called.
+// Cython adds a frame wherever an error leaves a function or comes to an `except`. Here it adds none, so the frames
+// that there are belong to the program, whose functions the package has called.
 inline int add_frame(PyFrameObject* frame) noexcept {
   if (!ends_at_caller(PyErr_Occurred())) return PyTraceBack_Here(frame);
   PyObject* type = nullptr;

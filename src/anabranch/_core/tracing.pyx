@@ -8,7 +8,7 @@ from anabranch._core.core cimport (
 from anabranch._core.gc_pause cimport pause_collector, resume_collector
 
 
-cdef extern from "anabranch/trace.hpp" namespace "anabranch" nogil:
+cdef extern from "anabranch/trace/trace.hpp" namespace "anabranch" nogil:
     void trace_host(CBackend&, TracedOperation, int64_t) except +translate
 
 

@@ -10,7 +10,7 @@ from anabranch._task.context cimport TaskState, current_task
 from anabranch._task.site cimport current_site
 
 
-cdef extern from "anabranch/host_order.hpp" namespace "anabranch" nogil:
+cdef extern from "anabranch/hazard/host_order.hpp" namespace "anabranch" nogil:
     vector[Use] uses_of(const Touch&) except +
     vector[Use] uses_before(const HostTask&, const Touch&) except +
     void follow_use(HostTask&, const Use&) except +
@@ -30,7 +30,7 @@ cdef extern from "anabranch/host_order.hpp" namespace "anabranch" nogil:
         const Moment& get()
     void follow_call(HostTask&, const Past& before, const Moment&) except +
 
-cdef extern from "anabranch/submission.hpp" namespace "anabranch" nogil:
+cdef extern from "anabranch/hazard/submission.hpp" namespace "anabranch" nogil:
     cdef cppclass KeptMemory:
         KeptMemory()
         KeptMemory(const Touch*, size_t) except +

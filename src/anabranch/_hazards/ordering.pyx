@@ -19,7 +19,7 @@ from anabranch._task.site cimport current_site
 from anabranch._core.errors import ClosedError, text_of
 from anabranch._task.defaults import modes
 
-cdef extern from "anabranch/host_order.hpp" namespace "anabranch" nogil:
+cdef extern from "anabranch/hazard/host_order.hpp" namespace "anabranch" nogil:
     vector[Use] host_conflicts(const HostTask&, const Touch&) except +
     vector[Use] open_conflicts(const HostTask&, const Touch&) except +
     vector[Use] return_conflicts(const HostTask&, const Touch&) except +

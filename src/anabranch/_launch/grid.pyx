@@ -24,7 +24,7 @@ from anabranch._task.context cimport TaskState, current_state
 from anabranch._device.device import devices
 from anabranch._memory.dtype import names as dtype_names
 
-cdef extern from "anabranch/kernel.hpp" namespace "anabranch" nogil:
+cdef extern from "anabranch/kernel/kernel.hpp" namespace "anabranch" nogil:
     cppclass KernelAttributes:
         int registers
         int max_threads

@@ -4,7 +4,7 @@ from libcpp.vector cimport vector
 from anabranch._core.core cimport CKernel, Ref, translate
 from anabranch._launch.loaded cimport KernelPlace
 
-cdef extern from "anabranch/kernel.hpp" namespace "anabranch" nogil:
+cdef extern from "anabranch/kernel/kernel.hpp" namespace "anabranch" nogil:
     const size_t launch_site_slots
 
 cdef extern from "anabranch/_core/host_job.hpp" namespace "anabranch::python":

@@ -5,7 +5,7 @@ from libcpp.vector cimport vector
 
 from anabranch._launch.loaded cimport KernelPlace
 
-cdef extern from "anabranch/fault.hpp" nogil:
+cdef extern from "anabranch/kernel/fault.hpp" nogil:
     void anabranch_fault(int64_t, int64_t, int64_t, int64_t, int64_t, const char*, int64_t) noexcept
 
 

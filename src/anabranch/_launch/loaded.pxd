@@ -13,7 +13,7 @@ cdef extern from *:
     # Which machine code the device loads; 0 where kernels are functions of this process.
     int architecture_of(const CBackend&) nogil
 
-cdef extern from "anabranch/kernel.hpp" namespace "anabranch" nogil:
+cdef extern from "anabranch/kernel/kernel.hpp" namespace "anabranch" nogil:
     cdef cppclass ParameterPlace:
         size_t offset
         size_t size

@@ -19,7 +19,7 @@ from anabranch._stream.stream cimport Stream
 from anabranch._core.errors import DeviceError
 from anabranch._memory.factories import full
 
-cdef extern from "anabranch/layout.hpp" namespace "anabranch" nogil:
+cdef extern from "anabranch/memory/layout.hpp" namespace "anabranch" nogil:
     cbool overlap(const byte_t*, const Layout&, const byte_t*, const Layout&)
 
 cdef enum:

@@ -15,7 +15,7 @@ from anabranch._stream.stream cimport Stream
 
 from anabranch._core.errors import OutOfMemoryError
 
-cdef extern from "anabranch/allocator.hpp" nogil:
+cdef extern from "anabranch/memory/allocator.hpp" nogil:
     void* anabranch_allocate(ssize_t, int, void*) except +translate
     void anabranch_free(void*, ssize_t, int, void*)
 

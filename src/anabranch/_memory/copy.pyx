@@ -27,7 +27,7 @@ from anabranch._task.context cimport TaskState, current_state
 
 from anabranch._core.errors import DeviceError
 
-cdef extern from "anabranch/copy_path.hpp" namespace "anabranch" nogil:
+cdef extern from "anabranch/memory/copy_path.hpp" namespace "anabranch" nogil:
     enum class CopyPath:
         none, direct, temporary, host, beside, packed
     cppclass CopySide:

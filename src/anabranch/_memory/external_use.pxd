@@ -1,7 +1,7 @@
 from anabranch._core.core cimport ByteRange, CStream, HazardMode, Ref, Site, Storage, translate
 
 
-cdef extern from "anabranch/external_use.hpp" namespace "anabranch" nogil:
+cdef extern from "anabranch/hazard/external_use.hpp" namespace "anabranch" nogil:
     cdef cppclass CExternalUse "anabranch::ExternalUse":
         @staticmethod
         Ref[CExternalUse] open(Ref[CStream]) except +translate

@@ -62,7 +62,7 @@ cdef extern from *:
     HostTask* known_task(uint64_t thread, uint64_t change)
     HostTask* know_task(uint64_t thread, uint64_t change, Ref[HostTask] task)
 
-cdef extern from "anabranch/hazard.hpp" nogil:
+cdef extern from "anabranch/hazard/hazard.hpp" nogil:
     Ref[HostTask] make_task "anabranch::make_ref<anabranch::HostTask>"()
 
 cdef object _variable = contextvars.ContextVar("anabranch_task", default=None)

@@ -13,7 +13,7 @@
 #include "internal/pycore_frame.h"
 #endif
 
-#include "anabranch/history.hpp"
+#include "anabranch/hazard/history.hpp"
 
 namespace anabranch::python {
 

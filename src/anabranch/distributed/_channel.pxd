@@ -7,7 +7,7 @@ from libcpp.vector cimport vector
 
 from anabranch._core.core cimport Failure, Pending, Ref, Site
 
-cdef extern from "anabranch/collective.hpp" namespace "anabranch" nogil:
+cdef extern from "anabranch/collective/collective.hpp" namespace "anabranch" nogil:
     cdef enum class Verb "anabranch::Verb":
         barrier
     cdef cppclass Transfer:
@@ -63,7 +63,7 @@ cdef extern from "anabranch/collective.hpp" namespace "anabranch" nogil:
         size_t in_flight()
         cbool stop()
 
-cdef extern from "anabranch/mpi.hpp" namespace "anabranch" nogil:
+cdef extern from "anabranch/collective/mpi.hpp" namespace "anabranch" nogil:
     cdef cppclass MpiFunctions:
         MpiFunctions()
         void** start

@@ -44,7 +44,7 @@ class Spot(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A place in a loaded kernel; see ``KernelPlace`` in ``anabranch/kernel.hpp``."""
+    """A place in a loaded kernel; see ``KernelPlace`` in ``anabranch/kernel/kernel.hpp``."""
 
     where: str
     what: str

@@ -69,7 +69,7 @@ class Kernel(KernelBase):
         -------
         Compiled
             Its `address` is that of ``int64_t(int64_t begin, int64_t end, const int64_t* dims,
-            const void* args)``, see ``anabranch/kernel.hpp``, callable from any thread without
+            const void* args)``, see ``anabranch/kernel/kernel.hpp``, callable from any thread without
             the interpreter. It reads one 8-byte slot per scalar (two per complex number) as the
             dtype in the signature widened:
             integers and booleans to 64 bits, floats to float64.

@@ -11,7 +11,7 @@ from libcpp.vector cimport vector
 from anabranch._core.core cimport Failure, Ref, Site, nanoseconds, throw_failure, translate
 from anabranch._task.site cimport place_of
 
-cdef extern from "anabranch/explore.hpp" namespace "anabranch::explore" nogil:
+cdef extern from "anabranch/explore/explore.hpp" namespace "anabranch::explore" nogil:
     cdef cppclass Happened:
         uint32_t process
         uint32_t index

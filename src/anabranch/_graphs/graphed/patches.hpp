@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "anabranch/graph.hpp"
+#include "anabranch/graph/graph.hpp"
 
 // The parts of a captured call's graph that depend on the arguments of a call.
 namespace anabranch::python {

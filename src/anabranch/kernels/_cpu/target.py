@@ -1,8 +1,8 @@
 """Numba's target for kernels on a CPU, with NumPy's division and with reported errors.
 
 No exception leaves a kernel. Where Numba's code would raise one, in the kernel, in a helper or in a function of Numba
-that either calls, the code reports the place through `anabranch_fault` (see ``anabranch/fault.hpp``) and returns an
-error status from call to call, up to the loop over the indices, which then ends.
+that either calls, the code reports the place through `anabranch_fault` (see ``anabranch/kernel/fault.hpp``) and returns
+an error status from call to call, up to the loop over the indices, which then ends.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _I64: Final = ir.IntType(64)
 _ZERO: Final = _I64(0)
 _NO_AXIS: Final = _I64(-1)
 _BYTES: Final = ir.IntType(8).as_pointer()
-# Reports a failure, see ``anabranch/fault.hpp``; code that refers to it may fail.
+# Reports a failure, see ``anabranch/kernel/fault.hpp``; code that refers to it may fail.
 FAULT_FUNCTION: Final = "anabranch_fault"
 
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "anabranch/collective.hpp"
+#include "anabranch/collective/collective.hpp"
 
 namespace anabranch {
 

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "anabranch/lane.hpp"
-#include "anabranch/layout.hpp"
+#include "anabranch/hazard/lane.hpp"
+#include "anabranch/memory/layout.hpp"
 #include "anabranch/ref.hpp"
-#include "anabranch/site.hpp"
-#include "anabranch/stream.hpp"
+#include "anabranch/stream/stream.hpp"
+#include "anabranch/trace/site.hpp"
 
 namespace anabranch {
 

@@ -4,8 +4,8 @@
 #include <mutex>
 #include <vector>
 
-#include "anabranch/lane.hpp"
-#include "anabranch/stream.hpp"
+#include "anabranch/hazard/lane.hpp"
+#include "anabranch/stream/stream.hpp"
 
 namespace anabranch {
 

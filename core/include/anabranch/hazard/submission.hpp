@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "anabranch/backend.hpp"
-#include "anabranch/hazard.hpp"
+#include "anabranch/hazard/hazard.hpp"
 
 namespace anabranch {
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "anabranch/point.hpp"
 #include "anabranch/ref.hpp"
+#include "anabranch/stream/point.hpp"
 
 namespace anabranch {
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "anabranch/error.hpp"
-#include "anabranch/lane.hpp"
-#include "anabranch/point.hpp"
+#include "anabranch/hazard/lane.hpp"
 #include "anabranch/ref.hpp"
+#include "anabranch/stream/point.hpp"
 
 namespace anabranch {
 

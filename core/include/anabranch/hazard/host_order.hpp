@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "anabranch/backend.hpp"
-#include "anabranch/capture.hpp"
-#include "anabranch/hazard.hpp"
+#include "anabranch/graph/capture.hpp"
+#include "anabranch/hazard/hazard.hpp"
 
 // Order between streams and the host: the uses that the host's own accesses wait for or race with, and the clocks of
 // host tasks that observe or use streams. Operations that touch memory use `Submission`. Any thread may call these.

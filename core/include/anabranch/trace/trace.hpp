@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "anabranch/event.hpp"
-#include "anabranch/history.hpp"
+#include "anabranch/hazard/history.hpp"
 #include "anabranch/ref.hpp"
-#include "anabranch/stream.hpp"
+#include "anabranch/stream/event.hpp"
+#include "anabranch/stream/stream.hpp"
 
 namespace anabranch {
 

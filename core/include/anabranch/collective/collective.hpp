@@ -15,11 +15,11 @@
 #include <utility>
 #include <vector>
 
-#include "anabranch/graph.hpp"
-#include "anabranch/host.hpp"
-#include "anabranch/memory.hpp"
+#include "anabranch/graph/graph.hpp"
+#include "anabranch/memory/memory.hpp"
 #include "anabranch/ref.hpp"
-#include "anabranch/site.hpp"
+#include "anabranch/stream/host.hpp"
+#include "anabranch/trace/site.hpp"
 
 namespace anabranch {
 

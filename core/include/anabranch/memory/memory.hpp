@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <vector>
 
-#include "anabranch/access_log.hpp"
-#include "anabranch/stream.hpp"
+#include "anabranch/memory/access_log.hpp"
+#include "anabranch/stream/stream.hpp"
 
 namespace anabranch {
 

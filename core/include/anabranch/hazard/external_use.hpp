@@ -2,8 +2,8 @@
 
 #include <unordered_set>
 
-#include "anabranch/hazard.hpp"
-#include "anabranch/memory.hpp"
+#include "anabranch/hazard/hazard.hpp"
+#include "anabranch/memory/memory.hpp"
 
 namespace anabranch {
 

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "anabranch/host.hpp"
-#include "anabranch/site.hpp"
-#include "anabranch/stream.hpp"
-#include "anabranch/trace.hpp"
+#include "anabranch/stream/host.hpp"
+#include "anabranch/stream/stream.hpp"
+#include "anabranch/trace/site.hpp"
+#include "anabranch/trace/trace.hpp"
 
 namespace anabranch {
 class Graph;

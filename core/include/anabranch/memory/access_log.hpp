@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "anabranch/history.hpp"
+#include "anabranch/hazard/history.hpp"
 #include "anabranch/lock.hpp"
 
 namespace anabranch {

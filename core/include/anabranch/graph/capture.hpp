@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "anabranch/backend.hpp"
-#include "anabranch/graph.hpp"
+#include "anabranch/graph/graph.hpp"
 
 namespace anabranch {
 

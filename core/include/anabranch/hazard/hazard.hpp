@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "anabranch/backend.hpp"
-#include "anabranch/history.hpp"
-#include "anabranch/memory.hpp"
+#include "anabranch/hazard/history.hpp"
+#include "anabranch/memory/memory.hpp"
 
 namespace anabranch {
 

@@ -14,15 +14,15 @@
 #include <variant>
 #include <vector>
 
-#include "anabranch/event.hpp"
-#include "anabranch/history.hpp"
-#include "anabranch/host.hpp"
-#include "anabranch/kernel.hpp"
-#include "anabranch/layout.hpp"
+#include "anabranch/hazard/history.hpp"
+#include "anabranch/kernel/kernel.hpp"
 #include "anabranch/lock.hpp"
-#include "anabranch/memory.hpp"
+#include "anabranch/memory/layout.hpp"
+#include "anabranch/memory/memory.hpp"
 #include "anabranch/ref.hpp"
-#include "anabranch/stream.hpp"
+#include "anabranch/stream/event.hpp"
+#include "anabranch/stream/host.hpp"
+#include "anabranch/stream/stream.hpp"
 
 namespace anabranch {
 

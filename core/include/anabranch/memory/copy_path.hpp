@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "anabranch/backend.hpp"
-#include "anabranch/layout.hpp"
-#include "anabranch/memory.hpp"
+#include "anabranch/memory/layout.hpp"
+#include "anabranch/memory/memory.hpp"
 
 namespace anabranch {
 

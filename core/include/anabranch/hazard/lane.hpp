@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "anabranch/clock.hpp"
+#include "anabranch/hazard/clock.hpp"
 #include "anabranch/lock.hpp"
 #include "anabranch/ref.hpp"
 

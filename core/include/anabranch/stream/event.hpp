@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "anabranch/lane.hpp"
+#include "anabranch/hazard/lane.hpp"
 #include "anabranch/lock.hpp"
-#include "anabranch/stream.hpp"
+#include "anabranch/stream/stream.hpp"
 
 namespace anabranch {
 
