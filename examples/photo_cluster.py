@@ -20,12 +20,15 @@ from pathlib import Path
 from queue import SimpleQueue
 
 import dask
-from distributed import Client, LocalCluster, WorkerPlugin, as_completed, get_worker
+from distributed import Client, LocalCluster, WorkerPlugin, as_completed, get_worker, wait
 from photo_pipeline import Lane, check, device_of_kernels, largest_of, streams_in_words, weights_of_blur
 from rich.progress import Progress
 from rich.table import Table
 
 import anabranch as ab
+
+# Seconds without a worker after which the job is given up.
+PATIENCE = 30.0
 
 # -- on the workers --
 
@@ -100,7 +103,10 @@ def connect(cluster, streams, stack):
     # A photograph may be larger than what Dask takes for a mistake.
     stack.enter_context(dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"}))
     client = stack.enter_context(Client(cluster))
-    client.wait_for_workers(1)
+    try:
+        client.wait_for_workers(1, timeout=PATIENCE)
+    except TimeoutError:
+        raise OSError(f"the cluster has had no worker for {PATIENCE:g} seconds") from None
     for module in ("photo_pipeline.py", "photo_cluster.py"):
         client.upload_file(str(Path(__file__).with_name(module)))
     return client
@@ -120,25 +126,31 @@ def write(path, contents):
     part.replace(path)
 
 
+def finished(client, pending):
+    """Wait for one of the futures; return those that are over."""
+    while True:
+        try:
+            return wait(list(pending), PATIENCE, "FIRST_COMPLETED").done
+        except TimeoutError:
+            if not client.nthreads():
+                left = f"{len(pending)} photographs have begun and are not done"
+                raise OSError(f"the cluster has had no worker for some time, and {left}") from None
+
+
 def run(client, photos, advance):
     """Do the job on a cluster; return how many photographs each worker has done. Calls `advance` for each of them."""
     in_order = iter(sorted(photos, key=lambda photo: photo.size, reverse=True))
-    photo_of, done_by = {}, Counter()
-
-    def submit_next(number):
-        futures = {submit(client, photo): photo for photo in islice(in_order, number)}
-        photo_of.update(futures)
-        return list(futures)
-
+    done_by = Counter()
     # Every thread has the next photograph at hand, and the scheduler no more than that.
-    futures = as_completed(submit_next(2 * sum(client.nthreads().values())), with_results=True)
-    for future, (worker, edges, sharpened) in futures:
-        photo = photo_of.pop(future)
-        write(photo.edges, edges)
-        write(photo.sharpened, sharpened)
-        done_by[worker] += 1
-        advance()
-        futures.update(submit_next(1))
+    pending = {submit(client, photo): photo for photo in islice(in_order, 2 * sum(client.nthreads().values()))}
+    while pending:
+        for future in finished(client, pending):
+            photo, (worker, edges, sharpened) = pending.pop(future), future.result()
+            write(photo.edges, edges)
+            write(photo.sharpened, sharpened)
+            done_by[worker] += 1
+            advance()
+            pending.update((submit(client, other), other) for other in islice(in_order, 1))
     return done_by
 
 

@@ -99,6 +99,25 @@ def test_a_picture_that_cannot_be_read_is_named(programs, ready, photos, tmp_pat
         on_cluster.run(ready, photos, lambda: None)
 
 
+def test_a_cluster_without_a_worker_is_an_error(programs, client, ready, photos, monkeypatch):
+    _, on_cluster = programs
+    monkeypatch.setattr(on_cluster, "PATIENCE", 0.1)
+
+    def never(client, number, timeout):
+        raise TimeoutError
+
+    with monkeypatch.context() as patch, on_cluster.ExitStack() as stack:
+        patch.setattr(on_cluster.Client, "wait_for_workers", never)
+        with pytest.raises(OSError, match=r"has had no worker for 0\.1 seconds"):
+            on_cluster.connect(client.scheduler.address, 1, stack)
+    # No worker can take the tasks, and soon there is none.
+    threads, submit = iter([{"one": 2}, {"one": 2}]), on_cluster.submit
+    monkeypatch.setattr(ready, "nthreads", lambda: next(threads, {}))
+    monkeypatch.setattr(on_cluster, "submit", lambda *args: submit(*args, resources={"none has it": 1}))
+    with pytest.raises(OSError, match="has had no worker for some time, and 4 photographs have begun"):
+        on_cluster.run(ready, photos, lambda: None)
+
+
 def test_workers_keep_their_streams(programs, ready, photos):
     _, on_cluster = programs
     on_cluster.run(ready, photos, lambda: None)
