@@ -13,7 +13,7 @@ from anabranch.distributed._channel import Channel
 REDUCTIONS = ("all_reduce", "reduce", "reduce_scatter")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, which would take twice as long to make
 class Call:
     """One transfer, with arguments that were checked.
 

@@ -56,32 +56,42 @@ class Hub:
         self._thread.join(timeout)
 
     def _run(self) -> None:
+        early: list[tuple[int, list[Message]]] = []
         with self._listener:
             while len(self._lines) < self._size:
-                self._accept()
+                early += self._accept()
         for rank, line in self._lines.items():
             self._selector.register(line, selectors.EVENT_READ, rank)
+        for rank, messages in early:
+            self._act_on(rank, messages)
         while self._lines:
             for key, _ in self._selector.select(self._until_due()):
                 self._hear(key.data)
             self._give_up()
 
-    def _accept(self) -> None:
+    def _accept(self) -> list[tuple[int, list[Message]]]:
+        # Returns a rank with what came together with its hello: it does not wait for an answer.
         connection, _ = self._listener.accept()
         connection.settimeout(5)
         line = Line(connection)
-        hello = line.receive()
+        while (messages := line.receive()) == []:
+            pass
         connection.settimeout(None)
-        if hello and hmac.compare_digest(str(hello[0].get("token")), self._token):
-            self._lines[int(hello[0]["rank"])] = line
-        else:
-            line.close()
+        if messages and hmac.compare_digest(str(messages[0].get("token")), self._token):
+            hello, *others = messages
+            self._lines[int(hello["rank"])] = line
+            return [(int(hello["rank"]), others)]
+        line.close()
+        return []
 
     def _hear(self, rank: int) -> None:
         messages = self._lines[rank].receive()
         if messages is None:
             self._lose(rank)
-            return
+        else:
+            self._act_on(rank, messages)
+
+    def _act_on(self, rank: int, messages: list[Message]) -> None:
         for message in messages:
             getattr(self, f"_on_{message['t']}")(rank, message)
 

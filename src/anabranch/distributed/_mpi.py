@@ -69,13 +69,7 @@ class Mpi:
 
     def reduction(self, dtype: np.dtype[Any], op: str) -> tuple[int, int]:
         """Return the handles of type and operation. Raises TypeError for what MPI cannot reduce."""
-        name = _TYPES.get(_canonical(dtype))
-        if name is None or (dtype.kind == "c" and op in ("min", "max")):
-            raise TypeError(f"MPI has no {op!r} of {dtype}: reduce another dtype, such as float32")
-        if op == "avg" and dtype.kind not in "fc":
-            raise TypeError(f"the average of {dtype} is no {dtype}: reduce with 'sum', or a floating-point array")
-        op_name = (_BOOLEAN_OPS if dtype.kind == "b" else _OPS)[op]
-        return _handle(self.module, name), _handle(self.module, op_name)
+        return _reduction(self.module, dtype, op)
 
     @property
     def byte(self) -> int:
@@ -86,6 +80,17 @@ class Mpi:
 def _canonical(dtype: np.dtype[Any]) -> str:
     # "l" and "q" are the same on some machines, and one of them stands in the table.
     return np.dtype(dtype.str).char if dtype.kind in "iu" else dtype.char
+
+
+@cache
+def _reduction(module: Any, dtype: np.dtype[Any], op: str) -> tuple[int, int]:
+    name = _TYPES.get(_canonical(dtype))
+    if name is None or (dtype.kind == "c" and op in ("min", "max")):
+        raise TypeError(f"MPI has no {op!r} of {dtype}: reduce another dtype, such as float32")
+    if op == "avg" and dtype.kind not in "fc":
+        raise TypeError(f"the average of {dtype} is no {dtype}: reduce with 'sum', or a floating-point array")
+    op_name = (_BOOLEAN_OPS if dtype.kind == "b" else _OPS)[op]
+    return _handle(module, name), _handle(module, op_name)
 
 
 @cache
