@@ -61,9 +61,9 @@ def iterate(i, rounds, x: ab.InOut):
 
 
 def overlap(comm: ab.distributed.Communicator, nbytes: int) -> tuple[float, float, float, float]:
-    """Return milliseconds of an `all_reduce`, of a kernel, and of both on two streams; and the share of the shorter one.
+    """Return milliseconds of an `all_reduce`, of a kernel, and of both on two streams; and a share.
 
-    The share is that of its time, by a trace, in which the other one is running, too.
+    The share is that of the shorter one's time, by a trace, in which the other one is running, too.
     """
     communicate, compute = ab.Stream(comm.device, name="communicate"), ab.Stream(comm.device, name="compute")
     x, y = ab.zeros(nbytes // 4, stream=communicate), ab.full(1 << 16, 0.5, stream=compute)
@@ -104,7 +104,8 @@ def main() -> None:
                 print(line, flush=True)
         collective, kernel, both, share = overlap(comm, SIZES[-1])
         if comm.rank == 0:
-            print(f"all_reduce of {SIZES[-1] >> 20} MiB {collective:.1f} ms, a kernel {kernel:.1f} ms, both {both:.1f} ms:")
+            times = f"{collective:.1f} ms, a kernel {kernel:.1f} ms, both {both:.1f} ms"
+            print(f"all_reduce of {SIZES[-1] >> 20} MiB {times}:")
             print(f"by a trace, {share:.0%} of the shorter one is at the same time as the other")
 
 
