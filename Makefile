@@ -88,7 +88,7 @@ on_simulated = LD_LIBRARY_PATH='$(CURDIR)/build/core/core/tests/simulated' FAKE_
 
 simulated-driver: $(bin)/.base
 	$(bin)/cmake -S . -B build/core -G Ninja --log-level=WARNING
-	$(bin)/cmake --build build/core --target simulated_driver
+	$(bin)/cmake --build build/core --target simulated_driver simulated_nccl
 
 sanitized = \
 	$(bin)/cmake -S . -B build/$(1) -G Ninja --log-level=WARNING \

@@ -138,6 +138,11 @@ class Backend {
   // The same, with blocks that the caller chose.
   virtual Point launch_grid(Stream& stream, Kernel& kernel, const LaunchGrid& grid,
                             std::span<const std::uint64_t> arguments) = 0;
+  // Work of another library, in order with the stream's own. Throws Error(value) on devices without such libraries.
+  virtual Point external(Stream& stream, Ref<ExternalWork> work) {
+    (void)stream;
+    throw Error(ErrorKind::value, work->name + " is for GPUs, not for " + capabilities_.kind + " devices");
+  }
   // Later work of the stream starts after `pending` is completed.
   virtual Point suspend(Stream& stream, Ref<Pending> pending) = 0;
 

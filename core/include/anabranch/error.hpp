@@ -9,7 +9,7 @@
 namespace anabranch {
 
 // The kind of an error, by the exception class that Python raises for it.
-enum class ErrorKind { value, memory, device, event, capture, kernel, fork, driver };
+enum class ErrorKind { value, memory, device, event, capture, kernel, fork, collective, driver };
 
 // An error found before anything was enqueued. The call throws it on the caller's thread and has changed nothing.
 class Error : public std::runtime_error {

@@ -67,6 +67,7 @@ class CudaBackend final : public Backend {
                std::span<const std::uint64_t> arguments) override;
   Point launch_grid(Stream& stream, Kernel& kernel, const LaunchGrid& grid,
                     std::span<const std::uint64_t> arguments) override;
+  Point external(Stream& stream, Ref<ExternalWork> work) override;
   Point suspend(Stream& stream, Ref<Pending> pending) override;
 
   bool known_completed(Stream& stream, Point point) noexcept override {

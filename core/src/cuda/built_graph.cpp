@@ -90,6 +90,7 @@ bool BuiltGraph::update(BuiltLevel& level, const Graph& graph, const Works& work
     const Ref<Work>& work = works.of[i];
     if (!work || node.version == work->version) continue;
     node.version = 0;
+    if (std::holds_alternative<Ref<ExternalWork>>(work->what)) return false;
     if (node.body) {
       if (!update_nested(node, *work)) return false;
       node.nested = work;

@@ -34,6 +34,8 @@ namespace anabranch::cuda {
   F(cuStreamGetPriority, 5050)                         \
   F(cuStreamGetFlags, 5050)                            \
   F(cuStreamGetCtx, 9020)                              \
+  F(cuStreamBeginCapture, 10010)                       \
+  F(cuStreamEndCapture, 10000)                         \
   F(cuEventCreate, 2000)                               \
   F(cuEventDestroy, 4000)                              \
   F(cuEventRecord, 2000)                               \
@@ -69,6 +71,7 @@ namespace anabranch::cuda {
   F(cuGraphAddMemcpyNode, 10000)                       \
   F(cuGraphAddMemsetNode, 10000)                       \
   F(cuGraphAddEmptyNode, 10000)                        \
+  F(cuGraphAddChildGraphNode, 10000)                   \
   F(cuGraphKernelNodeSetAttribute, 11000)              \
   F(cuGraphInstantiateWithFlags, 11040)                \
   F(cuGraphUpload, 11010)                              \

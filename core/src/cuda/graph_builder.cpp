@@ -142,6 +142,8 @@ CUgraphNode GraphBuilder::add(BuiltLevel::Node& node, CudaBackend& device, NodeK
     return join(device, place);
   }
   node.first = static_cast<std::uint32_t>(built_.nodes_.size());
+  if (const auto* external = work ? std::get_if<Ref<ExternalWork>>(&work->what) : nullptr)
+    return add_external(device, **external, place);
   if (work) {
     Chain chain(built_, device, place, *work);
     split(device, *work, chain);
@@ -152,6 +154,30 @@ CUgraphNode GraphBuilder::add(BuiltLevel::Node& node, CudaBackend& device, NodeK
   }
   node.count = static_cast<std::uint32_t>(built_.nodes_.size()) - node.first;
   return join(device, place);
+}
+
+// The library's work is captured in a stream of its own, and becomes a child graph.
+CUgraphNode GraphBuilder::add_external(CudaBackend& device, ExternalWork& work, const Place& place) {
+  const std::string what = "capturing " + work.name;
+  const Ref<Stream> stream = device.create_stream({.name = "capture"});
+  const CUstream native = static_cast<CudaStream&>(*stream).native();
+  CUgraph captured = nullptr;
+  // Relaxed: libraries allocate at their first calls.
+  device.check(driver->cuStreamBeginCapture(native, CU_STREAM_CAPTURE_MODE_RELAXED), what.c_str());
+  try {
+    work.enqueue(reinterpret_cast<std::uintptr_t>(native));
+  } catch (...) {
+    driver->cuStreamEndCapture(native, &captured);
+    if (captured) driver->cuGraphDestroy(captured);
+    throw;
+  }
+  device.check(driver->cuStreamEndCapture(native, &captured), what.c_str());
+  CUgraphNode node = nullptr;
+  const CUresult status =
+      driver->cuGraphAddChildGraphNode(&node, place.target, place.after.data(), place.after.size(), captured);
+  driver->cuGraphDestroy(captured);  // the node has a copy
+  device.check(status, what.c_str());
+  return node;
 }
 
 CUgraphNode GraphBuilder::join(CudaBackend& device, const Place& place) {

@@ -32,6 +32,7 @@ class GraphBuilder {
 
   // Each returns the node that the successors come after; null if they come after nothing.
   CUgraphNode add(BuiltLevel::Node& node, CudaBackend& device, NodeKind kind, const Ref<Work>& work, Place& place);
+  CUgraphNode add_external(CudaBackend& device, ExternalWork& work, const Place& place);
   CUgraphNode add_condition(BuiltLevel::Node& node, CudaBackend& device, NodeKind kind, const NestedWork& nested,
                             Place& place);
   CUgraphNode join(CudaBackend& device, const Place& place);

@@ -62,6 +62,12 @@ Point CudaBackend::launch_grid(Stream& stream, Kernel& kernel, const LaunchGrid&
   return launch_on(static_cast<CudaStream&>(stream), *this, kernel, grid, arguments);
 }
 
+Point CudaBackend::external(Stream& stream, Ref<ExternalWork> work) {
+  return as_own(stream).enqueue(
+      [&](CUstream native) { work->enqueue(reinterpret_cast<std::uintptr_t>(native)); },
+      [&] { return [work](CUstream native) { work->enqueue(reinterpret_cast<std::uintptr_t>(native)); }; });
+}
+
 Point CudaBackend::suspend(Stream& stream, Ref<Pending> pending) { return as_own(stream).suspend(std::move(pending)); }
 
 }  // namespace anabranch::cuda

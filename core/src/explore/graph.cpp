@@ -19,6 +19,8 @@ std::string description_of(const GraphNode& node) {
       return "node: allocation";
     case NodeKind::free:
       return "node: free";
+    case NodeKind::external:
+      return "node: " + node.name;
     case NodeKind::host:
       return "node: function";
     case NodeKind::branch:

@@ -95,6 +95,11 @@ Point CaptureBackend::launch_grid(Stream& stream, Kernel& kernel, const LaunchGr
   return capture_.add(stream, NodeKind::kernel, kernel.name, KernelWork{Ref<Kernel>::share(&kernel), grid, arguments});
 }
 
+Point CaptureBackend::external(Stream& stream, Ref<ExternalWork> work) {
+  std::string name = work->name;
+  return capture_.add(stream, NodeKind::external, std::move(name), std::move(work));
+}
+
 Point CaptureBackend::suspend(Stream&, Ref<Pending>) { capture_.refuse("what holds a stream once cannot be captured"); }
 
 }  // namespace anabranch

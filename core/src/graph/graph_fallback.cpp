@@ -70,6 +70,7 @@ class GraphFallback final : public Executable {
       Point operator()(const Boxed<FillWork>& fill) const {
         return device.fill(stream, fill->dst, fill->value, fill->count);
       }
+      Point operator()(const Ref<ExternalWork>& external) const { return device.external(stream, external); }
       Point operator()(const Ref<HostWork>& host) const { return device.suspend(stream, host->make(context)); }
       Point operator()(const NestedWork& nested) const {
         if (nested.flag) throw Error(ErrorKind::capture, "a graph that no device runs as a whole has no conditions");

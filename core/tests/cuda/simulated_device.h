@@ -97,6 +97,7 @@ struct stream {
   uint64_t put_in, finished;
   unsigned flags; /* 1: non-blocking */
   int priority;
+  struct graph* captured; /* what is put in while it is captured */
 };
 
 static struct stream* streams; /* all there are but the legacy ones; none is ever let go */

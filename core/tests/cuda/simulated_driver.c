@@ -88,13 +88,18 @@ FUNCTION(cuStreamDestroy, (void* stream), (void)stream)
 FUNCTION(cuStreamQuery, (void* stream), return query_stream(stream_of(stream), 0))
 FUNCTION(cuStreamSynchronize, (void* stream), return query_stream(stream_of(stream), 1))
 FUNCTION(cuStreamWaitEvent, (void* stream, void* event, unsigned flags), (void)flags;
-         if (asks_context() && !current) return invalid_context;
-         put_wait(stream_of(stream), event))
+         if (asks_context() && !current) return invalid_context; put_wait(stream_of(stream), event))
 FUNCTION(cuStreamGetPriority, (void* stream, int* priority), *priority = stream_of(stream)->priority)
 FUNCTION(cuStreamGetFlags, (void* stream, unsigned* flags), *flags = stream_of(stream)->flags)
 FUNCTION(cuStreamGetCtx, (void* stream, void** found), int known = 0;
          for (struct stream* other = streams; other; other = other->next) known |= other == stream;
          if (!known) return invalid_value; *found = ((struct stream*)stream)->device)
+FUNCTION(cuStreamBeginCapture, (void* stream, int mode), (void)mode;
+         if (is_legacy(stream_of(stream)) || stream_of(stream)->captured) return invalid_value;
+         stream_of(stream)->captured = new_graph())
+FUNCTION(cuStreamEndCapture, (void* stream, struct graph** graph),
+         if (!stream_of(stream)->captured) return invalid_value;
+         *graph = stream_of(stream)->captured; stream_of(stream)->captured = NULL)
 FUNCTION(cuEventCreate, (void** event, unsigned flags), (void)flags; if (!current) return invalid_context;
          *event = new_event())
 FUNCTION(cuEventDestroy, (void* event), (void)event)
@@ -126,6 +131,7 @@ FUNCTION(cuMemFreeHost, (void* memory), free(memory))
 FUNCTION(cuMemcpyAsync, (uint64_t to, uint64_t from, size_t bytes, void* stream),
          const struct device* device = stream_of(stream)->device;
          if (!reaches(device, to) || !reaches(device, from)) return invalid_value;
+         if (stream_of(stream)->captured) return capture_copy(stream_of(stream), to, from, bytes);
          put(stream_of(stream), copy_work(to, from, bytes)))
 FUNCTION(cuMemcpy2DAsync, (void), return invalid_value)
 FUNCTION(cuMemsetD8Async, (uint64_t to, unsigned char value, size_t count, void* stream),
@@ -179,6 +185,9 @@ FUNCTION(cuGraphAddMemsetNode,
          return wrong ? wrong : add_node(made, graph, after, count, node))
 FUNCTION(cuGraphAddEmptyNode, (struct node * *made, struct graph* graph, struct node** after, size_t count),
          return add_node(made, graph, after, count, (struct node){.kind = empty_node}))
+FUNCTION(cuGraphAddChildGraphNode,
+         (struct node * *made, struct graph* graph, struct node** after, size_t count, const struct graph* child),
+         return add_child(made, graph, after, count, child))
 FUNCTION(cuGraphAddNode,
          (struct node * *made, struct graph* graph, struct node** after, const void* edges, size_t count,
           struct node_parameters* parameters),
@@ -243,6 +252,8 @@ static const struct {
     ENTRY(cuStreamGetPriority),
     ENTRY(cuStreamGetFlags),
     ENTRY(cuStreamGetCtx),
+    ENTRY(cuStreamBeginCapture),
+    ENTRY(cuStreamEndCapture),
     ENTRY(cuEventCreate),
     ENTRY(cuEventDestroy),
     ENTRY(cuEventRecord),
@@ -279,6 +290,7 @@ static const struct {
     ENTRY(cuGraphAddMemcpyNode),
     ENTRY(cuGraphAddMemsetNode),
     ENTRY(cuGraphAddEmptyNode),
+    ENTRY(cuGraphAddChildGraphNode),
     ENTRY(cuGraphAddNode),
     ENTRY(cuGraphConditionalHandleCreate),
     ENTRY(cuGraphKernelNodeSetAttribute),

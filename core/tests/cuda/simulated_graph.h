@@ -53,7 +53,7 @@ struct node_parameters {
 /* Graphs */
 
 struct node {
-  enum { kernel_node, copy_node, set_node, empty_node, conditional_node } kind;
+  enum { kernel_node, copy_node, set_node, empty_node, conditional_node, child_node } kind;
   struct graph* graph;
   size_t number;
   struct node** after;
@@ -151,6 +151,37 @@ static int add_conditional(struct node** made, struct graph* graph, struct node*
   return wrong;
 }
 
+static struct graph* copy_graph(const struct graph* graph) {
+  struct graph* copy = new_graph();
+  for (size_t i = 0; i < graph->count; ++i) {
+    struct node node = *graph->nodes[i], *made;
+    struct node* after[16];
+    for (size_t k = 0; k < node.after_count; ++k) after[k] = copy->nodes[node.after[k]->number];
+    if (node.body) node.body = copy_graph(node.body);
+    add_node(&made, copy, after, node.after_count, node);
+  }
+  return copy;
+}
+
+static int add_child(struct node** made, struct graph* graph, struct node** after, size_t count,
+                     const struct graph* child) {
+  struct node node = {.kind = child_node, .body = copy_graph(child)};
+  if (child->count > 0) node.device = child->nodes[0]->device;
+  const int wrong = add_node(made, graph, after, count, node);
+  if (wrong) let_go_graph(node.body);
+  return wrong;
+}
+
+/* What is captured from a stream: copies alone, one after the other. */
+static int capture_copy(struct stream* stream, uint64_t to, uint64_t from, size_t bytes) {
+  struct node node = {
+      .kind = copy_node, .device = stream->device, .to_home = device_of(to), .from_home = device_of(from)};
+  node.work = copy_work(to, from, bytes);
+  struct graph* graph = stream->captured;
+  return add_node(&(struct node*){NULL}, graph, graph->count ? &graph->nodes[graph->count - 1] : NULL,
+                  graph->count ? 1 : 0, node);
+}
+
 /* The nodes of conditional bodies are all of one context. */
 static int is_valid(const struct graph* graph, const struct device* only) {
   for (size_t i = 0; i < graph->count; ++i) {
@@ -235,6 +266,7 @@ static int may_run(const struct step* step, const char* done) {
 }
 
 static void run_step(struct step* step) {
+  if (step->now.kind == child_node) return run_plan(step->body);
   if (step->now.kind != conditional_node) return run(&step->now.work);
   while (*step->now.condition) {
     run_plan(step->body);

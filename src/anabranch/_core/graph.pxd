@@ -16,6 +16,7 @@ cdef extern from "anabranch/graph/graph.hpp" namespace "anabranch" nogil:
         fill
         alloc
         free
+        external
         host
         branch
         loop

@@ -100,6 +100,9 @@ inline void translate() noexcept {
       case ErrorKind::fork:
         set_error("ForkError", error.what());
         break;
+      case ErrorKind::collective:
+        set_error("CollectiveError", error.what());
+        break;
       case ErrorKind::driver:  // always a DriverError
         set_error("Error", error.what());
         break;

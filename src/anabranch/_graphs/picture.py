@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from anabranch._graphs.nodes import Node
 
 _WIDTH, _HEIGHT, _GAP, _MOST = 150, 30, 24, 200
-_COLOURS = {"kernel": "#cfe8cf", "copy": "#cfdcf0", "fill": "#f0e6c8", "host": "#ecd3ec"}
+_COLOURS = {"kernel": "#cfe8cf", "copy": "#cfdcf0", "fill": "#f0e6c8", "external": "#f3d4c4", "host": "#ecd3ec"}
 
 
 def _corners(nodes: list[Node], edges: list[tuple[int, int]]) -> dict[int, tuple[int, int]]:

@@ -5,40 +5,16 @@ from libcpp cimport bool as cbool
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from anabranch._core.core cimport Failure, Pending, Ref, Site
+from anabranch._core.core cimport CStream, Failure, Pending, Ref, Touch
+from anabranch._stream.stream cimport Stream
+from anabranch._task.context cimport TaskState
+from anabranch.distributed._engine cimport Batch, Waiting
 
 cdef extern from "anabranch/collective/collective.hpp" namespace "anabranch" nogil:
-    cdef enum class Verb "anabranch::Verb":
-        barrier
-    cdef cppclass Transfer:
-        Transfer()
-        Verb verb
-        const void* send
-        void* receive
-        int64_t count
-        uintptr_t type
-        uintptr_t op
-        int peer
-    cdef cppclass Division:
-        Division()
-        void* data
-        int64_t count
-        cbool wide
-        int by
-    cdef cppclass Label:
-        Label()
-        string name
-        Site site
-        cbool common
     cdef cppclass CTransport "anabranch::Transport":
         pass
     cdef cppclass Collective(Pending):
         pass
-    cdef cppclass Waiting:
-        cbool found
-        uint64_t number
-        Label label
-        double seconds
     cdef cppclass CChannel "anabranch::Channel":
         uint64_t enqueue(const Ref[Collective]&) except +
         void withdraw(const Ref[Collective]&)
@@ -72,3 +48,17 @@ cdef extern from "anabranch/collective/mpi.hpp" namespace "anabranch" nogil:
         void* comm_free
         void* in_place
     Ref[CTransport] make_mpi_transport(const MpiFunctions&) except +
+
+
+cdef class Channel:
+    cdef Ref[CChannel] core
+    cdef str title
+
+    # Enqueues the transfers as one operation of a stream.
+    cdef int submit(self, Stream stream, str name, Batch& batch) except -1
+    cdef int record(
+        self, TaskState state, CStream* stream, str name, const vector[Touch]& touches,
+        const Ref[CCollectiveWork]& work) except -1
+    cdef int enqueue(
+        self, TaskState state, CStream* stream, str name, const vector[Touch]& touches,
+        const Ref[Collective]& collective, size_t size) except -1

@@ -4,23 +4,19 @@ cimport cython
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libcpp cimport bool as cbool
-from libcpp.memory cimport unique_ptr
 from libcpp.vector cimport vector
 
-from anabranch._core.core cimport Access as MemoryAccess
 from anabranch._core.core cimport (
-    Activation, ByteRange, CStream, Failure, HazardMode, HostWork, OperationKind, Pending, Point, Ref, Site, Storage,
-    Touch, make_failure, now_nanoseconds, tracing)
+    CStream, Failure, HazardMode, HostWork, OperationKind, Pending, Point, Ref, Site, Storage, Touch, make_failure,
+    now_nanoseconds, tracing)
 from anabranch._core.graph cimport add_host, tell_origin
 from anabranch._core.tracing cimport show
-from anabranch._device.device cimport DeviceBase
 from anabranch._hazards.ordering cimport Submission, begin, begin_untouched, commit
-from anabranch._memory.array cimport Array, as_array
-from anabranch._memory.slice cimport whole_of
 from anabranch._stream.host_node cimport ReservedWork
 from anabranch._stream.stream cimport Stream
 from anabranch._task.context cimport TaskState, current_state
 from anabranch._task.site cimport current_site, place_of
+from anabranch.distributed._engine cimport Batch, Division, Label, Transfer, described, label_of
 
 from anabranch._core.errors import CaptureError
 
@@ -59,26 +55,6 @@ cdef extern from *:
     Ref[HostWork] as_host_work(const Ref[CCollectiveWork]&)
     Ref[Pending] as_operation(const Ref[Collective]&)
 
-# In the order of the core's `Verb`.
-VERBS = (
-    "all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all", "gather", "scatter", "send",
-    "recv", "barrier")
-
-
-def is_packed(Array array not None):
-    """Return whether the elements lie next to each other, in row-major order."""
-    return array.contiguous
-
-
-def overlap(Array one not None, Array other not None):
-    """Return whether two arrays share bytes, as far as their extents tell."""
-    cdef ByteRange first = one.bytes()
-    cdef ByteRange second = other.bytes()
-    cdef uintptr_t base = <uintptr_t>one.storage.get().pointer()
-    cdef uintptr_t other_base = <uintptr_t>other.storage.get().pointer()
-    return base + first.low < other_base + second.high and other_base + second.low < base + first.high
-
-
 def now():
     """Return the time of traces, in nanoseconds of this machine's clock."""
     return now_nanoseconds()
@@ -109,7 +85,7 @@ def take_trouble():
         channel = Channel.__new__(Channel)
         channel.core = found[i].channel
         told.append((
-            channel, *_described(found[i].collective), found[i].late, found[i].text.decode(errors="replace")))
+            channel, *described(found[i].collective), found[i].late, found[i].text.decode(errors="replace")))
     return told
 
 
@@ -124,11 +100,6 @@ def stop():
     with nogil:
         idle = Progress.instance().stop()
     return idle
-
-
-cdef tuple _described(const Waiting& waiting):
-    file, line = place_of(waiting.label.site)
-    return waiting.found, waiting.number, waiting.label.name.decode(), file, line, waiting.seconds
 
 
 @cython.final
@@ -168,67 +139,19 @@ cdef class CapturedCollective(ReservedWork):
 cdef class Channel:
     """A communicator of a transport. Two objects of the same one are equal."""
 
-    cdef Ref[CChannel] core
-    cdef str title
-
     def __init__(self, Transport transport not None, communicator, str title, double timeout):
         self.title = title
         self.core = make_channel(transport.core, communicator, <int64_t>(timeout * 1e9))
 
-    def submit(self, Stream stream not None, str name not None, list transfers not None, int divide=0):
-        """Enqueue transfers as one operation of a stream.
-
-        Parameters
-        ----------
-        stream : Stream
-        name : str
-            What traces and messages call it.
-        transfers : list of tuple
-            The verb, an index into `VERBS`; arrays to send and to receive, contiguous or None; whether what is
-            received was read before; count and handle of the type; handle of the operation; root or peer.
-        divide : int
-            What the received floating-point numbers are divided by; 0 for none.
-        """
+    # Enqueues the transfers as one operation of a stream.
+    cdef int submit(self, Stream stream, str name, Batch& batch) except -1:
         cdef TaskState state = current_state()
-        cdef vector[Transfer] calls
-        cdef vector[Touch] touches
-        cdef vector[Ref[Storage]] kept
-        cdef Transfer call
-        cdef Division division
-        cdef Array array
-        cdef size_t size = 0
-        arrays = []     # private views, which stay open
-        for verb, send, receive, in_place, count, kind, op, peer in transfers:
-            call = Transfer()
-            call.verb = <Verb><int>verb
-            call.count, call.type, call.op, call.peer = count, kind, op, peer
-            if send is not None:
-                array = whole_of(as_array(send, "x"))
-                arrays.append(array)
-                call.send = array.data
-                touches.push_back(array.touch(MemoryAccess.read))
-                kept.push_back(array.storage)
-                size += array.layout.size() * array.layout.itemsize
-            if receive is not None:
-                array = whole_of(as_array(receive, "out"))
-                arrays.append(array)
-                call.receive = array.data
-                touches.push_back(array.touch(MemoryAccess.read_write if in_place else MemoryAccess.write))
-                kept.push_back(array.storage)
-                if send is None:
-                    size += array.layout.size() * array.layout.itemsize
-                if divide:
-                    division.data = array.data
-                    division.wide = array._dtype.char in "dD"
-                    division.count = array.layout.size() * (2 if array._dtype.kind == "c" else 1)
-                    division.by = divide
-            calls.push_back(call)
+        cdef Label label = label_of(name)
         if stream.get().capture() != NULL:
-            self.record(state, stream.get(), name, touches, make_work(
-                self.core, calls, kept, division, _label(name)))
-            return
-        self.enqueue(state, stream.get(), name, touches, make_collective(
-            self.core, calls, kept, division, _label(name)), size)
+            return self.record(state, stream.get(), name, batch.touches, make_work(
+                self.core, batch.transfers, batch.kept, batch.division, label))
+        return self.enqueue(state, stream.get(), name, batch.touches, make_collective(
+            self.core, batch.transfers, batch.kept, batch.division, label), batch.size)
 
     cdef int record(
             self, TaskState state, CStream* stream, str name, const vector[Touch]& touches,
@@ -280,7 +203,7 @@ cdef class Channel:
 
         The number counts those that all ranks take part in, from 1; 0 is a message.
         """
-        return _described(self.core.get().oldest())
+        return described(self.core.get().oldest())
 
     def close(self):
         """Give the communicator back once everything enqueued is over."""
@@ -302,60 +225,3 @@ cdef class Channel:
 
     def __hash__(self):
         return <uintptr_t>self.core.get()
-
-
-def submit_external(Stream stream not None, str name not None, list arrays not None, call):
-    """Have another library enqueue an operation of a GPU's stream, in order with the accesses that it makes.
-
-    Parameters
-    ----------
-    stream : Stream
-    name : str
-        What traces call it.
-    arrays : list of tuple
-        Arrays, each with whether it is read and whether it is written.
-    call : callable
-        Enqueues the operation, given the stream's handle, with the device's context current. If it raises, nothing
-        counts as accessed.
-    """
-    cdef TaskState state = current_state()
-    cdef Submission submission
-    cdef vector[Touch] touches
-    cdef Array view
-    cdef Point point
-    cdef Site site
-    cdef size_t size = 0
-    views = []      # private, so that no code that runs meanwhile closes them
-    for array, read, written in arrays:
-        view = whole_of(as_array(array, "x"))
-        views.append(view)
-        touches.push_back(view.touch(
-            MemoryAccess.read if not written else MemoryAccess.read_write if read else MemoryAccess.write))
-        size += view.layout.size() * view.layout.itemsize
-    handle = stream.__cuda_stream__()[1]
-    cdef CStream* queue = stream.get()
-    if touches.empty():
-        begin_untouched(&submission, state, queue)
-    else:
-        begin(&submission, state, queue, touches.data(), touches.size())
-    with_context(stream.device, call, handle)
-    point = stream.now(queue)
-    if tracing():
-        show(queue, point, OperationKind.collective, name, size)
-    if state.mode == <int>HazardMode.check:
-        site = current_site()
-    submission.commit(point, site)
-
-
-def with_context(DeviceBase device not None, call, *arguments):
-    """Call a function with the context of a GPU current on this thread; return its result."""
-    cdef unique_ptr[Activation] _active = device.backend.activate()
-    return call(*arguments)
-
-
-cdef Label _label(str name) except *:
-    cdef Label label
-    label.name = name.encode()
-    label.site = current_site()
-    label.common = name not in ("send", "recv", "group")
-    return label

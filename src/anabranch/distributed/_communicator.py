@@ -10,9 +10,7 @@ from typing import Any, Self
 from anabranch._memory.array import Array
 from anabranch._stream.stream import Stream
 from anabranch._trace.operation import Operation
-from anabranch.distributed._channel import is_checking
-from anabranch.distributed._engine import Call
-from anabranch.distributed._ranks import OPS, Group, Ranks, told
+from anabranch.distributed._ranks import OPS, Group, Ranks
 
 
 class Communicator(Ranks):
@@ -91,17 +89,6 @@ class Communicator(Ranks):
         root = self._rank(root, "root")
         self._reduction("reduce", x, op, root, (x if out is None else out) if root == self.rank else None, stream)
 
-    def _reduction(self, verb: str, x: Array, op: str, root: int, out: Array | None, stream: Stream | None) -> None:
-        self._check(verb)
-        self._array(x, "x", out is x)
-        if out is not None and out is not x:
-            self._array(out, "out", True)
-            self._same(out, x)
-        if op not in OPS:
-            raise ValueError(f"op is one of {', '.join(map(repr, OPS))}, not {op!r}")
-        call = Call(verb, None if out is x else x, out, out is x, x.size, op, root)
-        self._enqueue(call, x, f"{verb}({op!r})" if verb == "all_reduce" else f"{verb}({op!r}, root={root})", stream)
-
     def broadcast(self, x: Array, root: int = 0, *, stream: Stream | None = None) -> None:
         """Copy the array of the rank `root` to those of the others.
 
@@ -116,8 +103,8 @@ class Communicator(Ranks):
         root = self._rank(root, "root")
         mine = root == self.rank
         self._array(x, "x", not mine)
-        call = Call("broadcast", x if mine else None, None if mine else x, False, x.size, "", root)
-        self._enqueue(call, x, f"broadcast(root={root})", stream)
+        send, receive = (x, None) if mine else (None, x)
+        self._transfer("broadcast", send, receive, x.size, "", root, stream, f"broadcast(root={root})")
 
     def all_gather(self, out: Array, x: Array, *, stream: Stream | None = None) -> None:
         """Put the arrays of all ranks one after the other; every rank gets them all.
@@ -132,7 +119,7 @@ class Communicator(Ranks):
         """
         self._check("all_gather")
         self._parts(out, x, "out", "x", out)
-        self._enqueue(Call("all_gather", x, out, False, x.size, "", 0), x, "all_gather", stream)
+        self._transfer("all_gather", x, out, x.size, "", 0, stream)
 
     def reduce_scatter(self, out: Array, x: Array, op: str = "sum", *, stream: Stream | None = None) -> None:
         """Reduce the arrays of all ranks; each rank gets the part of the result that has its number.
@@ -149,8 +136,7 @@ class Communicator(Ranks):
         self._parts(x, out, "x", "out", out)
         if op not in OPS:
             raise ValueError(f"op is one of {', '.join(map(repr, OPS))}, not {op!r}")
-        call = Call("reduce_scatter", x, out, False, out.size, op, 0)
-        self._enqueue(call, out, f"reduce_scatter({op!r})", stream)
+        self._transfer("reduce_scatter", x, out, out.size, op, 0, stream, f"reduce_scatter({op!r})")
 
     def all_to_all(self, out: Array, x: Array, *, stream: Stream | None = None) -> None:
         """Send the part of `x` with the number of each rank to that rank; `out` has the parts from all, in their order.
@@ -168,7 +154,7 @@ class Communicator(Ranks):
             raise ValueError(f"out is {out.size} elements of {out.dtype}, x {x.size} of {x.dtype}: they must be equal")
         if x.size % self.size:
             raise ValueError(f"x has {x.size} elements, which {self.size} ranks cannot share equally")
-        self._enqueue(Call("all_to_all", x, out, False, x.size // self.size, "", 0), x, "all_to_all", stream)
+        self._transfer("all_to_all", x, out, x.size // self.size, "", 0, stream)
 
     def gather(self, out: Array | None, x: Array, root: int = 0, *, stream: Stream | None = None) -> None:
         """Put the arrays of all ranks one after the other, on the rank `root`.
@@ -190,7 +176,7 @@ class Communicator(Ranks):
         else:
             self._array(x, "x", False)
             out = None
-        self._enqueue(Call("gather", x, out, False, x.size, "", root), x, f"gather(root={root})", stream)
+        self._transfer("gather", x, out, x.size, "", root, stream, f"gather(root={root})")
 
     def scatter(self, out: Array, x: Array | None, root: int = 0, *, stream: Stream | None = None) -> None:
         """Give each rank the part with its number of an array of the rank `root`.
@@ -212,12 +198,12 @@ class Communicator(Ranks):
         else:
             self._array(out, "out", True)
             x = None
-        self._enqueue(Call("scatter", x, out, False, out.size, "", root), out, f"scatter(root={root})", stream)
+        self._transfer("scatter", x, out, out.size, "", root, stream, f"scatter(root={root})")
 
     def barrier(self, *, stream: Stream | None = None) -> None:
         """Hold a stream until every rank's stream has come to the barrier. The host goes on."""
         self._check("barrier")
-        self._enqueue(Call("barrier", None, None, False, 0, "", 0), None, "barrier", stream)
+        self._transfer("barrier", None, None, 0, "", 0, stream)
 
     # Messages
 
@@ -234,35 +220,6 @@ class Communicator(Ranks):
         Messages between two ranks arrive in the order in which they were sent.
         """
         self._message("recv", x, self._rank(source, "source"), stream)
-
-    def _message(self, verb: str, x: Array, peer: int, stream: Stream | None) -> None:
-        self._check(verb, grouped=True)
-        receives = verb == "recv"
-        self._array(x, "x", receives)
-        if peer == self.rank and self._group is None:
-            raise ValueError(f"rank {peer} would wait for itself: send and recv to oneself in a group()")
-        call = Call(verb, None if receives else x, x if receives else None, False, x.size, "", peer)
-        text = f"{verb} of {x.size} {x.dtype} {'from' if receives else 'to'} rank {peer}"
-        stream = self._stream(stream)
-        self._engine.check(call)
-        if is_checking() and self.size > 1:
-            source, to = (peer, self.rank) if receives else (self.rank, peer)
-            # A message to oneself is counted once on each side, too.
-            way = source, to if not receives else to + self.size
-            self._messages[way] += 1
-            self._side.announce(
-                t="message",
-                comm=self.name,
-                rank=self.rank,
-                source=source,
-                to=to,
-                number=self._messages[way],
-                call=told([x.dtype.str, x.size], text),
-            )
-        if self._group is not None:
-            self._group.add(call, stream)
-        elif call.count:
-            self._engine.enqueue([call], stream, verb)
 
     def group(self) -> Group:
         """Return a ``with`` block whose `send` and `recv` become one operation when it ends, so that none waits first.
@@ -314,7 +271,7 @@ class Communicator(Ranks):
         """Close the communicator. What was enqueued completes. Closing again does nothing."""
         if not self.closed:
             self.closed = True
-            self._engine.close()
+            self._close()
 
     def __enter__(self) -> Self:
         self._check("with")

@@ -1,17 +1,15 @@
-"""What is asked of nccl4py, of which a stand-in notes the calls, on a simulated GPU."""
+"""What is asked of NCCL, of which a stand-in notes the calls, on a simulated GPU. nccl4py has a stand-in, too."""
 
-import contextlib
-import enum
+import ctypes
 import sys
 import types
 
+import numpy as np
 import pytest
 
-calls = []
-
-
-class NcclRedOp(enum.IntEnum):
-    SUM, PROD, MAX, MIN, AVG = range(5)
+library = ctypes.CDLL("libnccl.so.2")
+library.nccl_calls.restype = ctypes.c_char_p
+managed = []
 
 
 class UniqueId(bytes):
@@ -20,36 +18,27 @@ class UniqueId(bytes):
         return UniqueId(data)
 
 
-def described(value):
-    if isinstance(value, ab.Array):
-        assert value.__dlpack_device__() == (2, 0)
-        assert value.contiguous
-        return value.ptr, value.shape, value.dtype.str
-    return value
-
-
 class Communicator:
+    ptr = 7
+
     @classmethod
     def init(cls, size, rank, identifier):
-        calls.append(("init", size, rank, bytes(identifier)))
+        managed.append(("init", size, rank, bytes(identifier)))
         return cls()
 
-    def __getattr__(self, name):
-        if name == "get_async_error":
-            return lambda: 0
-        return lambda *arguments, **named: calls.append((name, *map(described, arguments), *named.items()))
+    def get_async_error(self):
+        return 0
 
+    def destroy(self):
+        managed.append("destroy")
 
-@contextlib.contextmanager
-def group():
-    calls.append("begin")
-    yield
-    calls.append("end")
+    def abort(self):
+        managed.append("abort")
 
 
 nccl, core = types.ModuleType("nccl"), types.ModuleType("nccl.core")
 nccl.__spec__ = types.SimpleNamespace(name="nccl")
-core.NcclRedOp, core.UniqueId, core.Communicator, core.group = NcclRedOp, UniqueId, Communicator, group
+core.UniqueId, core.Communicator = UniqueId, Communicator
 core.get_unique_id = lambda: UniqueId(b"identifier")
 nccl.core = core
 sys.modules.update({"nccl": nccl, "nccl.core": core})
@@ -58,59 +47,64 @@ import anabranch as ab  # noqa: E402
 
 comm = ab.distributed.init()
 assert (comm.backend, comm.device) == ("nccl", ab.Device("cuda:0"))
-assert calls == [("init", 1, 0, b"identifier")]
-calls.clear()
+assert managed == [("init", 1, 0, b"identifier")]
+# As in nccl.h.
+UINT8, FLOAT16, FLOAT32 = 1, 6, 7
+SUM, MAX, MIN, AVG = 0, 2, 3, 4
 s, other = ab.Stream("cuda:0"), ab.Stream("cuda:0")
-handle = ("stream", s.handle)
 x, out = ab.empty(6, device="cuda:0", stream=s), ab.empty(6, device="cuda:0", stream=s)
 halves = ab.empty((2, 3), "float16", device="cuda:0", stream=s)
 mixed = ab.empty(3, "complex64", device="cuda:0", stream=s)
-f, g, moved = (x.ptr, (6,), "<f4"), (out.ptr, (6,), "<f4"), (x.ptr, (24,), "|u1")
+flags = ab.empty(3, "bool", device="cuda:0", stream=s)
+f, g, handle = f"{x.ptr:x}", f"{out.ptr:x}", f"{s.handle:x}"
+
+
+def calls():
+    return library.nccl_calls().decode().splitlines()
 
 
 def asked(*expected):
-    assert calls == list(expected), calls
-    calls.clear()
+    assert (got := calls()) == list(expected), got
 
 
 comm.all_reduce(x, stream=s)
-asked(("allreduce", f, f, NcclRedOp.SUM, handle))
+asked(f"ncclAllReduce {f} {f} 6 {FLOAT32} {SUM} {handle}")
 comm.all_reduce(x, "avg", out, stream=s)
-asked(("allreduce", f, g, NcclRedOp.AVG, handle))
+asked(f"ncclAllReduce {f} {g} 6 {FLOAT32} {AVG} {handle}")
 comm.reduce(x, "max", stream=s)
-asked(("reduce", f, f, NcclRedOp.MAX, 0, handle))
+asked(f"ncclReduce {f} {f} 6 {FLOAT32} {MAX} 0 {handle}")
 comm.all_reduce(halves, "min", stream=s)
-asked(("allreduce", *[(halves.ptr, (6,), "<f2")] * 2, NcclRedOp.MIN, handle))
+asked(f"ncclAllReduce {halves.ptr:x} {halves.ptr:x} 6 {FLOAT16} {MIN} {handle}")
 comm.all_reduce(mixed, stream=s)
-asked(("allreduce", *[(mixed.ptr, (6,), "<f4")] * 2, NcclRedOp.SUM, handle))
+asked(f"ncclAllReduce {mixed.ptr:x} {mixed.ptr:x} 6 {FLOAT32} {SUM} {handle}")
+comm.all_reduce(flags, stream=s)
+asked(f"ncclAllReduce {flags.ptr:x} {flags.ptr:x} 3 {UINT8} {MAX} {handle}")
 comm.broadcast(x, stream=s)
-asked(("broadcast", moved, moved, 0, handle))
+asked(f"ncclBroadcast {f} {f} 24 {UINT8} 0 {handle}")
 comm.all_gather(out, x, stream=s)
-asked(("allgather", moved, (out.ptr, (24,), "|u1"), handle))
+asked(f"ncclAllGather {f} {g} 24 {UINT8} {handle}")
 comm.reduce_scatter(out, x, stream=s)
-asked(("reduce_scatter", f, g, NcclRedOp.SUM, handle))
-comm.all_to_all(out, x, stream=s)
-comm.gather(out, x, stream=s)
-comm.scatter(out, x, stream=s)
-assert [call[0] for call in calls] == ["alltoall", "gather", "scatter"]
-calls.clear()
+asked(f"ncclReduceScatter {f} {g} 6 {FLOAT32} {SUM} {handle}")
+to_oneself = [f"ncclSend {f} 24 {UINT8} 0 {handle}", f"ncclRecv {g} 24 {UINT8} 0 {handle}"]
+for call in (comm.all_to_all, comm.gather, comm.scatter):
+    call(out, x, stream=s)
+    asked("ncclGroupStart", *to_oneself, "ncclGroupEnd")
 with comm.group():
     comm.send(x, 0, stream=s)
     comm.recv(out, 0, stream=s)
-asked("begin", ("send", moved, 0, handle), ("recv", (out.ptr, (24,), "|u1"), 0, handle), "end")
+asked("ncclGroupStart", *to_oneself, "ncclGroupEnd")
 comm.barrier(stream=s)
-assert calls[0][0] == "allreduce"
-calls.clear()
+assert [line.split()[0] for line in calls()] == ["ncclAllReduce"]
 
 # The legacy stream has a handle of its own: 0 would be whatever NCCL takes it for.
 comm.all_reduce(x, stream=ab.legacy_stream("cuda:0"))
-asked(("allreduce", f, f, NcclRedOp.SUM, ("stream", 1)))
+asked(f"ncclAllReduce {f} {f} 6 {FLOAT32} {SUM} 1")
 
 # A view with gaps is packed.
 comm.all_reduce(x[::2], stream=s)
-(name, packed, *_) = calls.pop()
-assert packed[0] != x.ptr
-assert packed[1:] == ((3,), "<f4")
+(line,) = calls()
+assert line.split()[1] != f
+assert line.split()[3:5] == ["3", str(FLOAT32)]
 
 with pytest.raises(TypeError, match="NCCL has no 'sum' of int16"):
     comm.all_reduce(ab.empty(3, "int16", device="cuda:0"))
@@ -118,9 +112,6 @@ with pytest.raises(TypeError, match="NCCL has no 'prod' of complex64"):
     comm.all_reduce(mixed, "prod")
 with pytest.raises(ab.DeviceError):
     comm.all_reduce(ab.ones(3, device="cpu"))
-with ab.capture(s), pytest.raises(ab.CaptureError, match="over NCCL cannot be captured"):
-    comm.all_reduce(x, stream=s)
-
 # Order, and traces.
 with ab.trace() as t:
     ab.fill(x, 1, stream=other)
@@ -129,10 +120,38 @@ assert [each.kind for each in t.operations if each.kind != "record"][-1] == "col
 with ab.hazards("check"):
     other.wait_stream(s)
     ab.fill(x, 1, stream=other)
-    calls.clear()
+    calls()
     with pytest.raises(ab.RaceError):
         comm.all_reduce(x, stream=s)
-    assert calls == []
+    asked()
+
+# A stream that holds work: the call comes after it, and the calls of other streams after that one.
+content = np.arange(6, dtype="float32")
+y = ab.zeros(6, device="cuda:0", stream=other)
+ab.synchronize()
+gate = ab.testing.Gate(s)
+ab.copy(x, ab.array(content, device="cuda:0", stream=s), stream=s)
+comm.all_reduce(x, out=out, stream=s)
+comm.all_reduce(y, stream=other)
+asked()
+gate.open()
+ab.synchronize()
+assert [line.split()[-1] for line in calls()] == [handle, f"{other.handle:x}"]
+assert out.numpy().tolist() == content.tolist()
+
+# In graphs: captured once, when the graph is made, with its order.
+ab.fill(out, 0, stream=s)
+with ab.capture(s) as graph:
+    ab.fill(x, 3, stream=s)
+    comm.all_reduce(x, out=out, stream=s)
+    ab.copy(y, out, stream=s)
+assert [(node.kind, node.name) for node in graph.nodes][1] == ("external", "all_reduce")
+for _ in range(3):
+    graph.launch(s)
+(line,) = calls()
+assert line.startswith(f"ncclAllReduce {f} {g} 6 {FLOAT32} {SUM} ")
+assert y.numpy().tolist() == [3.0] * 6
+
 comm.close()
-assert calls == [("destroy",)]
+assert managed[1:] == ["destroy"]
 print("fine")

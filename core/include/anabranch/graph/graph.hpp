@@ -34,12 +34,13 @@ enum class NodeKind : std::uint8_t {
   kernel,
   copy,
   fill,
-  alloc,   // start of use of memory that the graph owns; nothing runs
-  free,    // end of that use
-  host,    // a host function
-  branch,  // one of two graphs, by a flag
-  loop,    // a graph, for as long as a flag is not 0
-  graph,   // a nested graph
+  alloc,     // start of use of memory that the graph owns; nothing runs
+  free,      // end of that use
+  external,  // work that another library enqueues
+  host,      // a host function
+  branch,    // one of two graphs, by a flag
+  loop,      // a graph, for as long as a flag is not 0
+  graph,     // a nested graph
 };
 
 // The argument slots of `Backend::launch`. Up to 16 are stored inline.
@@ -88,6 +89,16 @@ class HostWork : public RefCounted {
   // runs no Python.
   virtual Ref<Pending> make(const Ref<RefCounted>& context) noexcept = 0;
 };
+// Work that another library enqueues into a stream of a device that such libraries use.
+class ExternalWork : public RefCounted {
+ public:
+  explicit ExternalWork(std::string name) : name(std::move(name)) {}
+  // Has the library enqueue it, with the device's context current. `stream`: the driver's handle; the driver may
+  // capture it. Throws with nothing enqueued. Any thread may call it, including the poller: it runs no Python.
+  virtual void enqueue(std::uintptr_t stream) = 0;
+
+  const std::string name;
+};
 // Nested graphs with their works. The second of a branch may be null, which does nothing.
 struct NestedWork {
   const std::int32_t* flag = nullptr;  // on the node's device; null for a graph
@@ -122,7 +133,8 @@ std::uint64_t next_version() noexcept;
 
 // The work of a node. Shared works are immutable; a change gives a new version.
 struct Work final : RefCounted {
-  using What = std::variant<std::monostate, KernelWork, Boxed<CopyWork>, Boxed<FillWork>, Ref<HostWork>, NestedWork>;
+  using What = std::variant<std::monostate, KernelWork, Boxed<CopyWork>, Boxed<FillWork>, Ref<ExternalWork>,
+                            Ref<HostWork>, NestedWork>;
   explicit Work(What&& what) : what(std::move(what)) {}
   // The work of one kind; null if the node is of another kind.
   const CopyWork* copy() const noexcept { return unboxed(std::get_if<Boxed<CopyWork>>(&what)); }

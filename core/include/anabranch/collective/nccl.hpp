@@ -1,0 +1,90 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "anabranch/collective/collective.hpp"
+#include "anabranch/graph/graph.hpp"
+#include "anabranch/ref.hpp"
+#include "anabranch/stream/stream.hpp"
+
+namespace anabranch {
+
+// The functions of the NCCL library that the process has loaded. All but the error's text return an ncclResult_t.
+struct NcclFunctions {
+  void* all_reduce = nullptr;
+  void* reduce = nullptr;
+  void* broadcast = nullptr;
+  void* all_gather = nullptr;
+  void* reduce_scatter = nullptr;
+  void* send = nullptr;
+  void* receive = nullptr;
+  void* group_start = nullptr;
+  void* group_end = nullptr;
+  void* error_string = nullptr;
+};
+
+// A communicator of NCCL. Its calls reach the library in the order in which they were enqueued, which is that of the
+// other ranks, on whichever streams. One thread at a time enqueues; the device's poller makes the calls of streams that
+// hold work.
+class NcclChannel final : public RefCounted {
+ public:
+  // `size`: the number of ranks.
+  NcclChannel(const NcclFunctions& functions, std::uintptr_t communicator, int size)
+      : functions_(functions), communicator_(communicator), size_(size) {}
+
+  // Enqueues transfers as one operation of a stream, which may be captured. The counts of `all_to_all`, `gather` and
+  // `scatter` are in bytes. Throws Error(collective) with NCCL's text, with nothing enqueued.
+  Point enqueue(Stream& stream, std::vector<Transfer> transfers, Label label);
+  // The number of the next collective that all ranks take part in, from 1.
+  std::uint64_t next_number() const noexcept { return started() + 1; }
+  std::uint64_t started() const noexcept { return started_.load(std::memory_order_relaxed); }
+
+  // The oldest operation, outside of graphs, that is not completed. Forgets those that are, or failed.
+  Waiting oldest();
+  // Why a call never reached NCCL, since its stream had failed before; empty if all have, or will.
+  std::string failure() const;
+  // Blocks the host until everything enqueued is completed, or failed.
+  void finish() noexcept;
+  // The streams of those that are not completed. Calls that NCCL has not got by now fail. Does not block.
+  std::vector<Ref<Stream>> abandon();
+
+ private:
+  class Work;
+  struct Flying {
+    std::uint64_t number;
+    Label label;
+    Ref<Stream> stream;
+    Point point;
+    std::chrono::steady_clock::time_point began;
+  };
+
+  void call(const std::vector<Transfer>& transfers, std::uintptr_t stream);
+  int call(const Transfer& transfer, void* stream) const;
+  // In parts for each rank, or from each, next to each other in memory.
+  int send_parts(const Transfer& transfer, void* stream) const;
+  int receive_parts(const Transfer& transfer, void* stream) const;
+  int send(const void* data, const Transfer& transfer, int peer, void* stream) const;
+  int receive(void* data, const Transfer& transfer, int peer, void* stream) const;
+  void prune() noexcept;
+
+  const NcclFunctions functions_;
+  const std::uintptr_t communicator_;
+  const int size_;
+  std::atomic<std::uint64_t> started_{0};
+  std::atomic<std::uint64_t> enqueued_{0};  // calls, outside of graphs
+  std::atomic<std::uint64_t> called_{0};    // those that NCCL has
+  std::atomic<bool> abandoned_{false};
+  std::mutex calling_;  // NCCL takes one call at a time
+  mutable std::mutex mutex_;
+  std::deque<Flying> flying_;
+  std::string failure_;
+};
+
+}  // namespace anabranch

@@ -1,0 +1,97 @@
+"""The operations of a communicator, between its checks and a transport. The core's contracts are in its headers."""
+
+from libc.stdint cimport int64_t, uint64_t, uintptr_t
+from libcpp cimport bool as cbool
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+from anabranch._core.core cimport Ref, Site, Storage, Touch
+from anabranch._memory.array cimport Array
+from anabranch._stream.stream cimport Stream
+
+cdef extern from "anabranch/collective/collective.hpp" namespace "anabranch" nogil:
+    cdef enum class Verb "anabranch::Verb":
+        barrier
+    cdef cppclass Transfer:
+        Transfer()
+        Verb verb
+        const void* send
+        void* receive
+        int64_t count
+        uintptr_t type
+        uintptr_t op
+        int peer
+    cdef cppclass Division:
+        Division()
+        void* data
+        int64_t count
+        cbool wide
+        int by
+    cdef cppclass Label:
+        Label()
+        string name
+        Site site
+        cbool common
+    cdef cppclass Waiting:
+        cbool found
+        uint64_t number
+        Label label
+        double seconds
+
+cdef extern from *:
+    """
+    #include <anabranch/collective/collective.hpp>
+
+    // The transfers of one operation, and the memory that they access.
+    struct Batch {
+      std::vector<anabranch::Transfer> transfers;
+      std::vector<anabranch::Touch> touches;
+      std::vector<anabranch::Ref<anabranch::Storage>> kept;
+      anabranch::Division division;
+      std::size_t size = 0;  // in bytes, for traces
+    };
+    """
+    cdef cppclass Batch:
+        Batch()
+        vector[Transfer] transfers
+        vector[Touch] touches
+        vector[Ref[Storage]] kept
+        Division division
+        size_t size
+
+
+cdef class Call:
+    """One transfer, with arguments that were checked."""
+    cdef readonly int verb          # an index into `VERBS`
+    cdef readonly Array send        # or None
+    cdef readonly Array receive     # or None
+    cdef readonly bint in_place     # whether what it receives into is read before
+    cdef readonly int64_t count     # elements that each rank contributes, or gets
+    cdef readonly str op            # of a reduction
+    cdef readonly int peer          # the root, or the other rank of a message
+    # In the transport's words, once `Engine.check` has found them.
+    cdef int64_t words
+    cdef uintptr_t type_word
+    cdef uintptr_t op_word
+
+    cdef Array array(self)
+
+cdef Call make_call(int verb, Array send, Array receive, bint in_place, int64_t count, str op, int peer)
+
+
+cdef class Engine:
+    """Collectives of one communicator over one transport."""
+    # Finds the words of a call. Raises TypeError for a dtype or operation that the transport does not have.
+    cdef int check(self, Call call) except -1
+    # Enqueues calls as one operation of a stream, with the copies that they need before and after it.
+    cdef int enqueue(self, list calls, Stream stream, str name) except -1
+
+    # For `enqueue`: whether the transport takes the array as it is; an array that it takes instead; what the received
+    # numbers are divided by, or 0; and the operation itself.
+    cdef bint is_ready(self, Array array)
+    cdef Array temporary(self, Array array, Stream stream)
+    cdef int divisor(self, Call call)
+    cdef int submit(self, Stream stream, str name, Batch& batch) except -1
+
+cdef Label label_of(str name) except *
+cdef tuple described(const Waiting& waiting)

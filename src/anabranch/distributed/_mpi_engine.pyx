@@ -1,0 +1,104 @@
+"""Collectives over MPI, of arrays in host memory. Other arrays go through temporary ones there."""
+
+cimport cython
+from libc.stdint cimport int64_t
+
+from anabranch._memory.array cimport Array
+from anabranch._stream.stream cimport Stream
+from anabranch.distributed._channel cimport Channel
+from anabranch.distributed._engine cimport Batch, Call, Engine, described
+
+from anabranch._memory.factories import empty
+from anabranch.distributed._engine import REDUCTIONS, VERBS
+from anabranch.distributed._mpi import LARGEST_COUNT
+
+cdef set _reductions = {VERBS.index(verb) for verb in REDUCTIONS}
+
+
+@cython.final
+cdef class MpiEngine(Engine):
+    """One communicator of MPI.
+
+    Parameters
+    ----------
+    mpi : Mpi
+    communicator : mpi4py.MPI.Comm
+        Used by nobody else; given back by `close`.
+    title : str
+        What traces call it.
+    timeout : float
+        Seconds from the start of a collective.
+    """
+
+    cdef object mpi
+    cdef int size
+    cdef Channel channel
+    cdef int64_t largest
+    cdef dict reductions        # handles of type and operation, by code of the dtype and operation
+
+    name = "mpi"
+
+    def __init__(self, mpi, communicator, str title, double timeout):
+        self.mpi = mpi
+        self.size = communicator.size
+        self.channel = Channel(mpi.transport, mpi.module._handleof(communicator), title, timeout)
+        self.largest = 2**63 - 1 if mpi.large_counts else LARGEST_COUNT
+        self.reductions = {}
+
+    cdef int check(self, Call call) except -1:
+        cdef Array array = call.array()
+        call.words = call.count
+        if array is None:
+            return 0
+        if call.verb in _reductions:
+            handles = self.reductions.get((array.code, call.op))
+            if handles is None:
+                handles = self.reductions[array.code, call.op] = self.mpi.reduction(array.dtype, call.op)
+            call.type_word, call.op_word = handles
+        else:
+            # What is only moved may be of any type.
+            call.words *= array.layout.itemsize
+            call.type_word = self.mpi.byte
+        if call.words > self.largest:
+            raise ValueError(f"this MPI counts up to {LARGEST_COUNT}, not {call.words:,}: split the array")
+        return 0
+
+    cdef bint is_ready(self, Array array):
+        return array.contiguous and array._device.kind == "cpu"
+
+    cdef Array temporary(self, Array array, Stream stream):
+        if array._device.kind == "cpu":
+            return empty(array.shape, array.dtype, device=array._device, stream=stream)
+        return empty(array.shape, array.dtype, device="cpu", pinned=True)
+
+    cdef int divisor(self, Call call):
+        return self.size if call.op == "avg" else 0
+
+    cdef int submit(self, Stream stream, str name, Batch& batch) except -1:
+        return self.channel.submit(stream, name, batch)
+
+    def has_channel(self, channel):
+        """Return whether the channel is this one's."""
+        return self.channel == channel
+
+    @property
+    def started(self):
+        """How many operations of all ranks were started."""
+        return self.channel.started
+
+    @property
+    def is_waiting(self):
+        """Whether an operation is not over."""
+        return not self.channel.idle
+
+    def oldest(self):
+        """Return what is known of the oldest operation that is not over."""
+        return self.channel.oldest()
+
+    def fail(self, error):
+        """Fail what is not over, and all that follows."""
+        self.channel.fail(error)
+
+    def close(self):
+        """Give the communicator back once everything is over."""
+        self.channel.close()

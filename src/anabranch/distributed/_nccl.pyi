@@ -1,0 +1,11 @@
+from collections.abc import Callable
+from typing import Any
+
+from anabranch._device.device import Device
+from anabranch.distributed._engine import Engine
+
+def is_installed() -> bool: ...
+def require() -> None: ...
+
+class NcclEngine(Engine):
+    def __init__(self, control: Any, device: Device, timeout: float, report: Callable[[str], None]) -> None: ...

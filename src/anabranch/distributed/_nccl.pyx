@@ -1,0 +1,307 @@
+"""Collectives over NCCL between GPUs. Each is an operation that NCCL puts into the stream.
+
+nccl4py makes the communicators; the calls go to the functions of the library that it has loaded.
+"""
+
+cimport cython
+from cython.operator cimport dereference as deref
+from libc.stdint cimport uint64_t, uintptr_t
+from libcpp.memory cimport unique_ptr
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+import ctypes
+import importlib.util
+import os
+import threading
+
+from anabranch._core.core cimport (
+    Activation, CStream, HazardMode, OperationKind, Point, Ref, Site, tracing, translate)
+from anabranch._core.tracing cimport show
+from anabranch._device.device cimport DeviceBase
+from anabranch._hazards.ordering cimport Submission, begin, begin_untouched
+from anabranch._memory.array cimport Array
+from anabranch._stream.current cimport stream_of_record
+from anabranch._stream.stream cimport Stream
+from anabranch._task.context cimport TaskState, current_state
+from anabranch._task.site cimport current_site
+from anabranch.distributed._engine cimport Batch, Call, Engine, Label, Transfer, Verb, Waiting, described, label_of
+
+from anabranch._core.errors import CaptureError, Error
+from anabranch._memory.factories import empty, zeros
+from anabranch._stream.gate import fail
+from anabranch.distributed._engine import REDUCTIONS, VERBS
+
+cdef extern from "anabranch/collective/nccl.hpp" namespace "anabranch" nogil:
+    cdef cppclass NcclFunctions:
+        NcclFunctions()
+        void* all_reduce
+        void* reduce
+        void* broadcast
+        void* all_gather
+        void* reduce_scatter
+        void* send
+        void* receive
+        void* group_start
+        void* group_end
+        void* error_string
+    cdef cppclass NcclChannel:
+        Point enqueue(CStream&, vector[Transfer], Label) except +translate
+        uint64_t next_number() const
+        uint64_t started() const
+        Waiting oldest() except +
+        string failure() except +
+        vector[Ref[CStream]] abandon() except +
+        void finish()
+
+cdef extern from *:
+    """
+    static anabranch::Ref<anabranch::NcclChannel> make_nccl_channel(
+        const anabranch::NcclFunctions& functions, uintptr_t communicator, int size) {
+      return anabranch::make_ref<anabranch::NcclChannel>(functions, communicator, size);
+    }
+    """
+    Ref[NcclChannel] make_nccl_channel(const NcclFunctions&, uintptr_t communicator, int size) except +
+
+# NCCL's numbers of types and operations, part of its binary interface.
+cdef dict _types = {
+    "int8": 0, "uint8": 1, "int32": 2, "uint32": 3, "int64": 4, "uint64": 5, "float16": 6, "float32": 7, "float64": 8}
+cdef dict _ops = {"sum": 0, "prod": 1, "max": 2, "min": 3, "avg": 4}
+# Of 0 and 1: NumPy's booleans add by "or" and multiply by "and".
+cdef dict _boolean_ops = {"sum": 2, "prod": 3, "max": 2, "min": 3}
+cdef int _byte = 1
+cdef set _reductions = {VERBS.index(verb) for verb in REDUCTIONS}
+
+# Seconds between two looks at the collectives in flight.
+cdef double _INTERVAL = 0.1
+_SUCCESS, _IN_PROGRESS = 0, 7
+
+
+def is_installed():
+    """Return whether nccl4py is there."""
+    try:
+        return importlib.util.find_spec("nccl") is not None
+    except ValueError:
+        return False  # a module without a specification
+
+
+def require():
+    """Raise ModuleNotFoundError where nccl4py is not installed."""
+    if not is_installed():
+        raise ModuleNotFoundError("collectives between GPUs need nccl4py: pip install anabranch[nccl]", name="nccl")
+
+
+@cython.final
+cdef class NcclEngine(Engine):
+    """One communicator of NCCL.
+
+    Parameters
+    ----------
+    control : mpi4py.MPI.Comm
+        Of the same ranks; tells them the identifier.
+    device : Device
+    timeout : float
+        Seconds from when a collective is enqueued.
+    report : callable
+        Called with a reason when the communicator is to break, on a thread of its own.
+    """
+
+    cdef Ref[NcclChannel] channel
+    cdef DeviceBase device
+    cdef object comm            # nccl4py's
+    cdef double timeout
+    cdef object report
+    cdef dict words             # numbers of type and operation, by code of the dtype and operation
+    cdef Array token
+    cdef object watcher
+    cdef object woken
+    cdef bint resting           # the watcher waits to be woken
+    cdef bint ended
+
+    name = "nccl"
+
+    def __init__(self, control, DeviceBase device not None, double timeout, report):
+        require()
+        import nccl.core
+
+        self.device = device
+        self.timeout = timeout
+        self.report = report
+        self.words = {}
+        identifier = bytes(nccl.core.get_unique_id()) if control.rank == 0 else None
+        identifier = nccl.core.UniqueId.from_bytes(control.bcast(identifier, 0))
+        self.comm = self.within(nccl.core.Communicator.init, (control.size, control.rank, identifier))
+        self.channel = make_nccl_channel(_functions(), self.comm.ptr, control.size)
+        # NCCL has no barrier: it is a sum of one byte that nobody reads.
+        self.token = zeros(1, "uint8", device=device)
+        self.token.numpy()  # it is there for all streams now
+        self.woken = threading.Event()
+        self.watcher = threading.Thread(target=self.watch, name="anabranch-nccl", daemon=True)
+        self.watcher.start()
+
+    cdef int check(self, Call call) except -1:
+        cdef Array array = call.array()
+        cdef str kind
+        call.words = call.count
+        if array is None:
+            call.words, call.type_word = 1, _byte
+        elif call.verb in _reductions:
+            words = self.words.get((array.code, call.op))
+            if words is None:
+                words = self.words[array.code, call.op] = _words(array.dtype, call.op)
+            call.type_word, call.op_word = words
+            if array._dtype.kind == "c":
+                call.words *= 2
+        else:
+            # What is only moved may be of any type.
+            call.words *= array.layout.itemsize
+            call.type_word = _byte
+        return 0
+
+    cdef Array temporary(self, Array array, Stream stream):
+        return empty(array.shape, array.dtype, device=array._device, stream=stream)
+
+    cdef int submit(self, Stream stream, str name, Batch& batch) except -1:
+        cdef TaskState state = current_state()
+        cdef CStream* queue = stream.get()
+        cdef Label label = label_of(name)
+        cdef Submission submission
+        cdef uint64_t number = self.channel.get().next_number() if label.common else 0
+        cdef Point point
+        cdef Site site
+        if queue.capture() != NULL and queue.capture().exclusive():
+            raise CaptureError("a graphed function cannot make collectives: capture them with anabranch.capture")
+        if batch.touches.empty():
+            batch.transfers[0].receive = self.token.data
+            begin_untouched(&submission, state, queue)
+        else:
+            begin(&submission, state, queue, batch.touches.data(), batch.touches.size())
+        # Without the interpreter lock: a first call waits for the other ranks, and another thread may have to end that.
+        with nogil:
+            point = self.channel.get().enqueue(deref(queue), batch.transfers, label)
+        if tracing():
+            show(queue, point, OperationKind.collective, f"{name} #{number}" if number else name, batch.size)
+        if state.mode == <int>HazardMode.check:
+            site = current_site()
+        submission.commit(point, site)
+        if self.resting:
+            self.resting = False
+            self.woken.set()
+        return 0
+
+    # In flight
+
+    def watch(self):
+        """Report the first failure: an error of NCCL, a stream's, or that the oldest operation is late."""
+        while not self.ended:
+            if not self.rests():
+                reason = self.trouble()
+                if reason is not None:
+                    if not self.ended:
+                        self.report(reason)
+                    return
+                self.woken.wait(_INTERVAL)
+            else:
+                self.woken.wait()
+            self.woken.clear()
+
+    # Nothing is in flight; a submission from now on wakes the watcher.
+    cdef bint rests(self) except *:
+        self.resting = True
+        if self.channel.get().oldest().found or not self.channel.get().failure().empty():
+            self.resting = False
+        return self.resting
+
+    cdef object trouble(self):
+        failure = self.channel.get().failure().decode(errors="replace")
+        if failure:
+            return f"its stream has failed: {failure}"
+        found, *_, age = self.oldest()
+        if found and age > self.timeout:
+            return f"its {self.timeout:g} s are over"
+        error = int(self.comm.get_async_error())
+        if error not in (_SUCCESS, _IN_PROGRESS):
+            return f"NCCL reports the error {error}: {self.comm.get_last_error()}"
+        return None
+
+    def has_channel(self, channel):
+        """Return False: the progress thread does not see these."""
+        return False
+
+    @property
+    def started(self):
+        """How many operations of all ranks were started."""
+        return self.channel.get().started()
+
+    @property
+    def is_waiting(self):
+        """Whether an operation is not over."""
+        return self.channel.get().oldest().found
+
+    def oldest(self):
+        """Return what is known of the oldest operation that is not over."""
+        return described(self.channel.get().oldest())
+
+    def fail(self, error):
+        """Fail the streams that wait, and abort the communicator, whose kernels then end."""
+        cdef Ref[CStream] one
+        self.end()
+        streams = {stream_of_record(one): None for one in self.channel.get().abandon()}
+        for stream in streams:
+            fail(stream, error)
+        self.within(self.comm.abort)
+
+    def close(self):
+        """Destroy the communicator once everything is over. Waits for it, as NCCL does."""
+        with nogil:
+            self.channel.get().finish()
+        self.end()
+        self.within(self.comm.destroy)
+
+    cdef int end(self) except -1:
+        self.ended = True
+        self.woken.set()
+        return 0
+
+    # Calls a function with the device's context current; returns its result.
+    cdef object within(self, call, tuple arguments=()):
+        cdef unique_ptr[Activation] _active = self.device.backend.activate()
+        return call(*arguments)
+
+
+# Numbers of type and operation for a reduction. Raises TypeError for what NCCL cannot reduce.
+cdef tuple _words(dtype, str op):
+    name, ops = dtype.name, _ops
+    if dtype.kind == "b":
+        name, ops = "uint8", _boolean_ops
+    elif dtype.kind == "c" and op in ("sum", "avg"):
+        name = f"float{4 * dtype.itemsize}"  # pairs of numbers
+    elif op == "avg" and dtype.kind != "f":
+        name = None
+    if name not in _types or op not in ops:
+        raise TypeError(f"NCCL has no {op!r} of {dtype}: reduce another dtype, such as float32")
+    return _types[name], ops[op]
+
+
+# The functions of the library that nccl4py has loaded.
+cdef NcclFunctions _functions() except *:
+    cdef NcclFunctions functions
+    try:
+        library = ctypes.CDLL("libnccl.so.2", mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    except OSError as error:
+        raise Error(f"nccl4py has loaded no libnccl.so.2: {error}") from None
+    functions.all_reduce = _address(library.ncclAllReduce)
+    functions.reduce = _address(library.ncclReduce)
+    functions.broadcast = _address(library.ncclBroadcast)
+    functions.all_gather = _address(library.ncclAllGather)
+    functions.reduce_scatter = _address(library.ncclReduceScatter)
+    functions.send = _address(library.ncclSend)
+    functions.receive = _address(library.ncclRecv)
+    functions.group_start = _address(library.ncclGroupStart)
+    functions.group_end = _address(library.ncclGroupEnd)
+    functions.error_string = _address(library.ncclGetErrorString)
+    return functions
+
+
+cdef void* _address(function) except NULL:
+    return <void*><uintptr_t>ctypes.cast(function, ctypes.c_void_p).value
