@@ -87,6 +87,30 @@ for turn in range(20):
     ab.fill(x, float(turn), stream=streams[(turn + 1) % 3])
 comm.all_reduce(x, stream=streams[2])
 same(x, np.full(1 << 20, 19.0 * size, "float32"))
+
+# A stream that holds work, behind which the calls of other streams wait, too.
+gate = ab.testing.Gate(streams[0])
+ab.fill(x, 1.0 + rank, stream=streams[0])
+comm.all_reduce(x, stream=streams[0])
+z = ab.full(8, float(rank), device=comm.device, stream=streams[1])
+comm.all_reduce(z, stream=streams[1])
+gate.open()
+same(x, np.full(1 << 20, sum(1.0 + each for each in range(size)), "float32"))
+same(z, np.full(8, sum(range(size)), "float32"))
+
+# Graphs, beside calls outside of them.
+with ab.capture(streams[0]) as graph:
+    ab.fill(x, 2.0 + rank, stream=streams[0])
+    comm.all_reduce(x, stream=streams[0])
+    comm.all_gather(out_all := ab.empty(8 * size, device=comm.device, stream=streams[0]), x[:8], stream=streams[0])
+for _ in range(5):
+    graph.launch(streams[0])
+    comm.all_reduce(z, "max", stream=streams[1])
+total = sum(2.0 + each for each in range(size))
+same(x, np.full(1 << 20, total, "float32"))
+graph.close()
+ab.synchronize()
+
 half = comm.split(rank % 2)
 y = ab.full(8, float(rank), device=comm.device)
 half.all_reduce(y)
