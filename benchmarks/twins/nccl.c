@@ -1,4 +1,4 @@
-/* What a collective over NCCL costs a program in C. Compiled when benchmarks/nccl.py needs it. */
+/* What a collective over NCCL costs a program in C. Compiled when benchmarks/distributed_nccl.py needs it. */
 #include <stddef.h>
 #include <time.h>
 

@@ -102,7 +102,7 @@ same(z, np.full(8, sum(range(size)), "float32"))
 with ab.capture(streams[0]) as graph:
     ab.fill(x, 2.0 + rank, stream=streams[0])
     comm.all_reduce(x, stream=streams[0])
-    comm.all_gather(out_all := ab.empty(8 * size, device=comm.device, stream=streams[0]), x[:8], stream=streams[0])
+    comm.all_gather(ab.empty(8 * size, x.dtype, device=comm.device, stream=streams[0]), x[:8], stream=streams[0])
 for _ in range(5):
     graph.launch(streams[0])
     comm.all_reduce(z, "max", stream=streams[1])

@@ -1,6 +1,6 @@
 """What an `all_reduce` over NCCL costs the host, against C, nccl4py and PyTorch, in the same processes.
 
-Run it with ``mpiexec -n 2 python benchmarks/nccl.py``, or without mpiexec for one rank. Rank 0 prints microseconds of a
+Run it with ``mpiexec -n 2 python benchmarks/distributed_nccl.py``, or without mpiexec for one rank. Rank 0 prints microseconds of a
 call that enqueues a sum of 4 KiB of float32: medians of alternating rounds. Then those of a whole sum that the host
 waits for, and of a graph that contains ten.
 """
