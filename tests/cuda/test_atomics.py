@@ -1,5 +1,6 @@
-"""Atomics and random numbers as code for CUDA, which needs no device; what they compute is in the contract tests."""
+"""Atomics and random numbers as code for CUDA. What they compute is in the contract tests, which need a device."""
 
+import numpy as np
 import pytest
 
 import anabranch as ab
@@ -45,3 +46,25 @@ def test_atomics_become_machine_code_for_every_dtype(monkeypatch, tmp_path, dtyp
 def test_random_numbers_become_machine_code(monkeypatch, tmp_path):
     monkeypatch.setenv("ANABRANCH_CACHE_DIR", str(tmp_path))
     assert draw.compile_cuda((1, (("scalar", "int64"), array("float64"))), Target((9, 0))).image.startswith(b"\x7fELF")
+
+
+@ab.kernel
+def binned(i, x: ab.In, bins: ab.InOut):
+    ab.atomic_add(bins, x[i], 1)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_offsets_are_computed_in_32_bits_where_they_fit(wide):
+    from anabranch.kernels._cuda import codegen
+
+    signature = 1, (array("int32"), array("int32"))
+    ptx = codegen.build(binned._function, binned.parameters, signature, "symbol", Target((9, 0), wide=wide))
+    assert ("mul.lo.s64" in ptx.text) == wide
+
+
+@pytest.mark.parametrize("coarse", [False, True])
+def test_negative_indices_count_from_the_end(cuda, coarse):
+    x = np.random.default_rng(0).integers(-16, 16, 1_500_001 if coarse else 5000).astype("int32")
+    bins = ab.zeros(16, "int32", device=cuda)
+    ab.launch(binned, x.size, ab.array(x, device=cuda), bins)
+    np.testing.assert_array_equal(bins.numpy(), np.bincount(x % 16, minlength=16))

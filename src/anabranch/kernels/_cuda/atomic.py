@@ -16,6 +16,7 @@ from numba_cuda_mlir.numba_cuda.typing.templates import AbstractTemplate, signat
 
 from anabranch.kernels._atomic import atomic_add, atomic_cas, atomic_exchange, atomic_max, atomic_min
 from anabranch.kernels._atomic_rule import PARAMETERS, atomic_signature
+from anabranch.kernels._cuda.element import narrow, narrow_pointer
 from anabranch.kernels._cuda.failure import check_indices
 
 _FUNCTIONS: Final = {
@@ -135,7 +136,10 @@ def _lower(operation: str, builder: Any, target: Any, args: Any) -> None:
     ]
     check_indices(indices, [memref.dim(array, index_of(axis)) for axis in range(len(indices))])
     element = builder.get_mlir_type(dtype)
-    pointer = memref_to_llvm_ptr(array, indices, element)
+    if narrow(array, indices):
+        pointer = narrow_pointer(array_type, array, indices, element)
+    else:
+        pointer = memref_to_llvm_ptr(array, indices, element)
     values = [builder.lower_cast(kind, dtype, value) for kind, value in zip(value_types, given, strict=True)]
     text, register = _text(operation, dtype)
     if dtype.bitwidth == 16 and isinstance(dtype, types.Float):

@@ -7,6 +7,7 @@ sizes alone determine an element's offset.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -23,6 +24,8 @@ _store: Final = lowering_utilities.array_element_value_store
 _subview: Final = lowering_numpy._rank_reducing_subview
 # PTX type and register constraint of loads without order to stores, by the type in memory.
 _UNORDERED: Final = {"i32": ("u32", "r"), "i64": ("u64", "l"), "f32": ("f32", "f"), "f64": ("f64", "d")}
+# Whether this thread compiles a kernel that is not wide.
+_state: Final = threading.local()
 
 
 @contextmanager
@@ -34,10 +37,10 @@ def element_access(target: Target, unordered: bool) -> Iterator[None]:
 
     def load(kind: Any, array: Any, indices: Sequence[Any], *, dynamic_shared_memory: bool = False) -> Any:
         _check(array, indices)
-        if target.wide or dynamic_shared_memory or not _is_whole(array, indices):
+        if dynamic_shared_memory or not narrow(array, indices):
             return _load(kind, array, indices, dynamic_shared_memory=dynamic_shared_memory)
         storage = lowering_utilities.get_storage_type(kind.dtype)
-        pointer = _pointer(kind, array, indices, storage)
+        pointer = narrow_pointer(kind, array, indices, storage)
         if unordered and str(storage) in _UNORDERED:
             stored = _unordered_load(storage, pointer)
         else:
@@ -54,11 +57,11 @@ def element_access(target: Target, unordered: bool) -> Iterator[None]:
         signed: bool | None = None,
     ) -> None:
         _check(array, indices)
-        if target.wide or dynamic_shared_memory or not _is_whole(array, indices):
+        if dynamic_shared_memory or not narrow(array, indices):
             _store(kind, array, indices, value, dynamic_shared_memory=dynamic_shared_memory, signed=signed)
             return
         stored = lowering_utilities.value_to_storage(kind.dtype, value, signed=signed)
-        lowering_utilities.llvm_ptr_store(stored, _pointer(kind, array, indices, stored.type))
+        lowering_utilities.llvm_ptr_store(stored, narrow_pointer(kind, array, indices, stored.type))
 
     changes: list[tuple[Any, str, Any]] = [
         (lowering_utilities, "array_element_value_load", load),
@@ -68,9 +71,11 @@ def element_access(target: Target, unordered: bool) -> Iterator[None]:
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in changes]
     for owner, name, replacement in changes:
         setattr(owner, name, replacement)
+    _state.narrow = not target.wide
     try:
         yield
     finally:
+        _state.narrow = False
         for owner, name, original in before:
             setattr(owner, name, original)
 
@@ -111,7 +116,13 @@ def _sizes(array: Any, count: int) -> list[Any]:
     return [memref.dim(array, index_of(axis)) for axis in range(count)]
 
 
-def _pointer(kind: Any, array: Any, indices: Sequence[Any], element: Any) -> Any:
+def narrow(array: Any, indices: Sequence[Any]) -> bool:
+    """Return whether the offset of an element fits 32 bits in the kernel that is compiled."""
+    return getattr(_state, "narrow", False) and _is_whole(array, indices)
+
+
+def narrow_pointer(kind: Any, array: Any, indices: Sequence[Any], element: Any) -> Any:
+    """Return the address of an element, whose offset fits 32 bits; `kind` is the array's type."""
     base = lowering_utilities.memref_data_pointer(array)
     if not indices:
         return base
