@@ -22,6 +22,7 @@ from anabranch.kernels._cuda.division import numpy_division
 from anabranch.kernels._cuda.element import element_access
 from anabranch.kernels._cuda.entry import first_argument, layout_of, make_entry, source_of
 from anabranch.kernels._cuda.failure import Failures, reporting
+from anabranch.kernels._cuda.peephole import improve
 from anabranch.kernels._cuda.ptx import (
     LAUNCH_WORDS,
     RECORD_SLOT,
@@ -174,7 +175,7 @@ def _finish(text: str, symbol: str, signature: Signature, target: Target, spots:
     text = re.sub(rf"(?<![\w$.]){re.escape(mangled)}(?=(?:_param_\d+)?(?![\w$.]))", symbol, text)
     layout = layout_of(signature, target)
     first = first_argument(signature, target)
-    text = without_functions(text)
+    text = improve(without_functions(text))
     if not target.wide:
         text = narrow_parameters(text, symbol, layout.sizes, "u32")
         text = narrow_parameters(text, symbol, layout.strides, "s32")

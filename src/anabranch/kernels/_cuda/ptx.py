@@ -108,7 +108,7 @@ def without_functions(ptx: str) -> str:
     """Drop functions that no other code calls: functions inlined everywhere need not be assembled."""
     while True:
         for match in _FUNCTION.finditer(ptx):
-            end = _end_of_block(ptx, match.end())
+            end = end_of_block(ptx, match.end())
             name = re.compile(rf"(?<![\w$.]){re.escape(match['name'])}(?![\w$.])")
             if not name.search(ptx[: match.start()]) and not name.search(ptx[end:]):
                 ptx = ptx[: match.start()] + ptx[end:]
@@ -117,7 +117,7 @@ def without_functions(ptx: str) -> str:
             return ptx
 
 
-def _end_of_block(ptx: str, start: int) -> int:
+def end_of_block(ptx: str, start: int) -> int:
     """Return the end of the block of braces that begins at `start`."""
     depth = 0
     for match in re.compile(r"[{}]").finditer(ptx, start):
