@@ -1,4 +1,4 @@
-"""Improvements of PTX: loops with two exits."""
+"""Improvements of PTX: loops with two exits, and atomics whose results nothing reads. They need no device."""
 
 import re
 
@@ -7,7 +7,7 @@ import pytest
 
 import anabranch as ab
 from anabranch._launch.target import Target
-from anabranch.kernels._cuda.peephole import merge_exits
+from anabranch.kernels._cuda.peephole import improve, merge_exits, reduce_unread
 
 LOOP = """{
 	@%p1 bra 	$L__BB0_9;
@@ -95,6 +95,45 @@ def test_other_exits_are_kept(change):
     assert merge_exits(text) == text
 
 
+ATOMICS = """.visible .entry one()
+{
+	atom.global.add.u32 %r1, [%rd1], %r11;
+	atom.global.max.s64 %rd2, [%rd1], %rd1;
+	atom.global.add.noftz.f16 %rs1, [%rd1], %rs2;
+	atom.global.add.f64 	%fd1, [%rd1+8], 0d3FF0000000000000;
+	atom.global.exch.b32 %r3, [%rd1], %r11;
+	atom.global.cas.b32 %r4, [%rd1], %r11, %r12;
+	atom.global.min.u32 %r5, [%rd1], %r11;
+	st.global.u32 [%rd1], %r5;
+}
+.func two()
+{
+	atom.global.min.u32 %r11, [%rd1], %r2;
+}
+"""
+REDUCED = """.visible .entry one()
+{
+	red.global.add.u32 [%rd1], %r11;
+	red.global.max.s64 [%rd1], %rd1;
+	red.global.add.noftz.f16 [%rd1], %rs2;
+	red.global.add.f64 [%rd1+8], 0d3FF0000000000000;
+	atom.global.exch.b32 %r3, [%rd1], %r11;
+	atom.global.cas.b32 %r4, [%rd1], %r11, %r12;
+	atom.global.min.u32 %r5, [%rd1], %r11;
+	st.global.u32 [%rd1], %r5;
+}
+.func two()
+{
+	red.global.min.u32 [%rd1], %r2;
+}
+"""
+
+
+def test_atomics_whose_result_nothing_in_the_function_reads_are_reductions():
+    assert improve(ATOMICS) == REDUCED
+    assert reduce_unread(REDUCED) == REDUCED
+
+
 def escaping(i, c, counts):
     x = 0.0
     count = 0
@@ -125,6 +164,14 @@ def repeated(i, c, counts):
     counts[i] = total
 
 
+def binned(i, x, bins):
+    ab.atomic_add(bins, x[i], 1)
+
+
+def numbered(i, x, bins):
+    x[i] = ab.atomic_add(bins, x[i], 1)
+
+
 SM_90 = Target((9, 0))
 
 
@@ -141,6 +188,14 @@ def test_kernels_leave_a_loop_in_one_place():
     text = text_of(escaping, "float64")
     (end,) = re.finditer(r"and\.pred\s+(%p\d+),.*\n\t@\1 bra\s+(\$\w+);\n", text)
     assert "bra" not in text[text.index(f"\n{end[2]}:") : end.start()]
+
+
+@pytest.mark.parametrize("coarse", [False, True])
+def test_kernels_do_not_wait_for_sums_that_they_do_not_read(coarse):
+    target = Target((9, 0), coarse=coarse)
+    unread, read = (text_of(function, "int32", target) for function in (binned, numbered))
+    assert re.findall(r"\b(?:atom|red)\.[\w.]+", unread) == ["red.global.add.u32"]
+    assert re.findall(r"\b(?:atom|red)\.[\w.]+", read) == ["atom.global.add.u32"]
 
 
 @pytest.mark.parametrize("function", [escaping, escaping_with_last, repeated])

@@ -24,11 +24,15 @@ _INSTRUCTION: Final = re.compile(r"\t(?P<name>[a-z]+)(?P<kinds>[\w.]*)\s+(?P<tar
 _INTEGERS: Final = {"eq": "ne", "lt": "ge", "gt": "le", "lo": "hs", "hi": "ls"}
 # A comparison of floats is false for nan, and its opposite true.
 _FLOATS: Final = {"eq": "neu", "lt": "geu", "gt": "leu", "le": "gtu", "ge": "ltu", "ne": "equ", "num": "nan"}
+# An atomic that can do without its result.
+_ATOMIC: Final = re.compile(
+    r"\batom(?P<kinds>\.global\.(?:add(?:\.noftz)?|min|max)\.\w+)\s+(?P<old>%\w+),\s*(?P<operands>[^;]*;)"
+)
 
 
 def improve(ptx: str) -> str:
     """Return `ptx` with the improvements of this module, in every function."""
-    return _in_bodies(ptx, merge_exits)
+    return _in_bodies(ptx, lambda body: reduce_unread(merge_exits(body)))
 
 
 def _in_bodies(ptx: str, change: Callable[[str], str]) -> str:
@@ -105,6 +109,21 @@ def _with_opposite(text: str, predicate: str) -> str | None:
     pairs = _FLOATS if ".f" in found["kind"] else _INTEGERS
     opposite = {**pairs, **{other: one for one, other in pairs.items()}}.get(found["order"])
     return opposite and f"{text[: found.start()]}setp.{opposite}{found['kind']}{text[found.end() :]}"
+
+
+def reduce_unread(body: str) -> str:
+    """Make reductions of atomics whose result nothing reads: a thread does not wait for those.
+
+    Parameters
+    ----------
+    body : str
+        Of a function.
+    """
+
+    def reduced(match: re.Match[str]) -> str:
+        return match[0] if _count(body, match["old"]) > 1 else f"red{match['kinds']} {match['operands']}"
+
+    return _ATOMIC.sub(reduced, body)
 
 
 def _count(text: str, register: str) -> int:
