@@ -50,6 +50,23 @@ def test_each_index_runs_once(cuda, shape, block):
     assert found.min() == found.max() == 1
 
 
+@ab.kernel
+def count_in_turns(index, turns, times: ab.InOut):
+    for _ in range(turns):
+        times[index] += 1
+
+
+@pytest.mark.parametrize(("size", "coarse"), [(1 << 19, False), (700_001, False), (1_200_007, True)])
+def test_kernels_with_loops_run_several_indices_later(cuda, size, coarse):
+    # With so many indices for each of an H200's threads: 1.9, 2.6, and 4.4.
+    kernel = ab.kernel(count_in_turns.__wrapped__)
+    times = ab.zeros(size, "int32", device=cuda)
+    ab.launch(kernel, size, 3, times)
+    found = times.numpy()
+    assert found.min() == found.max() == 3
+    assert [target.coarse for _, target in kernel.compiled_cuda] == [coarse]
+
+
 @pytest.mark.parametrize("part", [np.s_[:, :], np.s_[3:, ::2], np.s_[::-1, 5:]], ids=str)
 def test_stencils_compute_what_numpy_does(cuda, part):
     values = np.random.default_rng(1).integers(0, 64, (2050, 2055)).astype("float32")

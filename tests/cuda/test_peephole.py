@@ -149,7 +149,7 @@ def escaping_with_last(i, c, counts):
     while count < 50 and x * x + 0.25 * x <= 4.0:
         x = x * x + c[i]
         count += 1
-    counts[i] = count + 100 * min(x, 10.0)
+    counts[i] = count + (100 if x * x + 0.25 * x > 4.0 else 0)
 
 
 def repeated(i, c, counts):

@@ -43,12 +43,12 @@ cdef extern from *:
     static void set_device(uint8_t* key, uint16_t ordinal) { memcpy(key + 1, &ordinal, sizeof(ordinal)); }
     static void set_block(anabranch::LaunchShape& shape, int threads) { shape.block = threads; }
     static bool fits_grid(const anabranch::LaunchShape& shape) { return shape.fits_grid(); }
-    static bool is_large(const anabranch::LaunchShape& shape, const anabranch::Backend& backend) {
-      return shape.is_large(backend.capabilities().resident_threads);
+    static bool is_large(const anabranch::LaunchShape& shape, const anabranch::Backend& backend, int least) {
+      return shape.is_large(backend.capabilities().resident_threads, least);
     }
     """
     bint fits_grid(const LaunchShape&) nogil
-    bint is_large(const LaunchShape&, const CBackend&) nogil
+    bint is_large(const LaunchShape&, const CBackend&, int least) nogil
     void set_device(uint8_t*, int) nogil
     void set_block(LaunchShape&, int) nogil
 
@@ -57,8 +57,13 @@ cdef extern from "Python.h":
 
 
 cdef class KernelBase:
-    def _bind(self, codes):
-        """Take over the access code of each parameter. Called once, when the kernel is made."""
+    def _bind(self, codes, bint loops):
+        """Take over the access code of each parameter, and whether the kernel has loops. Called once, when it is made.
+
+        The loops of a thread's indices run one after the other, which makes the last threads later; small kernels gain
+        more by fewer threads.
+        """
+        self.coarse_from = 4 if loops else 2
         if len(codes) > most_arguments:
             raise TypeError(f"a kernel has at most {most_arguments} parameters after the index, not {len(codes)}")
         for code in codes:
@@ -123,14 +128,15 @@ cdef Ref[CKernel] _compile(KernelBase kernel, Packed* packed, DeviceBase device)
     return compiled
 
 
-cdef inline void _choose_form(Packed* packed, const LaunchShape& shape, TaskState state, DeviceBase device) noexcept:
+cdef inline void _choose_form(
+        Packed* packed, const LaunchShape& shape, TaskState state, DeviceBase device, int coarse_from) noexcept:
     set_device(packed.key, device.ordinal)
     if state.bounds or state.mode == <int>HazardMode.check:
         packed.key[0] |= checked_bit
     if architecture_of(deref(device.backend)) != 0:
         if packed.wide != 0 or not fits_grid(shape):
             packed.key[0] |= wide_bit
-        elif not packed.key[0] & checked_bit and is_large(shape, deref(device.backend)):
+        elif not packed.key[0] & checked_bit and is_large(shape, deref(device.backend), coarse_from):
             packed.key[0] |= coarse_bit
 
 
@@ -188,7 +194,7 @@ cdef int launch_indices(KernelBase kernel, object dim, const CallArgs* given) ex
         touched += 1
     cdef TaskState state = current_state()
     cdef PyObject* target = stream_of(given, state, where)
-    _choose_form(&packed, shape, state, (<Stream>target).device)
+    _choose_form(&packed, shape, state, (<Stream>target).device, kernel.coarse_from)
     cdef CStream* queue = (<Stream>target).get()
     cdef Ref[CKernel] fresh
     cdef CKernel* compiled = kernel.plans.find(packed.key, packed.key_length)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import sys
 import threading
@@ -19,6 +20,11 @@ from anabranch.kernels._signature import Signature, check_signature
 if TYPE_CHECKING:
     from anabranch.kernels._cpu.loader import Compiled
     from anabranch.kernels._cuda.compiler import CompiledPTX
+
+
+def has_loop(function: FunctionType) -> bool:
+    """Return whether a function itself, rather than one that it calls, jumps backward."""
+    return any("JUMP_BACKWARD" in instruction.opname for instruction in dis.get_instructions(function))
 
 
 class Kernel(KernelBase):
@@ -46,7 +52,7 @@ class Kernel(KernelBase):
 
     def __init__(self, function: FunctionType, scope: dict[str, Any]) -> None:
         self.parameters = read_parameters(function, scope)
-        self._bind(tuple(parameter.access_code for parameter in self.parameters))
+        self._bind(tuple(parameter.access_code for parameter in self.parameters), has_loop(function))
         functools.update_wrapper(self, function)
         self._function = function
         self.name = function.__name__

@@ -132,10 +132,10 @@ struct LaunchShape {
   // Whether devices can run such a grid with blocks of 256 threads, or `block`, and 32-bit indices suffice along each
   // axis.
   bool fits_grid() const noexcept;
-  // Whether the threads of a device should run several indices each: there are two for each thread that the device runs
-  // at a time. False for a device that states no such number.
-  bool is_large(std::int64_t resident_threads) const noexcept {
-    return resident_threads != 0 && size() >= 2 * resident_threads;
+  // Whether the threads of a device should run several indices each: there are at least `least` for each thread that
+  // the device runs at a time. False for a device that states no such number.
+  bool is_large(std::int64_t resident_threads, int least) const noexcept {
+    return resident_threads != 0 && size() >= least * resident_threads;
   }
 };
 
