@@ -114,7 +114,7 @@ cdef class NcclEngine(Engine):
     cdef dict words             # numbers of type and operation, by code of the dtype and operation
     cdef Array token
     cdef object watcher
-    cdef object woken
+    cdef object woken, stopped
     cdef bint resting           # the watcher waits to be woken
     cdef bint ended
 
@@ -135,7 +135,7 @@ cdef class NcclEngine(Engine):
         # NCCL has no barrier: it is a sum of one byte that nobody reads.
         self.token = zeros(1, "uint8", device=device)
         self.token.numpy()  # it is there for all streams now
-        self.woken = threading.Event()
+        self.woken, self.stopped = threading.Event(), threading.Event()
         self.watcher = threading.Thread(target=self.watch, name="anabranch-nccl", daemon=True)
         self.watcher.start()
 
@@ -194,19 +194,18 @@ cdef class NcclEngine(Engine):
     def watch(self):
         """Report the first failure: an error of NCCL, a stream's, or that the oldest operation is late."""
         while not self.ended:
-            if not self.rests():
-                reason = self.trouble()
-                if reason is not None:
-                    if not self.ended:
-                        self.report(reason)
-                    return
-                self.woken.wait(_INTERVAL)
-            else:
+            reason = self.trouble()
+            if reason is not None and not self.ended:
+                self.report(reason)
+                return
+            if self.rests():
                 self.woken.wait()
-            self.woken.clear()
+            # Also after a wake: a thread that looked at each short operation would cost more than the operation.
+            self.stopped.wait(_INTERVAL)
 
     # Nothing is in flight; a submission from now on wakes the watcher.
     cdef bint rests(self) except *:
+        self.woken.clear()
         self.resting = True
         if self.channel.get().oldest().found or not self.channel.get().failure().empty():
             self.resting = False
@@ -260,6 +259,7 @@ cdef class NcclEngine(Engine):
 
     cdef int end(self) except -1:
         self.ended = True
+        self.stopped.set()
         self.woken.set()
         return 0
 
