@@ -5,8 +5,8 @@
 #
 # Needs Python 3.11 or later with the build and test requirements of pyproject.toml. Packages that are missing come from
 # $WHEELS, as wheels, or as .tar.xz of what a wheel holds; no network is used. Steps: benchmarks kernels arrays demo
-# core contract cuda examples memcheck initcheck alone; without any, all of them. PYTEST_ARGS goes to pytest, BACKTRACE=yes
-# to compute-sanitizer. Logs go to $OUT, or build/gpu.
+# core contract cuda examples memcheck initcheck alone; without any, all of them. BUILT=yes takes the package that an
+# earlier call has built. PYTEST_ARGS goes to pytest, BACKTRACE=yes to compute-sanitizer. Logs go to $OUT, or build/gpu.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -143,7 +143,7 @@ kernels() { "$python" benchmarks/compare.py kernels.cuda --save; }
 arrays() { "$python" benchmarks/compare.py copy.cuda math.cuda --save; }
 
 steps=("$@")
-step wheels 60 wheels && step package 200 package || { printf '%s\n' "${table[@]}"; exit 1; }
+[ "${BUILT:-no}" = yes ] || { step wheels 60 wheels && step package 200 package; } || { printf '%s\n' "${table[@]}"; exit 1; }
 # What measures comes first and alone, what needs the whole GPU last; the rest runs side by side, the sanitizers apart:
 # they take so much of the GPU's memory that others find none.
 nvidia-smi --query-gpu=timestamp,memory.used --format=csv,noheader --loop=2 >"$logs/memory.log" 2>/dev/null &
