@@ -149,7 +149,7 @@ steps=("$@")
 nvidia-smi --query-gpu=timestamp,memory.used --format=csv,noheader --loop=2 >"$logs/memory.log" 2>/dev/null &
 trap 'kill $! 2>/dev/null' EXIT
 if wanted benchmarks; then step benchmarks 240 benchmarks; fi
-if wanted kernels; then step kernels 120 kernels; fi
+if wanted kernels; then step kernels 160 kernels; fi
 if wanted arrays; then step arrays 90 arrays; fi
 if wanted demo; then step demo 60 demo; fi
 if wanted core; then step core 120 core; fi

@@ -1,4 +1,4 @@
-"""What NCCL is asked for, with stand-ins for nccl4py and the driver, and what it computes where there are GPUs."""
+"""What NCCL is asked for, with stand-ins for it, nccl4py and the driver, and what it computes where there are GPUs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ pytestmark = pytest.mark.mpi
 SIMULATED = Path(__file__).parents[2] / "build" / "core" / "core" / "tests" / "simulated"
 
 
-def test_nccl_gets_the_calls_with_the_streams(ranks):
+@pytest.mark.parametrize("device", ["cuda:0", "cuda:1"])
+def test_nccl_gets_the_calls_with_the_streams(ranks, device):
     if not SIMULATED.is_dir():
         pytest.skip("the simulated driver is not built: make simulated-driver")
-    driver = {"LD_LIBRARY_PATH": str(SIMULATED), "FAKE_DEVICES": "1", "ANABRANCH_DEVICE": "cuda:0"}
+    driver = {"LD_LIBRARY_PATH": str(SIMULATED), "FAKE_DEVICES": "2", "ANABRANCH_DEVICE": device}
     assert "fine" in ranks(1, "nccl_calls.py", **driver).output
 
 

@@ -5,7 +5,9 @@ from anabranch._device.device import Device
 @final
 class Node:
     @property
-    def kind(self) -> Literal["kernel", "copy", "fill", "alloc", "free", "external", "host", "if", "while", "graph"]: ...
+    def kind(
+        self,
+    ) -> Literal["kernel", "copy", "fill", "alloc", "free", "external", "host", "if", "while", "graph"]: ...
     @property
     def name(self) -> str: ...
     @property

@@ -15,7 +15,7 @@ from anabranch.kernels._cpp.module import Module, ModuleKernel
 
 _THREADS: Final = 256
 _LANES: Final = 32
-_MOST_BLOCKS: Final = 1024  # of a result's ranges; on large GPUs as many run at once
+_MOST_BLOCKS: Final = 528  # of a result's ranges: four for each multiprocessor of an H100
 _LEAST_RANGE: Final = 8192  # elements for a block of its own
 _LEAST_ROWS: Final = 64  # of a range of columns
 _SHORT: Final = 1024  # rows of up to as many elements have a warp each
@@ -180,7 +180,7 @@ def _ranges(count: int, most: int, least: int) -> tuple[int, int]:
     ranges = max(1, min(most, -(-count // least)))
     size = -(-count // ranges)
     if size >= _LEAST_RANGE:
-        size += -size % (16 * _THREADS)  # whole words for all threads
+        size += -size % 16  # whole words
     return -(-count // size), size
 
 

@@ -14,6 +14,7 @@ from anabranch._memory.operators cimport (
     greatest_reduction, least_position_reduction, least_reduction, mean_reduction)
 from anabranch._stream.stream cimport Stream
 
+from anabranch._core.errors import Error
 from anabranch._memory.dtype import names as dtype_names
 from anabranch._memory.factories import full
 
@@ -107,9 +108,12 @@ cdef object reduce_array(int reduction, Array array, object axis, bint keepdims,
     if architecture_of(deref(target.device.backend)) != 0:
         from anabranch._math.cuda_reduction import reduce_on_cuda
 
-        reduce_on_cuda(
-            rule.name, rule.source, rule.accumulator.dtype.name, rule.result.dtype.name, x, out,
-            (extent.outer, extent.reduced, extent.inner), target)
+        try:
+            reduce_on_cuda(
+                rule.name, rule.source, rule.accumulator.dtype.name, rule.result.dtype.name, x, out,
+                (extent.outer, extent.reduced, extent.inner), target)
+        except Error as error:
+            raise error.with_traceback(None)  # which ends in the program
     elif reduction >= least_position_reduction:
         _find_position(rule, x, out, &extent, target)
     elif extent.inner == 1:

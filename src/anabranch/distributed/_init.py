@@ -80,8 +80,8 @@ def init(
     Parameters
     ----------
     device : Device or str, optional
-        Where arrays are. None: the current device if it is a CPU, else ``cuda`` with the number `local_rank`, where
-        every rank has a GPU of its own, else ``cpu``.
+        Where arrays are. None: the current device if it is a CPU or this is the only rank of the machine, else ``cuda``
+        with the number `local_rank`, where every rank has a GPU of its own, else ``cpu``.
     backend : {"nccl", "mpi"}, optional
         None: NCCL where every rank has a GPU of its own and nccl4py is installed, else MPI.
     rank, size, address : int, int, str
@@ -129,13 +129,13 @@ def _joined(launch: Launch, timeout: float) -> _Process:
 
 def _placed(process: _Process, control: Any, device: DeviceLike, backend: str | None) -> tuple[Device, str]:
     # Every rank has to come to the same backend, so what each has is told to all.
-    local_rank, _ = process.local
+    local_rank, local_size = process.local
     gpus = devices("cuda")
     if device is not None:
         place = Device(device) if isinstance(device, str) else device
         if not isinstance(place, Device):
             raise TypeError(f"a device is a Device, its alias or None, not {type(device).__name__}")
-    elif (current := current_device()).kind == "cpu":
+    elif (current := current_device()).kind == "cpu" or local_size == 1:
         place = current
     else:
         place = gpus[local_rank] if local_rank < len(gpus) else Device("cpu")

@@ -65,14 +65,21 @@ cdef class Ranks:
     # The checks of a call. Each raises with nothing enqueued.
 
     def _check(self, str verb, bint grouped=False):
+        self.check(verb, grouped)
+
+    cdef int check(self, str verb, bint grouped) except -1:
         if self.closed:
             raise ClosedError(f"{self!r} is closed")
         if self.error is not None:
             raise copy.copy(self.error)
         if self._group is not None and not grouped:
             raise Error(f"{verb} cannot be part of a group(), which takes send and recv: call it after the block")
+        return 0
 
     def _array(self, array, str name, bint written):
+        self.check_array(array, name, written)
+
+    cdef int check_array(self, array, str name, bint written) except -1:
         cdef Array checked
         if type(array) is not Array:
             raise TypeError(f"{name} is an anabranch Array, not {type(array).__name__}; ab.asarray makes one")
@@ -81,14 +88,16 @@ cdef class Ranks:
             raise DeviceError(f"{name} is on {array.device.alias}, and the communicator is for {self.device.alias}")
         if written and checked._read_only:
             raise ValueError(f"{name} is read-only memory, and would be written")
+        return 0
 
-    def _same(self, Array out not None, Array x not None):
+    cdef int check_same(self, Array out, Array x) except -1:
         if out.shape != x.shape or out.dtype != x.dtype:
             raise ValueError(f"out is {out.dtype} of shape {out.shape}, x {x.dtype} of {x.shape}: they must be equal")
+        return 0
 
     def _parts(self, whole, part, str whole_name, str part_name, written):
-        self._array(whole, whole_name, whole is written)
-        self._array(part, part_name, part is written)
+        self.check_array(whole, whole_name, whole is written)
+        self.check_array(part, part_name, part is written)
         if whole.dtype != part.dtype or whole.size != part.size * self.size:
             raise ValueError(
                 f"{whole_name} is {whole.size} elements of {whole.dtype}: with {part.size} of {part.dtype} in "
@@ -115,16 +124,16 @@ cdef class Ranks:
     def _reduction(self, str verb, x, str op, int root, out, stream):
         """Enqueue `all_reduce`, or `reduce`, whose `out` is None on other ranks than the root."""
         cdef Call call
-        self._check(verb)
-        self._array(x, "x", out is x)
+        self.check(verb, False)
+        self.check_array(x, "x", out is x)
         if out is not None and out is not x:
-            self._array(out, "out", True)
-            self._same(out, x)
+            self.check_array(out, "out", True)
+            self.check_same(out, x)
         if op not in OPS:
             raise ValueError(f"op is one of {', '.join(map(repr, OPS))}, not {op!r}")
         call = make_call(
             _numbers[verb], None if out is x else x, out, out is x, (<Array>x).layout.size(), op, root)
-        self.enqueue(call, stream, f"{verb}({op!r})" if verb == "all_reduce" else None)
+        self.enqueue(call, stream, None)
 
     def _transfer(self, str verb, send, receive, count, str op, int peer, stream, str text=None):
         """Enqueue a collective whose arguments were checked. `text`: what messages call it, if not the verb."""
@@ -136,7 +145,8 @@ cdef class Ranks:
         self.engine.check(call)
         if self.size > 1 and current_state().mode == <int>HazardMode.check:
             array = call.array()
-            text = text or f"{verb}({call.op!r}, root={call.peer})"
+            if text is None:
+                text = f"{verb}({call.op!r})" if verb == "all_reduce" else f"{verb}({call.op!r}, root={call.peer})"
             if array is not None:
                 text = f"{text} of {call.count} {array.dtype}"
             op = call.op if verb in REDUCTIONS else ""
@@ -151,8 +161,8 @@ cdef class Ranks:
         cdef Call call
         cdef Stream target
         cdef bint receives = verb == "recv"
-        self._check(verb, grouped=True)
-        self._array(x, "x", receives)
+        self.check(verb, True)
+        self.check_array(x, "x", receives)
         if peer == self.rank and self._group is None:
             raise ValueError(f"rank {peer} would wait for itself: send and recv to oneself in a group()")
         call = make_call(_numbers[verb], None if receives else x, x if receives else None, False, x.size, "", peer)
@@ -272,7 +282,7 @@ cdef class Group:
         return 0
 
     def __enter__(self):
-        self.communicator._check("group")
+        self.communicator.check("group", False)
         self.communicator._group = self
         return self
 

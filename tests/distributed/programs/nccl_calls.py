@@ -1,6 +1,7 @@
 """What is asked of NCCL, of which a stand-in notes the calls, on a simulated GPU. nccl4py has a stand-in, too."""
 
 import ctypes
+import os
 import sys
 import types
 
@@ -45,17 +46,18 @@ sys.modules.update({"nccl": nccl, "nccl.core": core})
 
 import anabranch as ab  # noqa: E402
 
+DEVICE = os.environ["ANABRANCH_DEVICE"]
 comm = ab.distributed.init()
-assert (comm.backend, comm.device) == ("nccl", ab.Device("cuda:0"))
+assert (comm.backend, comm.device) == ("nccl", ab.Device(DEVICE))
 assert managed == [("init", 1, 0, b"identifier")]
 # As in nccl.h.
 UINT8, FLOAT16, FLOAT32 = 1, 6, 7
 SUM, MAX, MIN, AVG = 0, 2, 3, 4
-s, other = ab.Stream("cuda:0"), ab.Stream("cuda:0")
-x, out = ab.empty(6, device="cuda:0", stream=s), ab.empty(6, device="cuda:0", stream=s)
-halves = ab.empty((2, 3), "float16", device="cuda:0", stream=s)
-mixed = ab.empty(3, "complex64", device="cuda:0", stream=s)
-flags = ab.empty(3, "bool", device="cuda:0", stream=s)
+s, other = ab.Stream(DEVICE), ab.Stream(DEVICE)
+x, out = ab.empty(6, device=DEVICE, stream=s), ab.empty(6, device=DEVICE, stream=s)
+halves = ab.empty((2, 3), "float16", device=DEVICE, stream=s)
+mixed = ab.empty(3, "complex64", device=DEVICE, stream=s)
+flags = ab.empty(3, "bool", device=DEVICE, stream=s)
 f, g, handle = f"{x.ptr:x}", f"{out.ptr:x}", f"{s.handle:x}"
 
 
@@ -97,7 +99,7 @@ comm.barrier(stream=s)
 assert [line.split()[0] for line in calls()] == ["ncclAllReduce"]
 
 # The legacy stream has a handle of its own: 0 would be whatever NCCL takes it for.
-comm.all_reduce(x, stream=ab.legacy_stream("cuda:0"))
+comm.all_reduce(x, stream=ab.legacy_stream(DEVICE))
 asked(f"ncclAllReduce {f} {f} 6 {FLOAT32} {SUM} 1")
 
 # A view with gaps is packed.
@@ -107,7 +109,7 @@ assert line.split()[1] != f
 assert line.split()[3:5] == ["3", str(FLOAT32)]
 
 with pytest.raises(TypeError, match="NCCL has no 'sum' of int16"):
-    comm.all_reduce(ab.empty(3, "int16", device="cuda:0"))
+    comm.all_reduce(ab.empty(3, "int16", device=DEVICE))
 with pytest.raises(TypeError, match="NCCL has no 'prod' of complex64"):
     comm.all_reduce(mixed, "prod")
 with pytest.raises(ab.DeviceError):
@@ -127,10 +129,10 @@ with ab.hazards("check"):
 
 # A stream that holds work: the call comes after it, and the calls of other streams after that one.
 content = np.arange(6, dtype="float32")
-y = ab.zeros(6, device="cuda:0", stream=other)
+y = ab.zeros(6, device=DEVICE, stream=other)
 ab.synchronize()
 gate = ab.testing.Gate(s)
-ab.copy(x, ab.array(content, device="cuda:0", stream=s), stream=s)
+ab.copy(x, ab.array(content, device=DEVICE, stream=s), stream=s)
 comm.all_reduce(x, out=out, stream=s)
 comm.all_reduce(y, stream=other)
 asked()
