@@ -1,8 +1,8 @@
 """What an `all_reduce` over NCCL costs the host, against C, nccl4py and PyTorch, in the same processes.
 
-Run it with ``mpiexec -n 2 python benchmarks/distributed_nccl.py``, or without mpiexec for one rank. Rank 0 prints microseconds of a
-call that enqueues a sum of 4 KiB of float32: medians of alternating rounds. Then those of a whole sum that the host
-waits for, and of a graph that contains ten.
+Run it with ``mpiexec -n 2 python benchmarks/distributed_nccl.py``, or without mpiexec for one rank. Rank 0 prints
+microseconds of a call that enqueues a sum of 4 KiB of float32: medians of alternating rounds. Then those of a whole sum
+that the host waits for, and of a graph that contains ten.
 """
 
 from __future__ import annotations
@@ -50,9 +50,7 @@ def in_c(stream: ab.Stream, communicator: Any) -> Callable[[], float]:
     function = ctypes.cast(nccl.ncclAllReduce, ctypes.c_void_p).value
     x = ab.zeros(COUNT, device=stream.device, stream=stream)
     library = compiled()
-    return lambda: float(
-        library.all_reduce_seconds(function, x.ptr, COUNT, communicator.ptr, stream.handle, CALLS)
-    )
+    return lambda: float(library.all_reduce_seconds(function, x.ptr, COUNT, communicator.ptr, stream.handle, CALLS))
 
 
 def timed(call: Callable[[], object]) -> Callable[[], float]:

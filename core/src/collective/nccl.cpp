@@ -157,11 +157,16 @@ void NcclChannel::prune() noexcept {
     try {
       if (!oldest.stream->backend().query(*oldest.stream, oldest.point)) return;
     } catch (const Error& error) {
-      const std::uint64_t enqueued = enqueued_.load(std::memory_order_relaxed);
-      if (called_.load(std::memory_order_acquire) != enqueued && failure_.empty()) failure_ = error.what();
+      note_failure(error);
     }
     flying_.pop_front();
   }
+}
+
+// Requires the mutex. A stream that has failed keeps the calls that it held.
+void NcclChannel::note_failure(const Error& error) noexcept {
+  const std::uint64_t enqueued = enqueued_.load(std::memory_order_relaxed);
+  if (called_.load(std::memory_order_acquire) != enqueued && failure_.empty()) failure_ = error.what();
 }
 
 Waiting NcclChannel::oldest() {
@@ -191,8 +196,9 @@ void NcclChannel::finish() noexcept {
     }
     try {
       stream->backend().synchronize(*stream, point, std::chrono::hours(1));
-    } catch (const Error&) {
-      // it failed with its stream
+    } catch (const Error& error) {
+      const std::lock_guard lock(mutex_);
+      note_failure(error);
     }
   }
 }

@@ -16,7 +16,7 @@ from anabranch._stream.host_node cimport ReplayedFunction
 cdef tuple _kinds = ("kernel", "copy", "fill", "alloc", "free", "external", "host", "if", "while", "graph")
 cdef dict _shapes = {
     "kernel": "box", "copy": "cds", "fill": "cds", "alloc": "house", "free": "invhouse", "external": "component",
-    "host": "component",     "if": "diamond", "while": "diamond", "graph": "box3d"}
+    "host": "component", "if": "diamond", "while": "diamond", "graph": "box3d"}
 
 
 @cython.final
@@ -26,8 +26,8 @@ cdef class Node:
     Attributes
     ----------
     kind : str
-        ``"kernel"``, ``"copy"``, ``"fill"``, ``"alloc"``, ``"free"``, ``"external"`` (work of another library, such as a
-        collective over NCCL), ``"host"``, ``"if"``, ``"while"`` or ``"graph"``.
+        ``"kernel"``, ``"copy"``, ``"fill"``, ``"alloc"``, ``"free"``, ``"external"`` (work of another library, such as
+        a collective over NCCL), ``"host"``, ``"if"``, ``"while"`` or ``"graph"``.
     name : str
         Of the kernel or function; the kind for others.
     index : int

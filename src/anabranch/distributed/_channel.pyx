@@ -55,6 +55,7 @@ cdef extern from *:
     Ref[HostWork] as_host_work(const Ref[CCollectiveWork]&)
     Ref[Pending] as_operation(const Ref[Collective]&)
 
+
 def now():
     """Return the time of traces, in nanoseconds of this machine's clock."""
     return now_nanoseconds()

@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t
 from anabranch._memory.array cimport Array
 from anabranch._stream.stream cimport Stream
 from anabranch.distributed._channel cimport Channel
-from anabranch.distributed._engine cimport Batch, Call, Engine, described
+from anabranch.distributed._engine cimport Batch, Call, Engine
 
 from anabranch._memory.factories import empty
 from anabranch.distributed._engine import REDUCTIONS, VERBS

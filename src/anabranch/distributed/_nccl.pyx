@@ -25,7 +25,7 @@ from anabranch._stream.current cimport stream_of_record
 from anabranch._stream.stream cimport Stream
 from anabranch._task.context cimport TaskState, current_state
 from anabranch._task.site cimport current_site
-from anabranch.distributed._engine cimport Batch, Call, Engine, Label, Transfer, Verb, Waiting, described, label_of
+from anabranch.distributed._engine cimport Batch, Call, Engine, Label, Transfer, Waiting, described, label_of
 
 from anabranch._core.errors import CaptureError, Error
 from anabranch._memory.factories import empty, zeros
@@ -141,7 +141,6 @@ cdef class NcclEngine(Engine):
 
     cdef int check(self, Call call) except -1:
         cdef Array array = call.array()
-        cdef str kind
         call.words = call.count
         if array is None:
             call.words, call.type_word = 1, _byte

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "anabranch/collective/collective.hpp"
+#include "anabranch/error.hpp"
 #include "anabranch/graph/graph.hpp"
 #include "anabranch/ref.hpp"
 #include "anabranch/stream/stream.hpp"
@@ -73,6 +74,7 @@ class NcclChannel final : public RefCounted {
   int send(const void* data, const Transfer& transfer, int peer, void* stream) const;
   int receive(void* data, const Transfer& transfer, int peer, void* stream) const;
   void prune() noexcept;
+  void note_failure(const Error& error) noexcept;
 
   const NcclFunctions functions_;
   const std::uintptr_t communicator_;
