@@ -179,7 +179,7 @@ def lines_of_functions(file: Path) -> Iterator[tuple[str, int]]:
         # Of Cython, by indentation.
         text = re.sub(r'^ *"""[\s\S]*?"""\n', "", file.read_text(), flags=re.MULTILINE)
         for found in re.finditer(
-            r"^( *)(?:cdef|cpdef|async def|def)\b[^\n]*?(\w+)\((?![^\n]*\bextern\b)", text, re.MULTILINE
+            r"^( *)(?:cdef(?! class)|cpdef|async def|def)\b[^\n]*?(\w+)\((?![^\n]*\bextern\b)", text, re.MULTILINE
         ):
             body = re.match(rf"[^\n]*\n(?:\n|{found[1]}(?: [^\n]*|\)[^\n]*)\n)*", text[found.start() :])
             assert body is not None
