@@ -79,6 +79,17 @@ inline std::vector<std::uint32_t> with_functions(const Graph& graph) {
   return found;
 }
 
+// Whether another library enqueues any of the work, at any depth.
+inline bool has_external(const Works& works) {
+  return std::any_of(works.of.begin(), works.of.end(), [](const Ref<Work>& work) {
+    if (!work) return false;
+    if (std::holds_alternative<Ref<ExternalWork>>(work->what)) return true;
+    const auto* nested = std::get_if<NestedWork>(&work->what);
+    return nested &&
+           (has_external(*nested->works) || (nested->otherwise_works && has_external(*nested->otherwise_works)));
+  });
+}
+
 // Merges the accesses of a graph into those of one operation, with as few byte ranges per block as possible.
 inline std::vector<Touch> merged(const std::vector<NodeTouch>& touches) {
   std::map<Storage*, std::vector<std::pair<ByteRange, Access>>> by_storage;

@@ -62,6 +62,7 @@ cdef extern from "anabranch/_core/graph.hpp" namespace "anabranch::python" nogil
     cbool share_bytes(const Storage&, const Storage&)
     vector[Touch] merged(const vector[NodeTouch]&) except +
     vector[uint32_t] unordered(const CGraph&, const vector[NodeTouch]&, uint32_t node) except +
+    cbool has_external(const Works&)
     GraphAccesses take_accesses(CGraph&)
     const LaunchShape* shape_of(const Works&, uint32_t node)
     const LaunchGrid* grid_of(const Works&, uint32_t node)

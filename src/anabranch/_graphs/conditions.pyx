@@ -8,9 +8,10 @@ from libcpp.vector cimport vector
 from anabranch._core.core cimport Access as MemoryAccess
 from anabranch._core.core cimport CCapture, CStream, Point, Ref, Touch
 from anabranch._core.graph cimport (
-    GraphAccesses, NodeKind, NodeTouch, add_nested, begin_body, end_capture, merged, take_accesses, tell_origin)
+    GraphAccesses, NodeKind, NodeTouch, add_nested, begin_body, end_capture, has_external, merged, take_accesses,
+    tell_origin)
 from anabranch._graphs.nodes cimport functions_of
-from anabranch._stream.host_node cimport refuse_reserved
+from anabranch._stream.host_node cimport refuse_collective, refuse_reserved
 from anabranch._hazards.ordering cimport Submission, begin, commit
 from anabranch._memory.array cimport Array, as_array
 from anabranch._memory.slice cimport whole_of
@@ -39,6 +40,8 @@ cdef class Body:
             use_capture(before)
         self.functions = functions_of(deref(self.graph.get()))
         refuse_reserved(self.functions, "a branch or loop")
+        if has_external(deref(self.works.get())):
+            refuse_collective("a branch or loop")
         self.accesses = take_accesses(deref(self.graph.get()))
         touches.insert(touches.end(), self.accesses.touches.begin(), self.accesses.touches.end())
         return 0

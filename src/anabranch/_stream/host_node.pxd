@@ -39,6 +39,7 @@ cdef int reserve_all(list functions) except -1
 cdef int withdraw_all(list functions) except -1
 # Raises CaptureError if there is work that takes places.
 cdef int refuse_reserved(list functions, str where) except -1
+cdef int refuse_collective(str where) except -1
 
 # Adds a host function to the graph that the stream is captured into. Returns the future of its first call.
 cdef object submit_captured(

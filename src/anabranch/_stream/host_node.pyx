@@ -138,8 +138,12 @@ cdef int withdraw_all(list functions) except -1:
 cdef int refuse_reserved(list functions, str where) except -1:
     for each in functions:
         if isinstance(each, ReservedWork):
-            raise CaptureError(f"a collective cannot be part of {where}: other ranks do not know whether it runs")
+            refuse_collective(where)
     return 0
+
+
+cdef int refuse_collective(str where) except -1:
+    raise CaptureError(f"a collective cannot be part of {where}: other ranks do not know whether it runs")
 
 
 cdef str _name_of(object fn):

@@ -154,6 +154,12 @@ for _ in range(3):
 assert line.startswith(f"ncclAllReduce {f} {g} 6 {FLOAT32} {SUM} ")
 assert y.numpy().tolist() == [3.0] * 6
 
+# Not where the other ranks cannot know whether it runs.
+flag = ab.ones(1, "int32", device=DEVICE, stream=s)
+with pytest.raises(ab.CaptureError, match="a branch or loop"), ab.capture(s), s:
+    ab.run_if(flag, lambda: comm.all_reduce(x))
+
+graph.close()
 comm.close()
 assert managed[1:] == ["destroy"]
 print("fine")
