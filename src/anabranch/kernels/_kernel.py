@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dis
 import functools
+import opcode
 import sys
 import threading
 from collections.abc import Callable
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from anabranch._launch.constants import Constants
 from anabranch._launch.indices import KernelBase
@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from anabranch.kernels._cpu.loader import Compiled
     from anabranch.kernels._cuda.compiler import CompiledPTX
 
+_BACKWARD: Final = frozenset(number for name, number in opcode.opmap.items() if "JUMP_BACKWARD" in name)
+
 
 def has_loop(function: FunctionType) -> bool:
     """Return whether a function itself, rather than one that it calls, jumps backward."""
-    return any("JUMP_BACKWARD" in instruction.opname for instruction in dis.get_instructions(function))
+    return not _BACKWARD.isdisjoint(function.__code__.co_code[::2])
 
 
 class Kernel(KernelBase):
