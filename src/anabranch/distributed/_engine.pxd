@@ -75,14 +75,20 @@ cdef class Call:
     cdef uintptr_t op_word
 
     cdef Array array(self)
+    cdef bint reduces(self)
 
 cdef Call make_call(int verb, Array send, Array receive, bint in_place, int64_t count, str op, int peer)
 
 
 cdef class Engine:
     """Collectives of one communicator over one transport."""
+    cdef uintptr_t byte         # the transport's type for what is only moved; set by its constructor
+    cdef dict found             # what `reduction` has returned, by code of the dtype and operation
+
     # Finds the words of a call. Raises TypeError for a dtype or operation that the transport does not have.
     cdef int check(self, Call call) except -1
+    # For `check`: a type, how many of it an element is, and an operation. Raises TypeError.
+    cdef tuple reduction(self, object dtype, str op)
     # Enqueues calls as one operation of a stream, with the copies that they need before and after it.
     cdef int enqueue(self, list calls, Stream stream, str name) except -1
 

@@ -19,6 +19,8 @@ VERBS = (
 REDUCTIONS = ("all_reduce", "reduce", "reduce_scatter")
 _MESSAGES = ("send", "recv", "group")
 
+cdef set _reductions = {VERBS.index(verb) for verb in REDUCTIONS}
+
 
 @cython.final
 cdef class Call:
@@ -28,6 +30,9 @@ cdef class Call:
 
     cdef Array array(self):
         return self.receive if self.send is None else self.send
+
+    cdef bint reduces(self):
+        return self.verb in _reductions
 
 
 cdef Call make_call(int verb, Array send, Array receive, bint in_place, int64_t count, str op, int peer):
@@ -43,7 +48,27 @@ cdef Call make_call(int verb, Array send, Array receive, bint in_place, int64_t 
 
 
 cdef class Engine:
+    def __cinit__(self):
+        self.found = {}
+
     cdef int check(self, Call call) except -1:
+        cdef Array array = call.array()
+        cdef int64_t each = 1
+        call.type_word = self.byte
+        if array is None:
+            call.words = 1  # a barrier, which may need something to send
+            return 0
+        if call.reduces():
+            words = self.found.get((array.code, call.op))
+            if words is None:
+                words = self.found[array.code, call.op] = self.reduction(array._dtype, call.op)
+            call.type_word, each, call.op_word = words
+        else:
+            each = array.layout.itemsize  # what is only moved may be of any type
+        call.words = call.count * each
+        return 0
+
+    cdef tuple reduction(self, object dtype, str op):
         raise NotImplementedError
 
     cdef int enqueue(self, list calls, Stream stream, str name) except -1:

@@ -9,10 +9,7 @@ from anabranch.distributed._channel cimport Channel
 from anabranch.distributed._engine cimport Batch, Call, Engine
 
 from anabranch._memory.factories import empty
-from anabranch.distributed._engine import REDUCTIONS, VERBS
 from anabranch.distributed._mpi import LARGEST_COUNT
-
-cdef set _reductions = {VERBS.index(verb) for verb in REDUCTIONS}
 
 
 @cython.final
@@ -34,7 +31,6 @@ cdef class MpiEngine(Engine):
     cdef int size
     cdef Channel channel
     cdef int64_t largest
-    cdef dict reductions        # handles of type and operation, by code of the dtype and operation
 
     name = "mpi"
 
@@ -43,25 +39,17 @@ cdef class MpiEngine(Engine):
         self.size = communicator.size
         self.channel = Channel(mpi.transport, mpi.module._handleof(communicator), title, timeout)
         self.largest = 2**63 - 1 if mpi.large_counts else LARGEST_COUNT
-        self.reductions = {}
+        self.byte = mpi.byte
 
     cdef int check(self, Call call) except -1:
-        cdef Array array = call.array()
-        call.words = call.count
-        if array is None:
-            return 0
-        if call.verb in _reductions:
-            handles = self.reductions.get((array.code, call.op))
-            if handles is None:
-                handles = self.reductions[array.code, call.op] = self.mpi.reduction(array.dtype, call.op)
-            call.type_word, call.op_word = handles
-        else:
-            # What is only moved may be of any type.
-            call.words *= array.layout.itemsize
-            call.type_word = self.mpi.byte
+        Engine.check(self, call)
         if call.words > self.largest:
             raise ValueError(f"this MPI counts up to {LARGEST_COUNT}, not {call.words:,}: split the array")
         return 0
+
+    cdef tuple reduction(self, object dtype, str op):
+        kind, operation = self.mpi.reduction(dtype, op)
+        return kind, 1, operation
 
     cdef bint is_ready(self, Array array):
         return array.contiguous and array._device.kind == "cpu"

@@ -25,12 +25,11 @@ from anabranch._stream.current cimport stream_of_record
 from anabranch._stream.stream cimport Stream
 from anabranch._task.context cimport TaskState, current_state
 from anabranch._task.site cimport current_site
-from anabranch.distributed._engine cimport Batch, Call, Engine, Label, Transfer, Waiting, described, label_of
+from anabranch.distributed._engine cimport Batch, Engine, Label, Transfer, Waiting, described, label_of
 
 from anabranch._core.errors import CaptureError, Error
 from anabranch._memory.factories import empty, zeros
 from anabranch._stream.gate import fail
-from anabranch.distributed._engine import REDUCTIONS, VERBS
 
 cdef extern from "anabranch/collective/nccl.hpp" namespace "anabranch" nogil:
     cdef cppclass NcclFunctions:
@@ -70,7 +69,6 @@ cdef dict _ops = {"sum": 0, "prod": 1, "max": 2, "min": 3, "avg": 4}
 # Of 0 and 1: NumPy's booleans add by "or" and multiply by "and".
 cdef dict _boolean_ops = {"sum": 2, "prod": 3, "max": 2, "min": 3}
 cdef int _byte = 1
-cdef set _reductions = {VERBS.index(verb) for verb in REDUCTIONS}
 
 # Seconds between two looks at the collectives in flight.
 cdef double _INTERVAL = 0.1
@@ -111,7 +109,6 @@ cdef class NcclEngine(Engine):
     cdef object comm            # nccl4py's
     cdef double timeout
     cdef object report
-    cdef dict words             # numbers of type and operation, by code of the dtype and operation
     cdef Array token
     cdef object watcher
     cdef object woken, stopped
@@ -127,7 +124,7 @@ cdef class NcclEngine(Engine):
         self.device = device
         self.timeout = timeout
         self.report = report
-        self.words = {}
+        self.byte = _byte
         identifier = bytes(nccl.core.get_unique_id()) if control.rank == 0 else None
         identifier = nccl.core.UniqueId.from_bytes(control.bcast(identifier, 0))
         self.comm = self.within(nccl.core.Communicator.init, (control.size, control.rank, identifier))
@@ -139,23 +136,8 @@ cdef class NcclEngine(Engine):
         self.watcher = threading.Thread(target=self.watch, name="anabranch-nccl", daemon=True)
         self.watcher.start()
 
-    cdef int check(self, Call call) except -1:
-        cdef Array array = call.array()
-        call.words = call.count
-        if array is None:
-            call.words, call.type_word = 1, _byte
-        elif call.verb in _reductions:
-            words = self.words.get((array.code, call.op))
-            if words is None:
-                words = self.words[array.code, call.op] = _words(array.dtype, call.op)
-            call.type_word, call.op_word = words
-            if array._dtype.kind == "c":
-                call.words *= 2
-        else:
-            # What is only moved may be of any type.
-            call.words *= array.layout.itemsize
-            call.type_word = _byte
-        return 0
+    cdef tuple reduction(self, object dtype, str op):
+        return _words(dtype, op)
 
     cdef Array temporary(self, Array array, Stream stream):
         return empty(array.shape, array.dtype, device=array._device, stream=stream)
@@ -165,9 +147,11 @@ cdef class NcclEngine(Engine):
         cdef CStream* queue = stream.get()
         cdef Label label = label_of(name)
         cdef Submission submission
-        cdef uint64_t number = self.channel.get().next_number() if label.common else 0
+        cdef uint64_t number = 0
         cdef Point point
         cdef Site site
+        if label.common and queue.capture() == NULL:
+            number = self.channel.get().next_number()
         if queue.capture() != NULL and queue.capture().exclusive():
             raise CaptureError("a graphed function cannot make collectives: capture them with anabranch.capture")
         if batch.touches.empty():
@@ -268,18 +252,18 @@ cdef class NcclEngine(Engine):
         return call(*arguments)
 
 
-# Numbers of type and operation for a reduction. Raises TypeError for what NCCL cannot reduce.
+# What `reduction` returns.
 cdef tuple _words(dtype, str op):
-    name, ops = dtype.name, _ops
+    name, ops, each = dtype.name, _ops, 1
     if dtype.kind == "b":
         name, ops = "uint8", _boolean_ops
     elif dtype.kind == "c" and op in ("sum", "avg"):
-        name = f"float{4 * dtype.itemsize}"  # pairs of numbers
+        name, each = f"float{4 * dtype.itemsize}", 2  # pairs of numbers
     elif op == "avg" and dtype.kind != "f":
         name = None
     if name not in _types or op not in ops:
         raise TypeError(f"NCCL has no {op!r} of {dtype}: reduce another dtype, such as float32")
-    return _types[name], ops[op]
+    return _types[name], each, ops[op]
 
 
 # The functions of the library that nccl4py has loaded.

@@ -18,7 +18,7 @@ from anabranch.distributed._engine cimport Call, Engine, make_call
 
 from anabranch._core.errors import ClosedError, CollectiveError, DeviceError, Error
 from anabranch.distributed._channel import current_place
-from anabranch.distributed._engine import REDUCTIONS, VERBS
+from anabranch.distributed._engine import VERBS
 
 OPS = ("sum", "prod", "min", "max", "avg")
 
@@ -149,7 +149,7 @@ cdef class Ranks:
                 text = f"{verb}({call.op!r})" if verb == "all_reduce" else f"{verb}({call.op!r}, root={call.peer})"
             if array is not None:
                 text = f"{text} of {call.count} {array.dtype}"
-            op = call.op if verb in REDUCTIONS else ""
+            op = call.op if call.reduces() else ""
             dtype = "" if array is None else array.dtype.str
             self.compare(told([verb, op, dtype, call.count, call.peer], text))
         if call.count or verb == "barrier":
