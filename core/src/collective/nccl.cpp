@@ -1,7 +1,5 @@
 #include "anabranch/collective/nccl.hpp"
 
-#include <array>
-#include <cstring>
 #include <utility>
 
 #include "anabranch/backend.hpp"

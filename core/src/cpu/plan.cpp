@@ -107,7 +107,7 @@ PlanNode* PlanNode::advance(Turn& turn) noexcept {
       return begin(fill_range(*what<Boxed<FillWork>>()), turn);
     case NodeKind::alloc:
     case NodeKind::free:
-    case NodeKind::external:  // refused by the capture: no library uses this device
+    case NodeKind::external:  // never here: no library uses this device
       return over(turn);
     case NodeKind::host:
       return begin(*what<Ref<HostWork>>(), turn);
