@@ -38,12 +38,14 @@ EXTRA_FILES: dict[str, set[str]] = {
             *("graph", "graph_builder", "built_graph", "condition"),  # graphs of the driver's
             "event",  # CUevents; the others have none
             *("kernel", "checked", "transfer"),  # device code: loading it, its faults, copies and fills by kernels
-            *("operation", "poller"),  # what streams hold back, and the thread that hands it on
+            *("operation", "deferred_queue", "poller"),  # what streams hold back, and the thread that hands it on
+            *("legacy_order", "stand_in"),  # what blocking streams and per-thread streams have beyond others
         )
         for suffix in ("cpp", "hpp")
     }
     | {
-        "deferred_queue.cpp",  # of `stream.hpp`: holding work back
+        "holding.cpp",  # of `stream.hpp`: holding work back
+        "probes.hpp",  # the events of one stream
         "kept_blocks.hpp",  # freed memory of one stream
         "fault.cpp",  # a context that does not survive
         "allocator.cpp",  # the C functions that other libraries allocate through

@@ -135,17 +135,10 @@ Ref<CudaStream> CudaBackend::open_blocking() {
 
 void CudaBackend::recycle(CudaStream& stream) noexcept {
   if (!std::exchange(stream.ended_, false)) note_end(stream);
-  stream.leave_order();
-  stream.free_kept();
+  stream.close();
   legacy_lanes().leave(stream);
   // Released once the stream is listed again, so that the release of the kernel's code waits for the stream.
   const Ref<Kernel> kernel = stream.take_kernel();
-  stream.probes_.clear();
-  stream.failure_.reset();
-  stream.failed_at_.store(CudaStream::never, std::memory_order_relaxed);
-  stream.special_.store(0, std::memory_order_relaxed);
-  stream.rejoin_.reset();
-  stream.stand_in_.reset();
   const bool reusable = stream.role() == StreamRole::created && stream.origin_ == CudaStream::Origin::own;
   {
     std::lock_guard lock(mutex_);

@@ -25,7 +25,7 @@ class Operation {
   virtual bool completes() const noexcept { return false; }
 
  private:
-  friend class CudaStream;
+  friend class DeferredQueue;
   Point point_ = 0;  // 0: a wait added for the legacy stream's order
 };
 

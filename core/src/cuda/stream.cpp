@@ -1,21 +1,10 @@
 #include "stream.hpp"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <algorithm>
-
 #include "anabranch/runtime.hpp"
 #include "backend.hpp"
 
 namespace anabranch::cuda {
 namespace {
-
-// For a stream in no legacy order: nothing that its next operation comes after is ever held.
-const std::atomic<int> nothing_held{0};
-
-// With more events than this, points between the oldest are no longer distinguished.
-constexpr std::size_t most_probes = 16;
 
 CUstream stream_handle(std::uintptr_t handle) noexcept { return reinterpret_cast<CUstream>(handle); }
 
@@ -24,30 +13,33 @@ CUstream stream_handle(std::uintptr_t handle) noexcept { return reinterpret_cast
 CudaStream* as_cuda(Stream& stream) noexcept { return dynamic_cast<CudaStream*>(&stream); }
 
 CudaStream::CudaStream(CudaBackend& backend, LegacyOrder& order, CUstream native, Origin origin)
-    : Stream(backend, {}), order_(order), origin_(origin), native_(native) {}
+    : Stream(backend, {}), origin_(origin), native_(native), legacy_(order, *this) {}
 
 void CudaStream::open(StreamOptions options) noexcept {
   options_ = std::move(options);
-  owner_ = options_.role == StreamRole::per_thread ? thread_serial() : 0;
+  stand_in_.open(options_.role == StreamRole::per_thread ? thread_serial() : 0);
+  legacy_.open(options_.role, options_.non_blocking);
   // The handles of default streams refer to the current context.
   const bool created = origin_ == Origin::own && options_.role == StreamRole::created;
   marks_context_ = created && device().events().finds_context() ? nullptr : context();
   keeps_blocks_ = origin_ == Origin::own && !under_sanitizer();
   opened_at_ = issued();
-  marked_legacy_.store(0, std::memory_order_relaxed);
   completed_.store(opened_at_, std::memory_order_relaxed);
-  if (options_.role == StreamRole::legacy) {
-    other_held_ = &order_.blocking_held;
-  } else {
-    other_held_ = options_.non_blocking ? &nothing_held : &order_.legacy_held;
-  }
+}
+
+void CudaStream::close() noexcept {
+  legacy_.leave();
+  free_kept();
+  probes_.clear();
+  stand_in_.close();
+  failure_.reset();
+  failed_at_.store(never, std::memory_order_relaxed);
+  special_.store(0, std::memory_order_relaxed);
 }
 
 CudaBackend& CudaStream::device() const noexcept { return static_cast<CudaBackend&>(backend_); }
 
 CUcontext CudaStream::context() const noexcept { return device().context(); }
-
-bool CudaStream::own_thread() const noexcept { return owner_ == 0 || owner_ == thread_serial(); }
 
 std::uintptr_t CudaStream::handle() const noexcept {
   switch (options_.role) {
@@ -65,18 +57,7 @@ Activity CudaStream::activity() const noexcept {
   return {completed_.load(std::memory_order_relaxed) - opened_at_, 0};
 }
 
-// The driver identifies a per-thread stream by the calling thread. Work that another thread submits for it, that is,
-// held work, goes into a stand-in, which starts after everything that the owner had enqueued. The owner's next work
-// comes after that.
-CUstream CudaStream::native() {
-  if (own_thread()) return native_;
-  if (!stand_in_) stand_in_ = device().open_blocking();
-  if (rejoin_) {
-    driver->cuStreamWaitEvent(stand_in_->native_, rejoin_->event, 0);
-    rejoin_.reset();
-  }
-  return stand_in_->native_;
-}
+CUstream CudaStream::native() { return stand_in_.own_thread() ? native_ : stand_in_.native(device()); }
 
 void CudaStream::note_completed(Point point) noexcept {
   Point known = completed_.load(std::memory_order_relaxed);
@@ -112,7 +93,7 @@ Point CudaStream::wait(Stream& target, Point point, Marker* marker) {
   if (!(direct() || rejoined()) || other->submitted() < point || other->failure_at(point)) {
     return hold(std::make_unique<WaitOperation>(target, point, marker));
   }
-  if (marker || other->completed_.load(std::memory_order_acquire) < point || !options_.non_blocking) {
+  if (marker || other->completed_.load(std::memory_order_acquire) < point || !legacy_.none()) {
     const ContextScope scope(marks_context_);
     other->lead(device(), native(), point, static_cast<CudaMarker*>(marker));
   }
@@ -124,21 +105,18 @@ void CudaStream::lead(CudaBackend& current, CUstream follower, Point point, Cuda
   CUevent event = nullptr;
   if (marker && marker->recorded()) {
     event = marker->event;
-  } else if (origin_ == Origin::own && options_.non_blocking && sees_end()) [[likely]] {
-    // One event serves every wait: recording it again does not affect earlier waits for it. A point that others wait
-    // for in a blocking stream already has an event, see `record`.
-    std::lock_guard guard(lead_lock_);
-    if (lead_point_ < point) {
-      if (!lead_) {
+  } else if (origin_ == Origin::own && legacy_.none() && sees_end()) [[likely]] {
+    // A point that others wait for in a blocking stream already has an event, see `record`.
+    event = lead_.covering(point, [this](Ref<CudaMarker>& lead) {
+      if (!lead) {
         const ContextScope scope(context());
-        lead_ = device().events().take();
+        lead = device().events().take();
       }
       const ContextScope scope(marks_context_);
       const Point newest = submitted();
-      device().check(driver->cuEventRecord(lead_->event, native_), "recording an event");
-      lead_point_ = newest;
-    }
-    event = lead_->event;
+      device().check(driver->cuEventRecord(lead->event, native_), "recording an event");
+      return newest;
+    });
   } else {
     kept = cover(point);
     event = kept->event;
@@ -154,9 +132,9 @@ Point CudaStream::record() {
 // The driver orders the legacy stream and blocking streams as it gets their work. Among those, an operation without
 // driver work is therefore an event: whatever comes after the event comes after the other side, too.
 Point CudaStream::mark() {
-  if (options_.non_blocking) return direct_point();
+  if (legacy_.none()) return direct_point();
   std::lock_guard lock(mutex_);
-  const Point legacy = order_.legacy->issued();
+  const Point legacy_end = legacy_.legacy_end();
   const Point before = issued();
   // Recorded before the point is issued: a thread that finds the stream empty takes all issued points as completed.
   Ref<CudaMarker> end = record_end();
@@ -167,13 +145,13 @@ Point CudaStream::mark() {
   // If another thread has begun to hold, the driver may lack work before the point.
   if (submitted() >= point) {
     keep_probe({point, std::move(end), point});
-    marked_legacy_.store(legacy, std::memory_order_release);
+    legacy_.note_marked(legacy_end);
   }
   return point;
 }
 
 void CudaStream::mark_held(Point point) {
-  if (options_.non_blocking || point == 0) return;
+  if (legacy_.none() || point == 0) return;
   const ContextScope scope(context());
   Ref<CudaMarker> end = put_event(native());
   std::lock_guard lock(mutex_);
@@ -183,23 +161,20 @@ void CudaStream::mark_held(Point point) {
 // To the driver (580), a blocking stream is completed when its work is. A record or a wait in it that still comes after
 // the legacy stream's work counts neither for a query nor for a wait for the stream. Only an event shows it.
 Point CudaStream::light_point() {
-  if (options_.non_blocking || this == order_.legacy) return direct_point();
-  return order_.legacy->issued() == marked_legacy_.load(std::memory_order_acquire) ? direct_point() : mark();
+  if (legacy_.none() || legacy_.is_legacy()) return direct_point();
+  return legacy_.legacy_end() == legacy_.marked() ? direct_point() : mark();
 }
 
 // For a stream that the driver found completed, with points up to `newest`.
 bool CudaStream::marks_reached(Point point, Point newest) {
-  if (options_.non_blocking || this == order_.legacy) {
+  if (legacy_.none() || legacy_.is_legacy()) {
     note_completed(newest);
     return true;
   }
   std::lock_guard lock(mutex_);
-  const auto after =
-      std::find_if(probes_.begin(), probes_.end(), [point](const Probe& probe) { return probe.marks > point; });
-  const auto last = std::find_if(std::make_reverse_iterator(after), probes_.rend(),
-                                 [](const Probe& probe) { return probe.marks != 0; });
-  if (last != probes_.rend() && !reached(*last->marker)) return false;
-  note_completed(after == probes_.end() ? newest : point);
+  const auto [mark, no_later] = probes_.last_mark(point);
+  if (mark && !reached(*mark)) return false;
+  note_completed(no_later ? newest : point);
   return true;
 }
 
@@ -221,7 +196,8 @@ Point CudaStream::record(const EventOptions& options, Ref<Marker>& marker) {
 
 bool CudaStream::sees_end() const noexcept {
   // The held work of a per-thread stream goes into its stand-in, from the first submitted operation on.
-  return owner_ == 0 || (own_thread() && !(special_.load(std::memory_order_acquire) & (held_bit | rejoin_bit)));
+  return stand_in_.shared() ||
+         (stand_in_.own_thread() && !(special_.load(std::memory_order_acquire) & (held_bit | rejoin_bit)));
 }
 
 // Another thread than the owner observes the end of a per-thread stream through the legacy stream, which comes after
@@ -239,40 +215,15 @@ Ref<CudaMarker> CudaStream::put_event(CUstream native) {
   return marker;
 }
 
-// The probe covers everything enqueued up to its point.
-const Ref<CudaMarker>& CudaStream::keep_probe(Probe probe) {
-  const Point known = completed_.load(std::memory_order_acquire);
-  probes_.push_back(std::move(probe));
-  auto over =
-      std::find_if(probes_.begin(), probes_.end() - 1, [known](const Probe& kept) { return kept.point > known; });
-  // Queries for the oldest probe's points use the next one, which covers more.
-  if (over == probes_.begin() && probes_.size() > most_probes) {
-    if (over->marks != 0) over[1].marks = over->marks;
-    ++over;
-  }
-  probes_.erase(probes_.begin(), over);
-  return probes_.back().marker;
+Ref<CudaMarker> CudaStream::keep_probe(Probes::Probe probe) {
+  return probes_.add(std::move(probe), completed_.load(std::memory_order_acquire));
 }
 
 Ref<CudaMarker> CudaStream::cover(Point point) {
   std::lock_guard lock(mutex_);
-  for (const Probe& probe : probes_) {
-    if (probe.point >= point) return probe.marker;
-  }
+  if (Ref<CudaMarker> known = probes_.covering(point)) return known;
   const Point newest = submitted();  // read first: work enqueued by then is covered
   return keep_probe({newest, record_end()});
-}
-
-// Runs on the thread that ends, after Python has finished with it. No lock is held, nor the interpreter lock, so it may
-// block.
-OwnStreams::~OwnStreams() {
-  // The main thread's streams end with the process, which waits for no kernel.
-  if (syscall(SYS_gettid) == getpid() || forked()) return;
-  for (const auto& [device, stream] : streams) {
-    stream->free_kept();
-    const ContextScope scope(device->context());
-    driver->cuStreamSynchronize(stream->native());
-  }
 }
 
 bool CudaStream::reached(const CudaMarker& marker) {
@@ -298,7 +249,7 @@ bool CudaStream::query(Point point, CudaMarker* marker) {
   if (marker && marker->over()) return true;
   const ContextScope scope(context());
   // In this order: a failure is set before the point of the failed operation counts as submitted.
-  const Point submitted = submitted_.load(std::memory_order_acquire);
+  const Point submitted = deferred_.submitted();
   const unsigned special = special_.load(std::memory_order_acquire);
   if ((special & held_bit) && point > submitted) return completed_.load(std::memory_order_acquire) >= point;
   const bool failed = (special & failed_bit) && failed_at_.load(std::memory_order_acquire) <= point;
@@ -318,7 +269,7 @@ bool CudaStream::notify_held(Waiter& waiter) {
   try {
     const ContextScope scope(context());
     // All points may be completed while the other side of the legacy order has pending work.
-    if (!options_.non_blocking) end = put_event(native());
+    if (!legacy_.none()) end = put_event(native());
   } catch (const Error&) {
     return false;  // failed, as `query` will report
   }
@@ -338,7 +289,7 @@ bool CudaStream::notify(Point point, CudaMarker* marker, Waiter& waiter) {
 }
 
 void CudaStream::free_kept() noexcept {
-  if (!own_thread()) return;
+  if (!stand_in_.own_thread()) return;
   Block block = kept_.take_any();
   if (block.pointer == 0 || forked()) return;
   const ContextScope scope(context());

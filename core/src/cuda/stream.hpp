@@ -1,35 +1,20 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
-#include <utility>
-#include <vector>
 
 #include "anabranch/kernel/kernel.hpp"
-#include "anabranch/lock.hpp"
-#include "event.hpp"
+#include "deferred_queue.hpp"
 #include "kept_blocks.hpp"
-#include "operation.hpp"
+#include "legacy_order.hpp"
+#include "probes.hpp"
+#include "stand_in.hpp"
 
 namespace anabranch::cuda {
 
 class CudaBackend;
-
-// The order between the legacy stream and the blocking streams of a device. The driver keeps it, in the order in which
-// it gets their work. It cannot see work that streams hold, so this adds the order for that. Lock order: a stream's
-// mutex, then this one.
-struct LegacyOrder {
-  std::atomic<int> legacy_held{0};
-  std::atomic<int> blocking_held{0};
-  std::mutex mutex;
-  std::vector<CudaStream*> held;  // the blocking streams that hold work
-  CudaStream* legacy = nullptr;
-};
 
 // A stream of the driver. Work goes to the driver at once, unless it comes after an operation that the driver cannot
 // see: a gate, a host function, a stream of a device of another kind, or work that another stream holds. Then the
@@ -71,10 +56,10 @@ class CudaStream final : public Stream {
   // Do for the held operation at `point` what `mark` and `light_point` do for a direct one. Poller thread only.
   void mark_held(Point point);
   void mark_light_held(Point point) {
-    if (this != order_.legacy) mark_held(point);
+    if (!legacy_.is_legacy()) mark_held(point);
   }
   // Whether memory used here may be freed in stream order, without further conditions.
-  bool takes_frees() const noexcept { return direct() && origin_ == Origin::own && own_thread(); }
+  bool takes_frees() const noexcept { return direct() && origin_ == Origin::own && stand_in_.own_thread(); }
   // A cache of small blocks freed here, for allocations in this stream. External streams, which may be destroyed, keep
   // nothing, nor do any under a tool that checks accesses to freed memory.
   Block take_kept(std::size_t bytes) noexcept { return keeps_blocks_ ? kept_.take(bytes) : Block{}; }
@@ -88,7 +73,7 @@ class CudaStream final : public Stream {
   Point submitted() const noexcept {
     // Read first: a point that another thread issues for held work after this check must not be included.
     const Point newest = issued();
-    return holding() ? submitted_.load(std::memory_order_acquire) : newest;
+    return holding() ? deferred_.submitted() : newest;
   }
   // Makes `follower`, a stream of the driver on any GPU, wait for a submitted point. Requires that the follower's
   // context is current, because the handles of default streams refer to the current one.
@@ -99,6 +84,8 @@ class CudaStream final : public Stream {
   bool when_submitted(Point point, CudaStream& follower);
   // An event that covers a submitted point.
   Ref<CudaMarker> cover(Point point);
+  // An event at the stream's end, as seen from this thread.
+  Ref<CudaMarker> record_end();
   void note_completed(Point point) noexcept;
   bool known_completed(Point point) const noexcept {
     return completed_.load(std::memory_order_acquire) >= point && !failure_at(point);
@@ -122,22 +109,9 @@ class CudaStream final : public Stream {
     rejoin_bit = 4,  // a per-thread stream whose held work went to a stand-in
   };
 
-  struct Follower {
-    Point point;
-    Ref<CudaStream> stream;
-  };
-
-  struct Probe {
-    Point point;
-    Ref<CudaMarker> marker;
-    Point marks = 0;  // the first point that completes only with the event; 0: unknown
-  };
-
   void dispose() noexcept override;
   CUcontext context() const noexcept;
-  bool direct() const noexcept {
-    return special_.load(std::memory_order_acquire) == 0 && other_held_->load(std::memory_order_acquire) == 0;
-  }
+  bool direct() const noexcept { return special_.load(std::memory_order_acquire) == 0 && legacy_.clear(); }
   bool holding() const noexcept { return special_.load(std::memory_order_acquire) & held_bit; }
   Point next_point() noexcept { return issued_.fetch_add(1) + 1; }
   // The point of an operation that went directly to the driver.
@@ -155,67 +129,44 @@ class CudaStream final : public Stream {
   Point light_point();
   bool marks_reached(Point point, Point newest);
   void note_direct(Point point) noexcept;
-  void add_direct(Point point) noexcept;
+  // Requires the mutex.
+  void add_direct(Point point);
+  // Called for a stream that is created, or taken from those that nothing refers to; and when nothing does any more.
   void open(StreamOptions options) noexcept;
-  bool own_thread() const noexcept;
+  void close() noexcept;
   Point hold(std::unique_ptr<Operation> operation);
-  void add_legacy_waits();
-  void begin_holding();
   void end_holding() noexcept;
-  void enter_order();
-  void leave_order() noexcept;
+  // Requires the mutex. Gives a per-thread stream back to its owner, if that only waits for its next operation.
   void rejoin();
+  // Whether only that kept the stream from the driver.
   bool rejoined();
   void finish(Ref<Failure> failure) noexcept;
-  std::vector<Follower> submit_up_to(Point point) noexcept;
-  static void wake(const std::vector<Follower>& ready) noexcept;
   // Whether the driver's stream contains all of this one, as seen from this thread.
   bool sees_end() const noexcept;
   bool native_reached(Point point);
   bool reached(const CudaMarker& marker);
-  Ref<CudaMarker> record_end();
   Ref<CudaMarker> put_event(CUstream native);
-  const Ref<CudaMarker>& keep_probe(Probe probe);
+  Ref<CudaMarker> keep_probe(Probes::Probe probe);
 
-  LegacyOrder& order_;
   const Origin origin_;
   const CUstream native_;
-  CUcontext marks_context_ = nullptr;             // the context that records and waits need, or null
-  std::uint64_t owner_ = 0;                       // the thread of a per-thread stream
-  const std::atomic<int>* other_held_ = nullptr;  // held streams that the next operation comes after
-
+  CUcontext marks_context_ = nullptr;  // the context that records and waits need, or null
   std::atomic<unsigned> special_{0};
   std::atomic<Point> completed_{0};
-  std::atomic<Point> submitted_{0};
-  std::atomic<Point> failed_at_{never};
   std::atomic<Kernel*> last_kernel_{nullptr};
   Point opened_at_ = 0;
-  std::atomic<Point> marked_legacy_{0};  // the legacy stream's newest point at the last mark
-  bool ended_ = false;                   // unreferenced with its end noted, then found with work left
-
-  mutable std::mutex mutex_;
-  std::deque<std::unique_ptr<Operation>> queue_;
+  bool ended_ = false;  // unreferenced with its end noted, then found with work left
   bool keeps_blocks_ = false;
   KeptBlocks kept_;
-  SpinLock lead_lock_;
-  Ref<CudaMarker> lead_;       // the event that other streams wait for
-  Point lead_point_ = 0;       // the point that it covers
-  std::vector<Probe> probes_;  // events recorded at the stream's end, by point
-  std::vector<Follower> followers_;
-  Ref<Failure> failure_;
-  // Guarded by the legacy order's mutex.
-  Point of_legacy_ = 0;    // of the legacy stream: the point that this blocking stream already waits for
-  Point for_legacy_ = 0;   // of this blocking stream: the point that the legacy stream already waits for
-  bool in_order_ = false;  // listed there
-  Ref<CudaStream> stand_in_;
-  Ref<CudaMarker> rejoin_;
-};
+  LeadEvent lead_;
 
-// The per-thread streams of a thread, which waits for their work when it ends. The driver destroys its streams next. If
-// memory was allocated or freed in one with pending work, the thread has hung in the driver at that point (580).
-struct OwnStreams {
-  ~OwnStreams();
-  std::unordered_map<CudaBackend*, Ref<CudaStream>> streams;
+  mutable std::mutex mutex_;  // of what follows
+  Probes probes_;
+  DeferredQueue deferred_;
+  LegacyPlace legacy_;
+  StandIn stand_in_;
+  std::atomic<Point> failed_at_{never};
+  Ref<Failure> failure_;
 };
 
 // Null for a stream of a device of another kind.
