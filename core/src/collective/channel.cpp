@@ -28,7 +28,7 @@ void Collective::start() noexcept {
   if (!channel_->queue_.empty() && channel_->queue_.front().get() == this) progress.wake(*channel_, from_host);
 }
 
-// The other ranks would wait for this one for ever.
+// Without this, the other ranks would wait forever.
 void Collective::skip(const Ref<Failure>& failure) noexcept {
   Progress& progress = Progress::instance();
   {
@@ -58,7 +58,7 @@ void Channel::withdraw(const Ref<Collective>& collective) {
   const std::lock_guard lock(Progress::instance().mutex_);
   const auto found = std::find(queue_.begin(), queue_.end(), collective);
   if (found == queue_.end()) return;
-  // So that the numbers stay those of the other ranks. Nothing was enqueued since: one thread at a time does.
+  // Keeps the numbers equal on all ranks. Nothing was enqueued since, because one thread at a time enqueues.
   if (collective->label_.common) --numbered_;
   queue_.erase(found);
 }

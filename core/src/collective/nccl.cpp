@@ -30,7 +30,7 @@ bool in_parts(Verb verb) noexcept { return verb == Verb::all_to_all || verb == V
 
 class NcclChannel::Work final : public ExternalWork {
  public:
-  // `eager`: called once, and counted by the channel.
+  // `eager`: outside of graphs; called once, and counted by the channel.
   Work(Ref<NcclChannel> channel, std::vector<Transfer> transfers, std::string name, bool eager)
       : ExternalWork(std::move(name)), channel_(std::move(channel)), transfers_(std::move(transfers)), eager_(eager) {}
 

@@ -21,13 +21,13 @@ constexpr int short_rests = 20000;
 constexpr auto short_rest = std::chrono::microseconds(50);
 constexpr auto long_rest = std::chrono::microseconds(500);
 
-// How long a host thread drives instead of sleeping. A longer collective is left to the thread, so that the host does
-// not take the core from kernels.
+// How long a host thread drives collectives before it sleeps. The progress thread completes longer ones, so that the
+// host does not take a core from kernels.
 constexpr auto longest_help = std::chrono::microseconds(400);
 // A message between ranks on two cores takes some rounds. A rank that shares its core must get it soon.
 constexpr int rounds_per_yield = 16;
-// The thread is not woken for what a host thread starts that helped a moment ago and will probably help again. It looks
-// by itself at these intervals, until nobody has helped for a while.
+// If a host thread has helped a moment ago, its next collective does not wake the progress thread, because the host
+// thread will probably help again. The thread polls at these intervals until nobody has helped for a while.
 constexpr auto doze = std::chrono::microseconds(100);
 constexpr auto dozes_after_help = std::chrono::milliseconds(2);
 
@@ -263,7 +263,7 @@ void Progress::finish(const Ref<Collective>& collective) {
   settle_closed(channel);
 }
 
-// The transport cannot be made to let go of their memory, so that they stay for ever.
+// The transport cannot release their memory, so they are leaked.
 void Progress::abandon_failed() {
   std::vector<std::pair<Ref<Collective>, Ref<Failure>>> failed;
   {

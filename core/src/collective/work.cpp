@@ -30,12 +30,12 @@ void CollectiveWork::withdraw() {
   channel_->withdraw(last);
 }
 
-// Replays of an instance do not overlap, so that they come in the order in which they were launched.
+// Replays of an instance do not overlap, so they arrive in launch order.
 Ref<Pending> CollectiveWork::make(const Ref<RefCounted>&) noexcept {
   const std::lock_guard lock(mutex_);
   if (reserved_.empty()) {
     auto missing = make_ref<Pending>();
-    missing->complete(make_ref<Failure>("a replay came to a collective that its launch has not announced"));
+    missing->complete(make_ref<Failure>("a replay reached a collective that its launch has not reserved"));
     return missing;
   }
   Ref<Collective> next = std::move(reserved_.front());

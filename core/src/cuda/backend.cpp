@@ -21,7 +21,7 @@ CudaStream& as_own(Stream& stream) noexcept { return static_cast<CudaStream&>(st
 
 CudaBackend::CudaBackend(int ordinal, int index) : ordinal_(ordinal) {
   const auto need = [](CUresult status) {
-    if (status != CUDA_SUCCESS) throw driver_error(status, "asking a device");
+    if (status != CUDA_SUCCESS) throw driver_error(status, "querying a device");
   };
   need(driver->cuDeviceGet(&device_, ordinal));
   char name[256] = {};
@@ -41,7 +41,7 @@ CudaBackend::CudaBackend(int ordinal, int index) : ordinal_(ordinal) {
 int CudaBackend::attribute(CUdevice_attribute which) const {
   int value = 0;
   if (const CUresult status = driver->cuDeviceGetAttribute(&value, which, device_); status != CUDA_SUCCESS) {
-    throw driver_error(status, "asking a device");
+    throw driver_error(status, "querying a device");
   }
   return value;
 }
@@ -193,8 +193,8 @@ Ref<Stream> CudaBackend::find_stream(std::uintptr_t handle) {
 Ref<CudaStream> CudaBackend::adopt(CUstream native) {
   StreamOptions options;
   unsigned flags = 0;
-  check(driver->cuStreamGetFlags(native, &flags), "asking a stream");
-  check(driver->cuStreamGetPriority(native, &options.priority), "asking a stream");
+  check(driver->cuStreamGetFlags(native, &flags), "querying a stream");
+  check(driver->cuStreamGetPriority(native, &options.priority), "querying a stream");
   options.non_blocking = flags & CU_STREAM_NON_BLOCKING;
   auto stream = make_ref<CudaStream>(*this, order_, native, CudaStream::Origin::external);
   stream->open(std::move(options));

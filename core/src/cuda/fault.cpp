@@ -16,7 +16,7 @@ void CudaBackend::fail(CUresult status, const char* what) {
       kernels += (kernels.empty() ? "" : ", ") + ("'" + kernel->name + "'");
       last_kernels_.push_back(std::move(kernel));
     }
-    std::string message = std::string(error.what()) + "; " + alias() + " runs nothing any more in this process";
+    std::string message = std::string(error.what()) + "; " + alias() + " cannot be used any more in this process";
     if (!kernels.empty()) message += "; the last kernels launched there: " + kernels;
     failure_ = make_ref<Failure>(DriverError(error.code(), error.name(), message));
     failed_.store(true, std::memory_order_release);

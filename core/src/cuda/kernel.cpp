@@ -86,7 +86,7 @@ CudaKernel::CudaKernel(CudaLibrary& library, CUfunction function, std::string na
 int CudaKernel::attribute(CUfunction_attribute which) const {
   const ContextScope scope(device().context());
   int value = 0;
-  device().check(driver->cuFuncGetAttribute(&value, which, function()), "asking a kernel");
+  device().check(driver->cuFuncGetAttribute(&value, which, function()), "querying a kernel");
   return value;
 }
 
@@ -118,7 +118,7 @@ int CudaKernel::resident_blocks(int threads, std::size_t shared_memory) {
   const ContextScope scope(device().context());
   int blocks = 0;
   device().check(driver->cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function(), threads, shared_memory),
-                 "asking a kernel");
+                 "querying a kernel");
   return blocks;
 }
 

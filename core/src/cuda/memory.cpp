@@ -234,7 +234,7 @@ int device_of(const void* pointer) {
   void* answers[] = {&type, &managed, &ordinal};
   const ContextScope scope(any_context());
   const CUresult status = driver->cuPointerGetAttributes(3, asked, answers, reinterpret_cast<CUdeviceptr>(pointer));
-  if (status != CUDA_SUCCESS) throw driver_error(status, "asking for the device of a pointer");
+  if (status != CUDA_SUCCESS) throw driver_error(status, "querying the device of a pointer");
   return type == CU_MEMORYTYPE_DEVICE || managed != 0 ? ordinal : -1;
 }
 
@@ -256,7 +256,7 @@ std::size_t CudaBackend::free_memory() {
   const ContextScope scope(open());
   std::size_t free = 0;
   std::size_t total = 0;
-  check(driver->cuMemGetInfo(&free, &total), "asking for free memory");
+  check(driver->cuMemGetInfo(&free, &total), "querying free memory");
   return free + memory_.unused();
 }
 

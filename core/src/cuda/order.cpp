@@ -71,7 +71,7 @@ std::optional<double> CudaBackend::elapsed(const Record& begin, const Record& en
   if (!first.recorded() || !last.recorded()) return std::nullopt;
   float milliseconds = 0;
   const ContextScope scope(context_);
-  if (!done(cuda::elapsed(milliseconds, first.event, last.event), "asking for a time")) return std::nullopt;
+  if (!done(cuda::elapsed(milliseconds, first.event, last.event), "reading event times")) return std::nullopt;
   return milliseconds;
 }
 

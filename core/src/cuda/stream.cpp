@@ -227,7 +227,7 @@ Ref<CudaMarker> CudaStream::cover(Point point) {
 }
 
 bool CudaStream::reached(const CudaMarker& marker) {
-  return device().done(cuda::query(marker.event), "asking an event");
+  return device().done(cuda::query(marker.event), "querying an event");
 }
 
 bool CudaStream::native_reached(Point point) {
@@ -235,7 +235,7 @@ bool CudaStream::native_reached(Point point) {
   // An external stream may be destroyed; its work has an event then.
   if (origin_ == Origin::own && sees_end()) {
     const Point newest = submitted();
-    if (device().done(driver->cuStreamQuery(native_), "asking a stream")) return marks_reached(point, newest);
+    if (device().done(driver->cuStreamQuery(native_), "querying a stream")) return marks_reached(point, newest);
     if (point == newest) return false;
   }
   const Ref<CudaMarker> marker = cover(point);

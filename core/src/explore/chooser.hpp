@@ -13,8 +13,8 @@ class Chooser {
  public:
   virtual ~Chooser() = default;
   virtual void begin() = 0;
-  // The index of one of the steps, at least one, which are in the order of the program. None: the run has diverged from
-  // an earlier one with the same choices, and the caller ends it with choices of its own.
+  // Returns the index of one of the steps; there is at least one, and they are in program order. Returns none if the
+  // run has diverged from an earlier one with the same choices; the caller then chooses the remaining steps itself.
   virtual std::optional<std::size_t> choose(std::span<const StepPointer> steps) = 0;
   // The run is over. Returns whether its class is new.
   virtual bool end(const Run& run) = 0;

@@ -43,7 +43,7 @@ void Controller::begin() {
   if (!settled_) settle();
   Controller* none = nullptr;
   if (!controlling.compare_exchange_strong(none, this))
-    throw Error(ErrorKind::value, "one exploration at a time; another has a run on");
+    throw Error(ErrorKind::value, "another exploration is running; run one at a time");
   run_.clear();
   schedule_.clear();
   happened_.clear();

@@ -24,11 +24,11 @@ namespace anabranch::explore {
 
 // Runs the operations of all devices that it controls, one at a time, on the threads of the host that wait for them.
 //
-// Host threads: the one that began the run, and those of host functions. While one of them runs code of the program, no
-// operation runs; once all are waiting, one of the waiting threads runs operations until one of them can go on. That
-// one goes on at once: what it does next conflicts with nothing but by what it enqueues, and by its queries.
+// The host threads are the one that began the run and those of host functions. While one of them runs program code, no
+// operation runs; once all are waiting, one of them runs operations until some host thread can continue. That thread
+// continues at once: between two waits it affects others only by the operations that it enqueues and by its queries.
 //
-// The mutex comes before those of streams. Operations run without it, and so does all code of the program.
+// Lock order: this mutex, then those of streams. Operations and program code run without this mutex.
 class Controller final : public Exploration {
  public:
   explicit Controller(std::unique_ptr<Chooser> chooser) : chooser_(std::move(chooser)) {}
@@ -41,13 +41,13 @@ class Controller final : public Exploration {
   std::size_t events() const noexcept override { return run_.size(); }
   double bound() const noexcept override;
 
-  // The one with a run on, or null.
+  // The controller that has a run in progress, or null.
   static Controller* current() noexcept;
 
   // -- for devices; any thread --
   // This thread is about to enqueue an operation with these accesses.
   void expect(Stream& stream, std::span<const Touch> touches);
-  // It was enqueued. With no `expect` before it, it accesses nothing.
+  // The operation was enqueued. Without a preceding `expect`, it accesses nothing.
   void enqueued(Stream& stream, Runnable& runnable, Point point, Description description);
   // The next operation is a graph, whose nodes, with these accesses, are operations of their own.
   void expect_nodes(Stream& stream, const Graph& graph, std::span<const NodeTouch> touches);
@@ -55,7 +55,7 @@ class Controller final : public Exploration {
   void name(Stream& stream, std::vector<std::string> names);
   // The host got this memory.
   void allocated(const std::byte* memory);
-  // The stream object begins a new life.
+  // A stream object is reused.
   void opened(Stream& stream, Runnable& runnable);
   // It may have an operation to run. What runs a host function has come to the end of it.
   void ready(Runnable& runnable) noexcept;

@@ -83,7 +83,7 @@ std::optional<Violation> compare(const Region& region, std::span<const Declared>
       if (one != region.before[i] || two != region.before[i])
         return Violation{parameter_at(declared, region.low + i, true), true};
     } else if (one != two) {
-      // Left as it was, which is no read.
+      // The kernel left the byte unchanged, which does not count as a read.
       if (region.allowed[i] == writable && one == fillings[0] && two == fillings[1]) continue;
       std::size_t parameter = 0;
       while (declared[parameter].access() != Access::write) ++parameter;

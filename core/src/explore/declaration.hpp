@@ -39,9 +39,9 @@ struct Violation {
   bool written;           // it writes what it declared to read; else it reads what it declared to write
 };
 
-// Runs a kernel, a few times by way of trial, and compares what it does to memory with what it declared. Afterwards the
-// memory is as before. What is declared to be written alone begins with other values each time, on which nothing may
-// depend; what is declared to be read alone must stay the same.
+// Runs a kernel several times as a trial and compares its memory accesses with its declarations. Afterwards the memory
+// is as before. Write-only memory begins each trial with other values, on which no result may depend; read-only memory
+// must not change.
 std::optional<Violation> verify(std::span<const Declared> declared, const std::function<void()>& trial);
 
 }  // namespace anabranch::explore

@@ -93,7 +93,7 @@ std::optional<std::size_t> Dpor::choose(std::span<const StepPointer> steps) {
   return awake - steps.begin();
 }
 
-// Has a run begin as this one up to the first of the pair, and then reverse the pair.
+// Plans a run that begins like this one up to the first step of the pair and then reverses the pair.
 void Dpor::plan(const Run& run, const Reversible& pair) {
   Level& level = levels_[pair.first];
   Steps steps = run.reversal(pair);
@@ -105,7 +105,7 @@ void Dpor::plan(const Run& run, const Reversible& pair) {
 bool Dpor::end(const Run& run) {
   const bool fresh = !redundant_;
   if (fresh) {
-    // Pairs of earlier runs are planned for. The newest level of those is the one where this run went another way.
+    // Earlier runs have planned their own pairs. The newest known level is the one where this run diverged.
     for (const Reversible& pair : run.reversible()) {
       if (pair.second + 1 >= known_) plan(run, pair);
     }

@@ -15,17 +15,17 @@ namespace anabranch::explore {
 enum class Readiness : std::uint8_t {
   ready,
   blocked,  // its next operation waits for another stream or for the host
-  idle,     // it has no operation; the call has let go of it
+  idle,     // it has no operation, and the controller forgets it
 };
 
-// What a device tells of an operation that it takes.
+// A device's description of an operation.
 struct Description {
   std::string what;
-  bool kernel = false;                                // it can be run by way of trial
+  bool kernel = false;                                // it can be run as a trial
   const Pending* gate = nullptr;                      // that the host opens
-  bool explicit_site = false;                         // whether the caller's place is worth finding
+  bool explicit_site = false;                         // whether to record the caller's place
   std::vector<std::pair<Stream*, Point>> waits = {};  // that it starts after, apart from those before it in its stream
-  bool order = false;                                 // it is there for order alone: it accesses nothing
+  bool order = false;                                 // it only creates order and accesses nothing
 };
 
 class Runnable;
@@ -40,23 +40,23 @@ struct Part {
 class Runnable {
  public:
   virtual Readiness readiness() noexcept = 0;
-  // Runs the next operation on this thread, and then calls `Controller::ready`, unless a function of the host's has
-  // begun.
+  // Runs the next operation on this thread, and then calls `Controller::ready` unless the operation has started a host
+  // function.
   virtual void step() noexcept = 0;
-  // Opens the gate that the next operation waits behind, if any. Returns whether it did.
+  // Opens the gate that blocks the next operation, if any. Returns whether there was one.
   virtual bool give_up() noexcept = 0;
-  // What the next operation waits for, of one that is blocked.
+  // For a blocked runnable: describes what its next operation waits for.
   virtual std::string waits_for() noexcept = 0;
-  // Runs the next operation, a kernel, by way of trial: it stays the next.
+  // Runs the next operation, a kernel, as a trial: it remains the next operation.
   virtual void rehearse() noexcept = 0;
   // Whether it is a part of an operation that has begun: a node of a graph.
   virtual bool is_part() const noexcept { return false; }
   // Of a node that is an operation of its own; no stream: it is not.
   virtual Part part() const noexcept { return {}; }
-  // Begins the next operation, a graph whose nodes are operations of their own: it is blocked until they are over.
-  // Returns false if they are skipped.
+  // Begins the next operation, a graph whose nodes are separate operations; the runnable is blocked until they have
+  // completed. Returns false if they are skipped.
   virtual bool begin_parts() noexcept { return false; }
-  // Whether a point of the stream is completed; false of what is no stream.
+  // Whether a point of the stream is completed; false for runnables that are not streams.
   virtual bool has_reached(Point point) noexcept = 0;
   // The failure of the newest operation, or null.
   virtual Ref<Failure> failed() noexcept = 0;

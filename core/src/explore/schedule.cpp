@@ -19,7 +19,7 @@ void put(std::string& text, std::size_t number) {
 }
 
 [[noreturn]] void refuse(const std::string& text, const std::string& why) {
-  throw Error(ErrorKind::value, "'" + text + "' is no schedule: " + why);
+  throw Error(ErrorKind::value, "'" + text + "' is not a schedule: " + why);
 }
 
 std::size_t number(const std::string& text, std::string_view part) {

@@ -29,12 +29,12 @@ struct MemoryUse {
 // One event of a program: an operation, or a query by the host. Immutable once it may be chosen.
 struct Step {
   EventId id;
-  EventId asked = {};  // of a query: the operation whose completion it asks about
+  EventId asked = {};  // for a query: the operation whose completion it tests
   std::vector<MemoryUse> uses = {};
 
-  // Whether the order of the two can matter, apart from the order that the program makes.
+  // Whether the order of the two steps can matter where the program does not order them.
   bool conflicts(const Step& other) const noexcept;
-  // Whether both are the same step, as far as exploration can see.
+  // Whether the two steps are indistinguishable to exploration.
   bool same(const Step& other) const noexcept;
 };
 using StepPointer = std::shared_ptr<const Step>;

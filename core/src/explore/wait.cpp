@@ -7,10 +7,10 @@
 namespace anabranch::explore {
 namespace {
 
-// How often the same question in a row is a choice. After that it is a wait, or a loop of them would have no end.
+// How many times in a row a query has a choice of answers. Then it waits: a polling loop would otherwise never end.
 constexpr int most_repeats = 3;
 
-// Steps between two looks at the clock.
+// Steps between two readings of the clock.
 constexpr int steps_per_look = 64;
 
 }  // namespace
@@ -95,7 +95,7 @@ bool Controller::wake_one() {
   return false;
 }
 
-// Returns whether the host may go on; if not, the time is over, or it is stuck.
+// Returns true if the host may continue, false on a timeout or a deadlock.
 bool Controller::wait(std::unique_lock<std::mutex>& lock, Host& host, std::chrono::nanoseconds timeout) {
   const auto deadline =
       std::chrono::steady_clock::now() + std::min<std::chrono::nanoseconds>(timeout, std::chrono::hours(1));
@@ -146,8 +146,7 @@ bool Controller::synchronize(Stream& stream, Runnable& runnable, Point point, st
         if (one.what.empty() && one.lane == host.name) one.site = site;
       }
     }
-    throw Error(ErrorKind::value,
-                "nothing that this waits for can happen: the streams and the host wait for each other");
+    throw Error(ErrorKind::value, "deadlock: the streams and the host wait for each other");
   }
   return reached;
 }

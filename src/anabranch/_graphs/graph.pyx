@@ -47,7 +47,7 @@ cdef class Graph:
 
     @property
     def device(self):
-        """That of the stream that was captured."""
+        """The device of the captured stream."""
         return self._device
 
     cdef int refuse(self) except -1:
@@ -56,7 +56,7 @@ cdef class Graph:
             raise ClosedError(f"{self!r} is closed")
         if self.state is not None:
             raise CaptureError(f"the graph {self.state}")
-        raise Error(f"{self!r} was changed while it was given something else; nothing has changed by that")
+        raise Error(f"{self!r} was changed during this call, which had no effect")
 
     cdef Recorded now_with(self, Ref[Works]* works):
         cdef Recorded recorded
@@ -155,17 +155,17 @@ cdef class Graph:
 
     @property
     def edges(self):
-        """The order, a list of pairs of nodes: the second comes right after the first. None that others imply."""
+        """The order as pairs of nodes, of which the second runs after the first. Implied pairs are left out."""
         return list(self.now().edges())
 
     @property
     def replays(self):
-        """How many times it was launched."""
+        """The number of launches."""
         return self.now().core.get().replays()
 
     @property
     def instantiations(self):
-        """How many times it was made ready to run: once, and again for each update that could not be made in place."""
+        """The number of instantiations: one, plus one for each update that was impossible in place."""
         return self.now().core.get().instantiations()
 
     @property
@@ -178,9 +178,9 @@ cdef class Graph:
         return self.now().dot()
 
     def instance(self):
-        """Return another graph of the same operations, whose replays may overlap with those of this one.
+        """Return another graph of the same operations, whose replays may overlap with the replays of this graph.
 
-        Under ``hazards("auto")`` they do not where both use the same memory.
+        Under ``hazards("auto")`` replays that use the same memory do not overlap.
         """
         cdef Recorded now
         cdef Ref[Works] works
@@ -192,7 +192,7 @@ cdef class Graph:
         return other
 
     def set_args(self, node, *args):
-        """Give a launch other arguments, from the next replay on. Replays that were launched keep theirs.
+        """Replace the arguments of a kernel launch, from the next replay on. Replays already launched keep theirs.
 
         Parameters
         ----------
@@ -287,9 +287,9 @@ cdef class Graph:
                 self.recorded, changed = changed, self.recorded
 
     def close(self):
-        """Let go of the graph: replays that were launched complete. Closing again does nothing.
+        """Release the graph. Replays already launched complete. Closing again does nothing.
 
-        In its own capture, too: that goes on, and there is nothing to launch after it.
+        A graph may be closed in its own capture, which continues; the result cannot be launched.
         """
         cdef Recorded recorded = None  # what goes with the old one goes after the exchange
         if self.state != "closed":
@@ -299,7 +299,7 @@ cdef class Graph:
                 self.recorded, recorded = recorded, self.recorded
 
     def __reduce__(self):
-        raise TypeError(f"{self!r} lives in this process; hand over a function that captures it")
+        raise TypeError(f"{self!r} lives in this process; pass a function that captures it")
 
     def _repr_html_(self):
         return picture.html(self)

@@ -58,25 +58,26 @@ cdef inline Access access_of(int code) noexcept:
     return Access.read if code == 1 else Access.write if code == 2 else Access.read_write
 
 
-# The operation that a task is about to enqueue is in order. Until it is committed, no Python code may run that could
-# close the arrays. Raises RaceError, CaptureError, and what the device's waits do; then it must not be enqueued.
+# Orders the operation that a task is about to enqueue. Until it is committed, no Python code that could close the
+# arrays may run. Raises RaceError, CaptureError, and the errors of the device's waits; the operation must then not be
+# enqueued.
 cdef inline int begin(
         Submission* submission, TaskState state, CStream* stream, const Touch* touches, size_t count) except -1:
     submission[0] = Submission(stream[0], <HazardMode>state.mode, TouchSpan(touches, count))
     cdef Refusal* refusal = submission.begin(state.task.core.get()[0], state.capture.get()).release()
     return 0 if refusal == NULL else report(refusal, submission, state)
 
-# The same for what touches no memory: it comes after what the task knows, in every mode.
+# The same for an operation that touches no memory: in every mode it follows everything that the task has waited for.
 cdef inline int begin_untouched(Submission* submission, TaskState state, CStream* stream) except -1:
     submission[0] = Submission(stream[0], HazardMode.automatic, TouchSpan())
     submission.begin(state.task.core.get()[0], state.capture.get())
     return 0
 
-# Raises RaceError, unless the races are collected; then the operation goes ahead. Takes over the refusal.
+# Raises RaceError, unless races are collected; the operation then goes ahead. Takes ownership of the refusal.
 cdef int report(Refusal* refusal, Submission* submission, TaskState state) except -1
 
 
-# The operation was enqueued.
+# Records the operation after it was enqueued.
 cdef inline int commit(Submission* submission, TaskState state, Point point) except -1:
     cdef Site site
     if state.mode == <int>HazardMode.check:
@@ -88,7 +89,7 @@ cdef inline int commit(Submission* submission, TaskState state, Point point) exc
 cdef int commit_observed(
     Submission* submission, TaskState state, CStream* stream, Point point, OperationKind kind, size_t size) except -1
 
-# The same, of one that has no name in traces; `size`: the bytes that it touches, if it has them.
+# Commits an operation and traces it, without a name; `size`: the bytes that it touches, if known.
 cdef inline int commit_traced(
         Submission* submission, TaskState state, CStream* stream, Point point, OperationKind kind,
         size_t size) except -1:
@@ -97,20 +98,20 @@ cdef inline int commit_traced(
     return commit(submission, state, point)
 
 
-# Raises CaptureError if it is what captured work of the task writes.
+# Raises CaptureError for memory that captured work of the task writes.
 cdef int refuse_captured(TaskState state, Storage* storage) except -1
-# Raises CaptureError for memory that later calls will have others of.
+# Raises CaptureError for memory that a later call replaces by other memory.
 cdef int refuse_alias(Storage* storage) except -1
-# The host is about to make an access, and blocks until it may; what that has to come after it then knows. Raises
-# RaceError, with `checked`, and CaptureError for what captured work writes.
+# Orders an access that the host is about to make: blocks until the accesses before it have completed, which the task
+# then knows. Raises RaceError, with `checked`, and CaptureError for memory that captured work writes.
 cdef int order_host(TaskState state, Touch touch, bint checked) except -1
-# Another library's memory is about to go back to its owner. Raises RaceError for what is not known to be over with it.
+# Call before another library's memory returns to its owner. Raises RaceError if an access may be unfinished.
 cdef int order_return(Storage* storage) except -1
-# And has done so.
+# Call after an access of the host that `order_host` has ordered.
 cdef int note_host_access(TaskState state, Touch touch) except -1
-# Raises RaceError for work that would touch what the host is accessing.
+# Raises RaceError for work that touches memory which the host is accessing.
 cdef int refuse_open(TaskState state, Touch touch) except -1
-# The host makes an access from now until it is ended; None where it is not kept track of.
+# Begins an access of the host; the object ends it. None: the access is not tracked.
 cdef OpenAccess open_access(TaskState state, Touch touch)
 
 

@@ -90,15 +90,15 @@ cdef int refuse_captured(TaskState state, Storage* storage) except -1:
     if capture == NULL or not capture.active() or not capture.writes(deref(storage)):
         return 0
     if capture.exclusive():
-        capture.refuse(b"the host cannot look at memory in a function that is captured to be called again")
-    capture.refuse(b"the host cannot have what captured work writes; launch the graph first")
+        capture.refuse(b"the host cannot read memory in a function that is being captured for later calls")
+    capture.refuse(b"the host cannot access memory that captured work writes; launch the graph first")
     return 0
 
 
 cdef int refuse_alias(Storage* storage) except -1:
     cdef CCapture* capture = current_state().capture.get()
     if storage.original().get() != NULL and capture != NULL:
-        capture.refuse(b"an address of an argument is that of the first call alone")
+        capture.refuse(b"the address of an argument is valid only during the first call")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Globals and closure variables of kernels: constants once a kernel is compiled, so a change of them is told."""
+"""Globals and closure variables of kernels. Compilation makes them constants, so a later change of one warns."""
 
 from cpython.object cimport PyObject
 
@@ -28,7 +28,7 @@ cdef class Constants:
 
 
 cdef int check_constants(Constants constants) except -1:
-    # Compares addresses: a value that is equal and another object is looked at by `_is_same`.
+    # Compares addresses first: only a different object is compared by value, in `_is_same`.
     cdef Py_ssize_t i
     cdef PyObject* now
     if constants.told:

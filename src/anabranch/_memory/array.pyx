@@ -279,11 +279,11 @@ cdef class Array:
         return view
 
     def mark(self, stream, access):
-        """Declare that work which others put into a stream accesses the array.
+        """Declare that work which other libraries have put into a stream accesses the array.
 
-        Call it when that work has been put in, for memory that another library's kernels use: whatever uses the array
-        later is then in order with them. What they have to come after themselves is what the stream waited for before;
-        a call of this before the work is put in adds that, under ``"auto"``, as well.
+        Call it after that work was enqueued, for memory that another library's kernels use: later uses of the array are
+        then ordered after them. The kernels themselves come after the work that the stream has waited for; under
+        ``"auto"``, a call before they are enqueued adds the missing waits.
 
         Parameters
         ----------
@@ -348,9 +348,10 @@ cdef class Array:
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         """Export as a DLPack capsule.
 
-        CPU memory is exported once what writes to it is complete; `stream` must then be None. GPU memory is
-        exported without waiting for the GPU: the consumer's stream waits for what the array depends on. Only what
-        a stream holds back, behind a host function or a gate, is waited for, until the driver has it.
+        CPU memory is exported once the writes to it have completed; `stream` must then be None. GPU memory is exported
+        without waiting for the GPU: the consumer's stream waits for the work that the array depends on. Only work that
+        a stream holds back, behind a host function or a gate, blocks the call until it has been submitted to the
+        driver.
         """
         self.check()
         return exports.export(self, stream, max_version, dl_device, copy)
@@ -501,7 +502,7 @@ cdef class Array:
         return contiguous_of(self, stream)
 
     def to(self, device, stream=None):
-        """Return a new array with the same elements on a device, also if it is this array's.
+        """Return a new array with the same elements on a device, even if this array is on it already.
 
         Asynchronous as `anabranch.copy` is: between a GPU and CPU memory that is not pinned, the call returns when the
         copy is done.

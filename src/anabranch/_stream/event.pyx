@@ -150,7 +150,7 @@ cdef class Event:
         return self.get().options().timing
 
     def close(self):
-        """Let go of the event. Waits that found its record keep it. Closing again does nothing."""
+        """Release the event. Waits already made on it stay valid. Closing again does nothing."""
         # The object releases the record, not `close`: another thread may be using it.
         self._closed = True
 

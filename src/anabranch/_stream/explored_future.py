@@ -1,7 +1,7 @@
 """The future of a host function while schedules are explored.
 
-The host sees that it is done only where exploration knows that it looks. Waits of `concurrent.futures` for several
-futures block on an event of Python's, where nobody would run the streams, so they get an event that does.
+The host sees that the future is done only at calls that exploration knows. Waits of `concurrent.futures` for several
+futures block on a `threading.Event`, where no thread would run the streams, so they get an event that runs them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 
 _numbers = itertools.count()
 
-# Those of `concurrent.futures`, by how they look to who has not looked.
+# Future states of `concurrent.futures`, and what they appear as until the host has queried the future.
 _UNSEEN = {"FINISHED": "RUNNING", "CANCELLED_AND_NOTIFIED": "CANCELLED"}
 
 
@@ -87,7 +87,7 @@ class ExploredFuture(StreamFuture[_T]):
 
 
 class _Waiters(list[Any]):
-    """Who waits for a future: told by its own wait, not by the function."""
+    """The waiters of a future. Their own wait notifies them, not the end of the function."""
 
     def __init__(self, future: ExploredFuture[Any]) -> None:
         super().__init__()
@@ -106,10 +106,10 @@ class _Waiters(list[Any]):
 
 
 class _Event(threading.Event):
-    """What a wait for several futures blocks on.
+    """The event that a wait for several futures blocks on.
 
-    Which of them is over first is explored: each is asked, and if none is, the first one is waited for. Where that
-    makes no difference, none is asked.
+    Exploration chooses which future completes first: the event queries each, and if none is done, waits for the first
+    one. If the order makes no difference, it queries none.
     """
 
     def __init__(self, waiter: Any) -> None:

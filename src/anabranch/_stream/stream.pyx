@@ -212,7 +212,7 @@ cdef class Stream:
         return 0, self.handle
 
     def close(self):
-        """Let go of the stream, which waits for nothing and loses nothing: work already enqueued completes.
+        """Release the stream without blocking. Work already enqueued completes.
 
         Closing again does nothing.
 

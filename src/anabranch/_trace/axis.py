@@ -29,7 +29,7 @@ class Gap(NamedTuple):
 
 
 class Axis:
-    """Where times are on an axis that starts at 0 and has the length `length`, in ms without the folded time.
+    """Maps times to positions on an axis from 0 to `length`, in ms without the folded time.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Axis:
         self._slopes.append(slope)
 
     def place(self, time: float) -> float:
-        """Return where a time is."""
+        """Return the position of a time."""
         segment = max(0, bisect_right(self._times, time) - 1)
         return self._places[segment] + (time - self._times[segment]) * self._slopes[segment]
 

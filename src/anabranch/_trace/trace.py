@@ -76,10 +76,10 @@ class trace:  # noqa: N801
 
     @property
     def operations(self) -> list[Operation]:
-        """The operations by now, in the order in which they were enqueued.
+        """The operations so far, in the order in which they were enqueued.
 
-        Blocks the host until they are over, as `save`, `overlap` and ``print`` do; work that failed is over, too. After
-        the block they are the same objects each time.
+        Blocks the host until they have completed or failed, as `save`, `overlap` and ``print`` do. After the block,
+        each access returns the same objects.
         """
         if self._operations is not None:
             return list(self._operations)
@@ -119,9 +119,9 @@ class trace:  # noqa: N801
             save(operations, path)
 
     def overlap(self) -> Shares:
-        """Return the share of time in which two or more streams were at work, of that in which any was, per device.
+        """Return, per device, the time in which two or more streams were busy, as a share of the time in which any was.
 
-        A device may be asked for by its alias, too: ``t.overlap()["cuda:0"]``.
+        The alias of a device is a key, too: ``t.overlap()["cuda:0"]``.
         """
         return overlap(self.operations)
 

@@ -1,4 +1,4 @@
-"""``anabranch doctor``: what keeps programs from running well here, and what to do about it."""
+"""``anabranch doctor``: checks the machine and the installation, and suggests fixes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _DRIVER_FILE: Final = Path("/proc/driver/nvidia/version")
 
 
 class Finding(NamedTuple):
-    """What was looked at, how it is - ``"ok"``, ``"note"`` or ``"problem"`` - and what to do about it, if anything."""
+    """The subject of a check, its state - ``"ok"``, ``"note"`` or ``"problem"`` - and the fix, if there is one."""
 
     subject: str
     state: str

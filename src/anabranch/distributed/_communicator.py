@@ -14,12 +14,13 @@ from anabranch.distributed._ranks import OPS, Group, Ranks
 
 
 class Communicator(Ranks):
-    """Ranks that carry out collectives together. Made by `init` and `split`.
+    """A group of ranks that carry out collectives together. `init` and `split` create it.
 
-    Every method that takes ``stream=`` enqueues one operation of that stream (None: the current stream of `device`)
-    and returns at once. It reads and writes the arrays of its arguments: hazards order it, traces show it as a
-    ``"collective"``. All ranks make the same calls in the same order, whichever streams they name; messages (`send`,
-    `recv`) concern two ranks only. Arrays are on `device`, and may be strided. One thread at a time makes calls.
+    Every method that takes ``stream=`` enqueues one operation on that stream (None: the current stream of `device`) and
+    returns at once. The operation reads and writes the arrays that it is given: hazards order it, traces show it as a
+    ``"collective"``. All ranks must make the same calls in the same order, on whichever streams; messages (`send`,
+    `recv`) concern two ranks only. Arrays must be on `device` and may be strided. Only one thread at a time may make
+    calls.
 
     Attributes
     ----------
@@ -84,18 +85,18 @@ class Communicator(Ranks):
             As of `all_reduce`.
         root : int
         out : Array, optional
-            None: `x` itself. Only looked at on the rank `root`.
+            None: `x` itself. Used only on rank `root`.
         """
         root = self._rank(root, "root")
         self._reduction("reduce", x, op, root, (x if out is None else out) if root == self.rank else None, stream)
 
     def broadcast(self, x: Array, root: int = 0, *, stream: Stream | None = None) -> None:
-        """Copy the array of the rank `root` to those of the others.
+        """Copy the array of rank `root` to the arrays of the other ranks.
 
         Parameters
         ----------
         x : Array
-            Of the same shape and dtype on every rank; read on `root`, written elsewhere.
+            Has the same shape and dtype on every rank; read on `root`, written elsewhere.
         root : int
         stream : Stream, optional
         """
@@ -107,7 +108,7 @@ class Communicator(Ranks):
         self._transfer("broadcast", send, receive, x.size, "", root, stream, f"broadcast(root={root})")
 
     def all_gather(self, out: Array, x: Array, *, stream: Stream | None = None) -> None:
-        """Put the arrays of all ranks one after the other; every rank gets them all.
+        """Concatenate the arrays of all ranks on every rank.
 
         Parameters
         ----------
@@ -122,7 +123,7 @@ class Communicator(Ranks):
         self._transfer("all_gather", x, out, x.size, "", 0, stream)
 
     def reduce_scatter(self, out: Array, x: Array, op: str = "sum", *, stream: Stream | None = None) -> None:
-        """Reduce the arrays of all ranks; each rank gets the part of the result that has its number.
+        """Reduce the arrays of all ranks and give rank ``i`` the part ``i`` of the result.
 
         Parameters
         ----------
@@ -139,7 +140,7 @@ class Communicator(Ranks):
         self._transfer("reduce_scatter", x, out, out.size, op, 0, stream, f"reduce_scatter({op!r})")
 
     def all_to_all(self, out: Array, x: Array, *, stream: Stream | None = None) -> None:
-        """Send the part of `x` with the number of each rank to that rank; `out` has the parts from all, in their order.
+        """Send part ``i`` of `x` to rank ``i``; `out` holds the parts from all ranks, in rank order.
 
         Parameters
         ----------
@@ -157,12 +158,12 @@ class Communicator(Ranks):
         self._transfer("all_to_all", x, out, x.size // self.size, "", 0, stream)
 
     def gather(self, out: Array | None, x: Array, root: int = 0, *, stream: Stream | None = None) -> None:
-        """Put the arrays of all ranks one after the other, on the rank `root`.
+        """Concatenate the arrays of all ranks on rank `root`.
 
         Parameters
         ----------
         out : Array or None
-            With `size` times as many elements as `x`. Only looked at on the rank `root`.
+            With `size` times as many elements as `x`. Used only on rank `root`.
         x : Array
         root : int
         stream : Stream, optional
@@ -171,7 +172,7 @@ class Communicator(Ranks):
         root = self._rank(root, "root")
         if root == self.rank:
             if out is None:
-                raise ValueError(f"out is None on rank {root}, which gathers")
+                raise ValueError(f"out is None on rank {root}, the root of the gather")
             self._parts(out, x, "out", "x", out)
         else:
             self._array(x, "x", False)
@@ -179,13 +180,13 @@ class Communicator(Ranks):
         self._transfer("gather", x, out, x.size, "", root, stream, f"gather(root={root})")
 
     def scatter(self, out: Array, x: Array | None, root: int = 0, *, stream: Stream | None = None) -> None:
-        """Give each rank the part with its number of an array of the rank `root`.
+        """Give each rank ``i`` the part ``i`` of an array of rank `root`.
 
         Parameters
         ----------
         out : Array
         x : Array or None
-            With `size` times as many elements as `out`. Only looked at on the rank `root`.
+            With `size` times as many elements as `out`. Used only on rank `root`.
         root : int
         stream : Stream, optional
         """
@@ -193,7 +194,7 @@ class Communicator(Ranks):
         root = self._rank(root, "root")
         if root == self.rank:
             if x is None:
-                raise ValueError(f"x is None on rank {root}, which scatters")
+                raise ValueError(f"x is None on rank {root}, the root of the scatter")
             self._parts(x, out, "x", "out", out)
         else:
             self._array(out, "out", True)
@@ -201,7 +202,7 @@ class Communicator(Ranks):
         self._transfer("scatter", x, out, out.size, "", root, stream, f"scatter(root={root})")
 
     def barrier(self, *, stream: Stream | None = None) -> None:
-        """Hold a stream until every rank's stream has come to the barrier. The host goes on."""
+        """Hold a stream until the streams of all ranks have reached the barrier. Does not block the host."""
         self._check("barrier")
         self._transfer("barrier", None, None, 0, "", 0, stream)
 
@@ -222,9 +223,9 @@ class Communicator(Ranks):
         self._message("recv", x, self._rank(source, "source"), stream)
 
     def group(self) -> Group:
-        """Return a ``with`` block whose `send` and `recv` become one operation when it ends, so that none waits first.
+        """Return a ``with`` block that makes its `send` and `recv` calls one operation, so that none waits for another.
 
-        All name the same stream.
+        All calls must name the same stream.
 
         Examples
         --------
@@ -243,14 +244,14 @@ class Communicator(Ranks):
     # Communicators
 
     def split(self, color: int | None, key: int | None = None) -> Communicator | None:
-        """Return a communicator of the ranks that give the same color. A collective of all ranks that blocks the host.
+        """Return a communicator of the ranks that give the same color. Every rank must call it; it blocks the host.
 
         Parameters
         ----------
         color : int or None
-            Not negative. None: this rank is part of none, and gets None.
+            Not negative. None: this rank joins no communicator, and gets None.
         key : int, optional
-            The ranks of the new one are in the order of their keys, equal ones in the order of their ranks here.
+            Orders the ranks of the new communicator; equal keys keep the order of the ranks in this one.
         """
         self._check("split")
         from anabranch.distributed._init import split

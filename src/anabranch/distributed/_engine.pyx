@@ -1,4 +1,4 @@
-"""What a communicator needs of a transport, and what all transports have in common."""
+"""The base class of the engines, each of which carries out collectives over one transport."""
 
 cimport cython
 from libc.stdint cimport int64_t, uintptr_t

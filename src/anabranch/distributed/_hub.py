@@ -1,4 +1,4 @@
-"""What rank 0 does for all: it compares calls, passes on news, and notices who is gone."""
+"""The coordinator on rank 0: compares calls, forwards failures, and detects lost ranks."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 
 from anabranch.distributed._line import Line, Message
 
-# How long ranks have to say how far they are.
+# Seconds in which ranks must answer a question.
 _PATIENCE = 2.0
 
 
 @dataclass
 class _Question:
-    """Who has started a collective: asked by a rank whose time is up."""
+    """Asks all ranks whether they have started a collective, on behalf of a rank that timed out."""
 
     asker: int
     message: Message
@@ -35,7 +35,7 @@ class Hub:
     listener : socket.socket
     size : int
     token : str
-        What a rank has to know.
+        The secret that a rank must send to connect.
     """
 
     def __init__(self, listener: socket.socket, size: int, token: str) -> None:

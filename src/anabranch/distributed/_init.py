@@ -28,7 +28,7 @@ _DRAIN = 10.0
 
 
 class _Process:
-    """What this process has of the others, once."""
+    """The connections of this process to the others: MPI and the side channel."""
 
     def __init__(self, launch: Launch, timeout: float) -> None:
         self.launch = launch
@@ -44,7 +44,7 @@ class _Process:
         atexit.register(self.end)
 
     def end(self) -> None:
-        """Leave the others: in peace, where nothing is broken and nothing in flight; else without a word of MPI."""
+        """Leave the other ranks. Calls no MPI if a communicator is broken or a collective is in flight."""
         broken = any(communicator.error is not None for communicator in self.communicators)
         deadline = time.monotonic() + _DRAIN
         while not broken and _channel.in_flight() and time.monotonic() < deadline:
@@ -71,24 +71,25 @@ def init(
 ) -> Communicator:
     """Join the processes that were started together; return the communicator of them all.
 
-    A collective: every process calls it, and it returns once all have. Further calls give further communicators.
+    A collective: every process must call it, and the call returns once all have. Each further call returns another
+    communicator.
 
-    Without arguments it takes what the launcher set: of ``mpiexec``, ``mpirun`` or ``srun``, MPI's own start; of
-    ``torchrun``, ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` and ``MASTER_PORT`` (one port further where torchrun's agent
-    has the port itself). Started by nobody, the process is one rank, and every collective works.
+    Without arguments, settings come from the launcher: with ``mpiexec``, ``mpirun`` or ``srun``, from MPI; with
+    ``torchrun``, from ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` and ``MASTER_PORT`` (or the next port, if torchrun's
+    agent uses that one itself). Without a launcher, the process is the only rank, and every collective works.
 
     Parameters
     ----------
     device : Device or str, optional
-        Where arrays are. None: the current device if it is a CPU or this is the only rank of the machine, else ``cuda``
-        with the number `local_rank`, where every rank has a GPU of its own, else ``cpu``.
+        The device of the arrays. None: the current device if it is a CPU or this is the only rank of the machine; else
+        GPU number `local_rank` if every rank has its own GPU; else ``cpu``.
     backend : {"nccl", "mpi"}, optional
-        None: NCCL where every rank has a GPU of its own and nccl4py is installed, else MPI.
+        None: NCCL if every rank has its own GPU and nccl4py is installed, else MPI.
     rank, size, address : int, int, str
-        For processes that no launcher has started: all three, with ``host:port`` of rank 0, which opens it. MPI then
-        has to be MPICH.
+        For processes without a launcher: all three, with ``host:port`` of rank 0, which listens there. This requires
+        MPICH as MPI.
     timeout : float
-        Seconds that a collective may take on a rank, from when its stream has come to it; and this call.
+        Seconds that a collective may take on a rank after its stream has reached it; also the limit of this call.
 
     Raises
     ------

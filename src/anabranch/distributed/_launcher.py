@@ -1,4 +1,4 @@
-"""What launchers tell the processes that they start, through environment variables."""
+"""The environment variables through which launchers describe a job to its processes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Launch:
 
 
 def is_launched() -> bool:
-    """Return whether a launcher's variables are there: of ``mpiexec``, ``mpirun``, ``srun`` or ``torchrun``.
+    """Return whether the variables of a launcher are set: ``mpiexec``, ``mpirun``, ``srun`` or ``torchrun``.
 
     Examples
     --------

@@ -70,13 +70,13 @@ cdef dict _ops = {"sum": 0, "prod": 1, "max": 2, "min": 3, "avg": 4}
 cdef dict _boolean_ops = {"sum": 2, "prod": 3, "max": 2, "min": 3}
 cdef int _byte = 1
 
-# Seconds between two looks at the collectives in flight.
+# Seconds between two polls of the collectives in flight.
 cdef double _INTERVAL = 0.1
 _SUCCESS, _IN_PROGRESS = 0, 7
 
 
 def is_installed():
-    """Return whether nccl4py is there."""
+    """Return whether nccl4py is installed."""
     try:
         return importlib.util.find_spec("nccl") is not None
     except ValueError:
@@ -96,12 +96,12 @@ cdef class NcclEngine(Engine):
     Parameters
     ----------
     control : mpi4py.MPI.Comm
-        Of the same ranks; tells them the identifier.
+        A communicator of the same ranks, over which they share NCCL's identifier.
     device : Device
     timeout : float
-        Seconds from when a collective is enqueued.
+        Seconds that a collective may take after it was enqueued.
     report : callable
-        Called with a reason when the communicator is to break, on a thread of its own.
+        Called with a reason, on a separate thread, when the communicator must be broken.
     """
 
     cdef Ref[NcclChannel] channel

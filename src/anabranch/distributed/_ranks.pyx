@@ -1,4 +1,4 @@
-"""What a communicator is made of: its ranks, the checks of its calls, and how it breaks."""
+"""The internals of a communicator: its ranks, the checks of its calls, and its failures."""
 
 cimport cython
 from libc.stdint cimport int64_t
@@ -26,7 +26,7 @@ cdef dict _numbers = {verb: number for number, verb in enumerate(VERBS)}
 
 
 cdef class Ranks:
-    """The part of a communicator that is no public call."""
+    """The private base class of `Communicator`."""
 
     cdef readonly int rank, size, local_rank, local_size
     cdef readonly DeviceBase device
@@ -227,7 +227,7 @@ cdef class Ranks:
 
     @property
     def is_waiting(self):
-        """Whether an operation is not over."""
+        """Whether an operation is unfinished."""
         return self.engine.is_waiting
 
     def give_up(self, str reason):
@@ -236,7 +236,7 @@ cdef class Ranks:
         self.side.announce(t="fail", comm=self.name, reason=f"rank {self.rank}: {reason}", ranks=[self.rank])
 
     def fail(self, str reason, tuple ranks):
-        """Break the communicator: what is not over fails, and so does every later call. Any thread."""
+        """Break the communicator: unfinished operations and all later calls fail. Any thread may call this."""
         with self.failing:
             if self.error is not None:
                 return
@@ -250,12 +250,12 @@ cdef class Ranks:
             self.engine.fail(self.error)
 
     def _close(self):
-        """Close the engine, once what was enqueued is over."""
+        """Close the engine once its operations have completed."""
         self.engine.close()
 
 
 def told(list what, str text):
-    """Return a call as the side channel tells it: what has to be equal on all ranks, and words for it."""
+    """Return the message about a call: the values that must be equal on all ranks, and their description."""
     file, line = current_place()
     return {"what": what, "text": text, "place": f"{file}:{line}"}
 

@@ -1,4 +1,4 @@
-"""The connection of each rank to rank 0, beside the transport, and the thread that hears it."""
+"""The side channel: the TCP connection of a rank to rank 0, and the thread that reads it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from anabranch.distributed._line import Line, Message
 if TYPE_CHECKING:
     from anabranch.distributed._ranks import Ranks
 
-# How long collectives may go on without a rank that has said goodbye: its part of them may be over.
+# How long collectives may continue after a rank has left: it may have completed its part of them.
 _GRACE = 5.0
 # Longer than the hub waits for the ranks.
 _PATIENCE = 5.0
 
 
 class SideChannel:
-    """One of each process. A thread of it also takes the trouble of the progress thread."""
+    """One per process. Its thread also handles the failures that the progress thread reports."""
 
     def __init__(self, world: Any) -> None:
         self.rank: int = world.rank
@@ -59,7 +59,7 @@ class SideChannel:
         return line
 
     def register(self, communicator: Ranks) -> None:
-        """Tell a communicator, from now on, what concerns it."""
+        """Deliver messages about a communicator to it from now on."""
         for name, other in list(self._communicators.items()):
             if other.closed and not other.is_waiting:
                 self._communicators.pop(name, None)
@@ -177,7 +177,7 @@ class SideChannel:
         self.wake()
 
     def wake(self) -> None:
-        """Have calls that wait look again."""
+        """Wake up the waiting calls, which then test their condition again."""
         with self._changed:
             self._changed.notify_all()
 

@@ -16,9 +16,9 @@ _CLEAR: Final = "\r\x1b[K"
 
 @contextmanager
 def told(name: str, patience: float = PATIENCE) -> Iterator[None]:
-    """Say on stderr, if that is a terminal, that a kernel compiles; the line goes when the block ends.
+    """Show on stderr, if it is a terminal, that a kernel is compiling; the line disappears when the block ends.
 
-    Nothing is said of a block that takes less than `patience` seconds.
+    A block that takes less than `patience` seconds shows nothing.
     """
     terminal = sys.stderr
     if terminal is None or not terminal.isatty():

@@ -28,19 +28,19 @@ def explore(
 ) -> Report:
     """Run a function under the legal schedules of its operations on the CPU devices, one after another.
 
-    Of each class of schedules that differ in the order of two operations in conflict, by the bytes that they access,
-    one is run. A query is an operation, too: both of its answers are tried. A run fails if the function raises, an
-    operation fails, or the streams and the host wait for each other without end.
+    Schedules fall into classes: two of one class differ only in the order of operations that do not conflict, judged by
+    the bytes that they access. One schedule of each class is run. A query is an operation, too: both answers are tried.
+    A run fails if the function raises, an operation fails, or the streams and the host deadlock.
 
-    Exploration stops at the first schedule that fails. Ctrl-C stops it with what is known by then.
+    Exploration stops at the first schedule that fails. Ctrl-C stops it and returns the findings so far.
 
     Parameters
     ----------
     fn : callable
-        Called without arguments, once for each schedule, so each call has to begin from the same state and do the same.
-        What it creates is its own; the current streams and modes that it sets are set back.
+        Called without arguments, once for each schedule; each call must begin from the same state and do the same. It
+        must create its own streams and arrays; changes of the current streams and modes are undone after each call.
     schedules : str or int
-        ``"dpor"``: one schedule of each class. A number: that many schedules at random, with the bound of PCT. Any
+        ``"dpor"``: one schedule of each class. A number: that many random schedules, with PCT's bound. Any
         other text: the schedule that `Report.schedule` names, once.
     seed : int
         For schedules at random.

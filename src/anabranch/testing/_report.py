@@ -14,7 +14,7 @@ _WIDEST = 44
 
 
 class Report:
-    """What `explore` found. ``print(report)`` shows it, `explain` returns the same text.
+    """The result of `explore`. ``print(report)`` shows it, `explain` returns the same text.
 
     Attributes
     ----------

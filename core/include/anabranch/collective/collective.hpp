@@ -1,7 +1,7 @@
 #pragma once
 
 // Collectives: operations of a stream that several processes carry out together. A transport carries them; a `Channel`
-// is one communicator of it; one progress thread per process starts them and asks whether they are over.
+// is one communicator of it; one progress thread per process starts them and polls for completion.
 
 #include <atomic>
 #include <chrono>
@@ -37,8 +37,9 @@ enum class Verb : std::uint8_t {
   barrier,
 };
 
-// A call of a transport, in its words: types, operations and communicators are its handles, counts are elements of the
-// type. The transport keeps the call's state in `request`, which must stay in place until the call is over.
+// The arguments of one transport call. Types, operations and communicators are the transport's own handles; counts are
+// in elements of the type. The transport keeps the call's state in `request`, whose address must not change until the
+// call has completed.
 struct Transfer {
   Verb verb = Verb::barrier;
   const void* send = nullptr;
@@ -51,42 +52,42 @@ struct Transfer {
   bool over = false;
 };
 
-// One thread at a time calls these members. None of them blocks.
+// The caller serializes calls of these members. None of them blocks.
 class Transport : public RefCounted {
  public:
-  // Both return an error as text, or an empty string. `test` sets `over` once the call is.
+  // Both return the error message, or an empty string on success. `test` sets `over` once the call has completed.
   virtual std::string start(std::uintptr_t communicator, Transfer& transfer) = 0;
   virtual std::string test(Transfer& transfer) = 0;
-  // Gives a communicator back, once nothing is in flight on it.
+  // Frees the communicator, on which nothing may be in flight.
   virtual void give_back(std::uintptr_t communicator) noexcept = 0;
 };
 
-// What is left to do once a sum has arrived: dividing it by the number of ranks. Complex numbers count as two.
+// The division by the number of ranks that completes an average. A complex number counts as two values.
 struct Division {
   void* data = nullptr;  // null: nothing
   std::int64_t count = 0;
-  bool wide = false;  // of double, not float
+  bool wide = false;  // double, not float
   int by = 1;
 };
 
-// What messages call a collective.
+// The name and call site of a collective, for error messages.
 struct Label {
   std::string name;
   Site site;
-  bool common = true;  // whether all ranks take part, which then count it alike; false: a message
+  bool common = true;  // all ranks take part and number it alike; false: a point-to-point message
 };
 
-// A collective that is not over, for messages.
+// An unfinished collective, for error messages.
 struct Waiting {
   bool found = false;
-  std::uint64_t number = 0;  // among those that all ranks take part in; 0: a message
+  std::uint64_t number = 0;  // counts the collectives of all ranks; 0: a message
   Label label;
   double seconds = 0;  // since it was enqueued
 };
 
 class Channel;
 
-// A collective, or several messages as one operation. Its stream waits until all transfers are over.
+// A collective, or several messages as one operation. Its stream waits until all transfers have completed.
 class Collective final : public Pending {
  public:
   // `kept`: the memory that the transport accesses.
@@ -106,19 +107,19 @@ class Collective final : public Pending {
   const Label label_;
   const std::chrono::steady_clock::time_point made_ = std::chrono::steady_clock::now();
   const std::thread::id maker_ = std::this_thread::get_id();
-  std::uint64_t number_ = 0;  // among those of its channel that all ranks take part in, from 1; 0: a message
+  std::uint64_t number_ = 0;  // counts its channel's collectives of all ranks, from 1; 0: a message
   Waiting described() const;
   bool reached_ = false;   // guarded by the progress thread's mutex
-  bool reported_ = false;  // owned by whoever drives, as is `began_`
+  bool reported_ = false;  // guarded by `Progress::driving_`, as is `began_`
   std::chrono::steady_clock::time_point began_;
 };
 
-// What went wrong with a collective. The layer above decides what becomes of its channel.
+// A failure of a collective. The layer above decides whether the channel fails.
 struct Trouble {
   Ref<Channel> channel;
   Waiting collective;
-  bool late = false;  // its time is up
-  std::string text;   // else: the error
+  bool late = false;  // it has timed out
+  std::string text;   // else: the error message
 };
 
 // A communicator. Its collectives start in the order in which they were enqueued, each once its stream has reached it.
@@ -127,17 +128,17 @@ class Channel final : public RefCounted {
   Channel(Ref<Transport> transport, std::uintptr_t communicator, std::chrono::nanoseconds timeout)
       : transport_(std::move(transport)), communicator_(communicator), timeout_(timeout) {}
 
-  // Call before the collective's stream can reach it. Returns its number among those that all ranks take part in, 0 for
-  // a message. If the channel has failed, the collective has, too.
+  // Call before the collective's stream can reach it. Returns its number among the collectives of all ranks, 0 for a
+  // message. On a failed channel the collective fails at once.
   std::uint64_t enqueue(const Ref<Collective>& collective);
-  // Takes back a collective that no stream will reach.
+  // Removes a collective that no stream will reach.
   void withdraw(const Ref<Collective>& collective);
-  // Fails everything that was enqueued and is not over, and everything enqueued later. Only the first call has an
-  // effect. Memory that the transport may still access is never freed.
+  // Fails every unfinished collective and every later one. Only the first call has an effect. Memory that the transport
+  // may still access is never freed.
   void fail(const Ref<Failure>& failure);
-  // The oldest collective that is not over.
+  // The oldest unfinished collective.
   Waiting oldest() const;
-  // Gives the communicator back once everything enqueued is over. Nothing may be enqueued afterwards.
+  // Frees the communicator once every enqueued collective has completed. Nothing may be enqueued afterwards.
   void close();
 
   bool idle() const;
@@ -160,8 +161,8 @@ class Channel final : public RefCounted {
   std::atomic<std::uint64_t> started_{0};
 };
 
-// A collective of a graph. Each replay is one of the channel, with a number of its own, which it gets when the replay
-// is launched: in the order of the program, as on the other ranks.
+// A collective in a graph. Each replay enqueues one collective of the channel, which is numbered when the replay is
+// launched: in program order, so all ranks number it alike.
 class CollectiveWork final : public HostWork {
  public:
   CollectiveWork(Ref<Channel> channel, std::vector<Transfer> transfers, std::vector<Ref<Storage>> kept,
@@ -178,22 +179,23 @@ class CollectiveWork final : public HostWork {
   const Division division_;
   const Label label_;
   std::mutex mutex_;
-  std::deque<Ref<Collective>> reserved_;  // for replays that have not come to it
+  std::deque<Ref<Collective>> reserved_;  // for replays that have not reached this node
 };
 
-// The thread that drives all channels of the process. It sleeps while nothing is in flight. A host thread that waits
-// drives them in its place for a while: a small collective is over before a thread would have been woken for it.
+// The progress thread, which drives all channels of the process. It sleeps while nothing is in flight. A waiting host
+// thread drives the channels in its place for a short time: a small collective completes sooner than the progress
+// thread would wake up.
 class Progress {
  public:
-  // The one of this process, never destroyed. The thread starts at the first collective.
+  // The instance of this process, never destroyed. The first collective starts the thread.
   static Progress& instance();
 
-  // Readable while there is trouble to be taken: a descriptor for `poll`.
+  // A descriptor for `poll`, readable while `take_trouble` has something to return.
   int descriptor() const noexcept { return descriptor_; }
   std::vector<Trouble> take_trouble();
-  // The number of collectives that were started and are not over.
+  // The number of collectives that have started and not completed.
   std::size_t in_flight() const noexcept { return in_flight_.load(std::memory_order_acquire); }
-  // Ends the thread. What is in flight stays so for ever. Returns whether nothing was.
+  // Stops the thread; collectives in flight never complete. Returns whether there were none.
   bool stop();
   // Held by calls of the transport from other threads, where it allows one at a time.
   std::mutex& transport_mutex() noexcept { return transport_mutex_; }
@@ -229,7 +231,7 @@ class Progress {
   bool running_ = false;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> attention_{false};  // something to do since the last round
-  bool dozing_ = false;                 // the thread sleeps, but will soon look by itself
+  bool dozing_ = false;                 // the thread sleeps with a timeout
   std::vector<Ref<Channel>> listed_;    // with something to do
   std::vector<Trouble> trouble_;
   std::vector<Ref<Collective>> flying_;           // guarded by `driving_`

@@ -4,9 +4,9 @@
 
 namespace anabranch {
 
-// The functions of the MPI library that the process has loaded, by `Verb`, and what else a transport over it needs.
+// The functions of the MPI library that the process has loaded, by `Verb`, and all else that a transport over it needs.
 //
-// Implementations disagree about what a handle is: an int in MPICH, a pointer in Open MPI and in the ABI of MPI 5. They
+// Implementations define handles differently: an int in MPICH, a pointer in Open MPI and in the ABI of MPI 5. They
 // agree about where a function of the C calling convention finds it: an argument of up to 8 bytes has a register or a
 // stack slot of 8 bytes to itself (x86-64 System V, AArch64), and one of 4 bytes is the lower half. So handles and
 // counts are passed as 8 bytes to all of them, and the storage of a request is 8 bytes, of which MPICH uses 4.

@@ -47,13 +47,13 @@ class NcclChannel final : public RefCounted {
   std::uint64_t next_number() const noexcept { return started() + 1; }
   std::uint64_t started() const noexcept { return started_.load(std::memory_order_relaxed); }
 
-  // The oldest operation, outside of graphs, that is not completed. Forgets those that are, or failed.
+  // The oldest unfinished operation outside of graphs. Forgets the finished ones.
   Waiting oldest();
-  // Why a call never reached NCCL, since its stream had failed before; empty if all have, or will.
+  // The error of a call that never reached NCCL because its stream had failed; empty if there is none.
   std::string failure() const;
-  // Blocks the host until everything enqueued is completed, or failed.
+  // Blocks the host until every enqueued operation has completed or failed.
   void finish() noexcept;
-  // The streams of those that are not completed. Calls that NCCL has not got by now fail. Does not block.
+  // Returns the streams of unfinished operations. Calls not yet submitted to NCCL fail. Does not block.
   std::vector<Ref<Stream>> abandon();
 
  private:
@@ -68,7 +68,7 @@ class NcclChannel final : public RefCounted {
 
   void call(const std::vector<Transfer>& transfers, std::uintptr_t stream);
   int call(const Transfer& transfer, void* stream) const;
-  // In parts for each rank, or from each, next to each other in memory.
+  // Send one part to each rank, or receive one from each; the parts are adjacent in memory.
   int send_parts(const Transfer& transfer, void* stream) const;
   int receive_parts(const Transfer& transfer, void* stream) const;
   int send(const void* data, const Transfer& transfer, int peer, void* stream) const;
@@ -81,7 +81,7 @@ class NcclChannel final : public RefCounted {
   const int size_;
   std::atomic<std::uint64_t> started_{0};
   std::atomic<std::uint64_t> enqueued_{0};  // calls, outside of graphs
-  std::atomic<std::uint64_t> called_{0};    // those that NCCL has
+  std::atomic<std::uint64_t> called_{0};    // calls submitted to NCCL
   std::atomic<bool> abandoned_{false};
   std::mutex calling_;  // NCCL takes one call at a time
   mutable std::mutex mutex_;

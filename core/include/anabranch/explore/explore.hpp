@@ -20,85 +20,86 @@ struct NodeTouch;
 struct Touch;
 }  // namespace anabranch
 
-// Runs a program again and again, under different legal schedules of its operations. While a run is on, the devices
-// that can hand their ready operations to a controller, which runs one at a time and chooses which next.
+// Runs a program repeatedly under different legal schedules of its operations. During a run, devices that support
+// exploration pass their ready operations to a controller, which chooses the next one and runs it.
 namespace anabranch::explore {
 
-// Something that happened in a run.
+// One event of a run.
 struct Happened {
-  std::uint32_t process = 0;  // whose operation it is: a stream's or a host thread's; the same number in every run
-  std::uint32_t index = 0;    // which of the process, from 1
+  std::uint32_t process = 0;  // the number of its stream or host thread, the same in every run
+  std::uint32_t index = 0;    // its position among the events of the process, from 1
   std::string lane;           // the name of the process
   std::string what;           // "kernel 'blur'", "copy", "query", …
   Site site = {};
-  // The numbers of events in conflict with it that came before it in this run and could have come after it.
+  // Indices of the conflicting events that precede this one in this run and could also have followed it.
   std::vector<std::size_t> reversible = {};
 };
 
-// One that waits in a deadlock.
+// A blocked stream or host thread in a deadlock.
 struct Stuck {
   std::string lane;
-  std::string what;  // what it is about to do; empty: a host thread
+  std::string what;  // its next operation; empty: a host thread
   std::string waits_for;
   Site site = {};
 };
 
-// What is known of a run once it is over.
+// The result of a run.
 struct Outcome {
-  bool fresh = true;     // no run before was of its class
-  std::string schedule;  // with which `replay` repeats it
+  bool fresh = true;     // no earlier run was of the same class
+  std::string schedule;  // `of_schedule` repeats the run
   std::vector<Happened> events = {};
-  std::string diverged;              // what was to happen and could not: the program is not repeatable; else empty
+  std::string diverged;              // the step that was impossible: the program is not repeatable; else empty
   Ref<Failure> failure = nullptr;    // of the first operation that failed, or null
-  std::string failed_at;             // what that was
-  std::string violation;             // which kernel does with which parameter what it did not declare; else empty
+  std::string failed_at;             // the operation that failed
+  std::string violation;             // the kernel and the parameter that violate a declaration; else empty
   Site violated_at = {};             // where it was launched
-  std::vector<Stuck> deadlock = {};  // who waits for whom
+  std::vector<Stuck> deadlock = {};  // empty: none
 };
 
-// At most one in a process has a run on at a time. One thread uses it, and calls the program in between.
+// Only one exploration of a process may have a run in progress. One thread uses it, and runs the program between the
+// calls.
 class Exploration {
  public:
-  // Every class of schedules once.
+  // Runs one schedule of every class.
   static std::unique_ptr<Exploration> of_classes();
-  // That many schedules at random, of which each finds a bug of depth `depth` with a probability that PCT bounds.
+  // Runs that many random schedules. PCT bounds the probability that one of them finds a bug.
   static std::unique_ptr<Exploration> at_random(std::uint64_t runs, std::uint64_t seed);
-  // One schedule again. Throws Error(value), which names what is wrong with the text.
+  // Repeats one schedule. Throws Error(value), which says why the text is invalid.
   static std::unique_ptr<Exploration> of_schedule(const std::string& schedule);
 
   virtual ~Exploration() = default;
   // Whether there is another run.
   virtual bool more() const noexcept = 0;
-  // Begins a run: the calling thread is the host. The first waits for all that was enqueued before. Throws Error(value)
-  // if another exploration has a run on.
+  // Begins a run; the calling thread is the host. The first run waits for all earlier work. Throws Error(value) if
+  // another exploration has a run in progress.
   virtual void begin() = 0;
-  // The program has returned or raised: runs what it left. Blocks for `timeout` at most; returns whether it is over.
-  // `give_up`: nothing more is to be found out, so what waits for what never comes is failed.
+  // Runs the remaining operations after the program has returned or raised. Blocks for at most `timeout`; returns
+  // whether all have completed. `give_up`: fails operations that wait for events that cannot happen.
   virtual bool drain(std::chrono::nanoseconds timeout, bool give_up) = 0;
   // Ends the run, which must be drained. `details`: whether the outcome lists the events.
   virtual Outcome end(bool details) = 0;
-  // The events of the newest run so far.
+  // The number of events of the current or newest run.
   virtual std::size_t events() const noexcept = 0;
-  // A lower bound for the probability that one run finds a bug of depth 3, of the longest run so far; 1 if runs are not
-  // at random.
+  // A lower bound for the probability that one run finds a bug of depth 3, for the longest run so far; 1 unless
+  // schedules are random.
   virtual double bound() const noexcept = 0;
 };
 
-// The host asks whether a point is completed, and must then ask the stream. Runs operations for as long as the answer
-// takes to come out as the exploration wants it. Not under the interpreter lock.
+// Call before the host queries a point. Runs operations until the query returns the answer that the exploration has
+// chosen. The caller must not hold the interpreter lock.
 void ask(Stream& stream, Point point);
-// The host makes an access that lasts until `end_view`, with the number that is returned; 0: no run is on.
+// Begins a host access that lasts until `end_view` is called with the returned number; 0: no run is in progress.
 std::uint64_t begin_view(const Touch& touch);
 void end_view(std::uint64_t number);
-// The host has enqueued an operation on the stream. If it conflicts with a view of the host's, it happens before the
-// host goes on or later: both are tried, as answers of a query are. Not under the interpreter lock.
+// Call after the host has enqueued an operation on the stream. If it conflicts with an open host access, exploration
+// tries both orders: before the host continues, and later. The caller must not hold the interpreter lock.
 void pass_views(Stream& stream);
-// The host is about to open a gate.
+// Call before the host opens a gate.
 void opened(const Pending& gate);
-// This thread is about to launch a graph on the stream: its nodes, with these accesses, are operations of their own.
-// Else a graph is one operation.
+// Call before this thread launches a graph on the stream: its nodes, with these accesses, become separate operations.
+// Without this call the graph is one operation.
 void expect_nodes(Stream& stream, const Graph& graph, std::span<const NodeTouch> touches);
-// A kernel was launched: the names of the parameters for its accesses, in their order.
+// Call after a kernel launch: the names of its parameters, in the order of its accesses.
 void name_parameters(Stream& stream, std::vector<std::string> names);
 
 }  // namespace anabranch::explore

@@ -72,7 +72,7 @@ class Backend;
 
 // The type of elements, for copies that convert. After `raw`, in the order of the dtypes that arrays hold.
 enum class ElementType : std::uint8_t {
-  raw,  // of no concern: bytes are copied
+  raw,  // any type: bytes are copied
   boolean,
   int8,
   int16,

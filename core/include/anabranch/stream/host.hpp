@@ -20,7 +20,7 @@ class Pending : public RefCounted {
   void complete(Ref<Failure> failure = nullptr) noexcept;
   bool completed() const noexcept { return state_.load(std::memory_order_acquire) == State::completed; }
 
-  // Whether `start` has code of the program called, at the end of which somebody completes the operation.
+  // Whether `start` makes the program's own code run, which then completes the operation.
   virtual bool calls() const noexcept { return false; }
   // Called when the stream reaches the operation, on a worker or driver thread: must neither block nor run Python.
   virtual void start() noexcept {}
@@ -86,8 +86,8 @@ class Inbox {
 // work, which waits for the function. The stream's earlier work is completed.
 const void*& host_function_stream() noexcept;
 
-// What a host thread may do while it waits, in place of a thread that would have to be woken for it. It calls `over`
-// until that returns true, for some microseconds at most, and returns at once if there is nothing to do. Null: nothing.
+// A function that a waiting host thread runs before it sleeps, to save waking another thread. It calls `over` until
+// that returns true, for at most some microseconds, and returns at once if there is nothing to do. May be null.
 using HostHelp = void (*)(bool (*over)(void* context), void* context) noexcept;
 std::atomic<HostHelp>& host_help() noexcept;
 

@@ -1,4 +1,4 @@
-// What the reader does: zoom, move, point, search.
+// User input: zoom, pan, hover, search.
 
 const SHORTEST = 1e-5; // ms that the chart shows at least
 

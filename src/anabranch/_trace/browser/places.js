@@ -1,4 +1,4 @@
-// Where things are on the chart.
+// The layout of the chart.
 
 const AXIS = 30, HEADING = 32, GAP = 8, EDGE = 20; // pixels
 const LEAST = 34, MOST = 96; // pixels of a lane

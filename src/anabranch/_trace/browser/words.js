@@ -1,4 +1,4 @@
-// The trace, and how its operations are told.
+// The trace data, and the text for its operations.
 
 const trace = JSON.parse(document.getElementById("data").textContent);
 const { lanes, operations, gaps } = trace;
