@@ -18,8 +18,10 @@ _LANES: Final = 32
 _MOST_BLOCKS: Final = 528  # of a result's ranges: four for each multiprocessor of an H100
 _LEAST_RANGE: Final = 8192  # elements for a block of its own
 _LEAST_ROWS: Final = 64  # of a range of columns
-_SHORT: Final = 1024  # rows of up to as many elements have a warp each
-_VERY_SHORT: Final = 16  # and up to as many, a thread
+_VERY_SHORT: Final = 16  # rows of up to as many elements have a thread each
+_TEAMS: Final = {"warp_rows": (_LANES, 768), "team_rows": (128, 4096)}  # threads of a row of up to as many words
+_WORD: Final = 16  # bytes
+_BUSY: Final = 1 << 16  # threads that have an H100 load as fast as it can
 _GRID_AXIS: Final = 65535
 
 _C_TYPES: Final = {
@@ -78,7 +80,8 @@ _ENTRIES: Final = {
     "rows_only": (_ROWS, "reduce_rows<true, true>"),
     "rows_first": (_ROWS, "reduce_rows<true, false>"),
     "rows_last": (_ROWS, "reduce_rows<false, true>"),
-    "short_rows": (_ROWS, "reduce_short_rows<true, true>"),
+    "warp_rows": (_ROWS, "reduce_short_rows<true, true, 32>"),
+    "team_rows": (_ROWS, "reduce_short_rows<true, true, 128>"),
     "columns_only": (_COLUMNS, "reduce_columns<true, true>"),
     "columns_first": (_COLUMNS, "reduce_columns<true, false>"),
     "columns_last": (_COLUMNS, "reduce_columns<false, true>"),
@@ -184,6 +187,15 @@ def _ranges(count: int, most: int, least: int) -> tuple[int, int]:
     return -(-count // size), size
 
 
+def _team(rows: int, words: int) -> str | None:
+    """Return the kernel for rows of so many words that no block shares; None where rows have a block or more."""
+    for name, (team, most) in _TEAMS.items():
+        # Few rows have larger teams, as long as there is a word for each thread.
+        if words <= most and (rows * team >= _BUSY or words <= team):
+            return name
+    return None
+
+
 def reduce_on_cuda(
     name: str,
     source: str,
@@ -225,10 +237,12 @@ def _reduce_rows(
 ) -> None:
     rows, count = extent
     divisor = float(count)
-    if count <= _SHORT and rows > 1:
-        blocks = min(-(-rows * _LANES // _THREADS), 1 << 20)
-        config = LaunchConfig(blocks, _THREADS)
-        launch(found.kernels["short_rows"], config, x, *steps, rows, count, count, divisor, out, stream=stream)
+    short = _team(rows, -(-count * x.dtype.itemsize // _WORD)) if rows > 1 else None
+    if short is not None:
+        team = _TEAMS[short][0]
+        block = _THREADS if team == _LANES else team
+        config = LaunchConfig(min(-(-rows * team // block), 1 << 20), block)
+        launch(found.kernels[short], config, x, *steps, rows, count, count, divisor, out, stream=stream)
         return
     ranges, size = _ranges(count, max(1, _MOST_BLOCKS // rows), _LEAST_RANGE)
     config = LaunchConfig((ranges, min(rows, _GRID_AXIS)), _THREADS)

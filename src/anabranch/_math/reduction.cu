@@ -42,9 +42,9 @@ __device__ void store(void* out, Int place, Total total, double count) {
   }
 }
 
-// The thread's share of adjacent elements [begin, end) of a row, in words of 16 bytes.
-template <bool raw>
-__device__ Total adjacent(const char* row, Int begin, Int end, Total total) {
+// The share of a thread, of a team of threads, of adjacent elements [begin, end) of a row, in words of 16 bytes.
+template <bool raw, int team>
+__device__ Total adjacent(const char* row, Int begin, Int end, int thread, Total total) {
   typedef typename Source<raw>::Item Item;
   constexpr Int width = 16 / sizeof(Item);
   union Word {
@@ -58,29 +58,36 @@ __device__ Total adjacent(const char* row, Int begin, Int end, Total total) {
   const Int head = before < count ? before : count;
   const Int words = (count - head) / width;
   const uint4* memory = reinterpret_cast<const uint4*>(start + head * Int(sizeof(Item)));
-  if (threadIdx.x < head) total = combine(total, read<raw>(start + threadIdx.x * sizeof(Item), begin + threadIdx.x));
+  if (thread < head) total = combine(total, read<raw>(start + thread * sizeof(Item), begin + thread));
   Total parts[unroll];
   parts[0] = total;
   // Where nothing is neutral, a total may be combined with itself.
 #pragma unroll
   for (int u = 1; u < unroll; ++u) parts[u] = BEGIN(total);
-  for (Int k = threadIdx.x; k < words; k += threads * unroll) {
-    Word loaded[unroll];
+  Word loaded[unroll];
+  const auto add = [&](int u, Int k) {
 #pragma unroll
-    for (int u = 0; u < unroll; ++u) {
-      if (k + u * threads < words) loaded[u].bits = __ldg(memory + k + u * threads);
+    for (int w = 0; w < width; ++w) {
+      parts[u] = combine(parts[u], Source<raw>::read(loaded[u].items[w], begin + head + k * width + w));
     }
+  };
+  // Without a question about each word, all loads of a round are under way at once.
+  Int k = thread;
+  for (; k + (unroll - 1) * team < words; k += team * unroll) {
 #pragma unroll
-    for (int u = 0; u < unroll; ++u) {
-      if (k + u * threads >= words) continue;
+    for (int u = 0; u < unroll; ++u) loaded[u].bits = __ldg(memory + k + u * team);
 #pragma unroll
-      for (int w = 0; w < width; ++w) {
-        const Int position = begin + head + (k + u * threads) * width + w;
-        parts[u] = combine(parts[u], Source<raw>::read(loaded[u].items[w], position));
-      }
-    }
+    for (int u = 0; u < unroll; ++u) add(u, k + u * team);
   }
-  const Int rest = head + words * width + threadIdx.x;
+#pragma unroll
+  for (int u = 0; u < unroll; ++u) {
+    if (k + u * team < words) loaded[u].bits = __ldg(memory + k + u * team);
+  }
+#pragma unroll
+  for (int u = 0; u < unroll; ++u) {
+    if (k + u * team < words) add(u, k + u * team);
+  }
+  const Int rest = head + words * width + thread;
   if (rest < count) parts[0] = combine(parts[0], read<raw>(start + rest * Int(sizeof(Item)), begin + rest));
 #pragma unroll
   for (int u = 1; u < unroll; ++u) parts[0] = combine(parts[0], parts[u]);
@@ -99,68 +106,79 @@ __device__ Total apart(const char* row, Int step, Int begin, Int end, Int thread
   return total;
 }
 
-// Combines a warp's totals, which are adjacent, in the first.
-__device__ void combine_warp(Total* totals, int lane) {
-  __syncwarp();
-  for (int half = lanes / 2; half > 0; half /= 2) {
-    if (lane < half) totals[lane] = combine(totals[lane], totals[lane + half]);
-    __syncwarp();
+// The share of a thread of elements [begin, end) of a row.
+template <bool raw, int team>
+__device__ Total share(const char* row, Int step, Int begin, Int end, int thread) {
+  typedef typename Source<raw>::Item Item;
+  const Total total = BEGIN(read<raw>(row + begin * step, begin));
+  if constexpr (16 % sizeof(Item) == 0) {
+    if (step == sizeof(Item) && reinterpret_cast<unsigned long long>(row) % sizeof(Item) == 0)
+      return adjacent<raw, team>(row, begin, end, thread, total);
   }
+  return apart<raw>(row, step, begin, end, thread, team, total);
 }
 
-// Combines a block's totals in the first, for thread 0: each warp its own, then the first warp those of all. A block
-// waits for itself once.
-__device__ void combine_block(Total* totals) {
-  constexpr int warps = threads / lanes;
-  const int lane = threadIdx.x % lanes;
-  combine_warp(totals + threadIdx.x - lane, lane);
-  __syncthreads();
-  if (threadIdx.x >= lanes) return;
-  for (int half = warps / 2; half > 0; half /= 2) {
-    if (lane < half) totals[lane * lanes] = combine(totals[lane * lanes], totals[(lane + half) * lanes]);
-    __syncwarp();
-  }
+// The total of the lane that is `by` further on.
+__device__ Total of_lane(const Total& total, int by) {
+  union Words {
+    Total total;
+    unsigned int words[(sizeof(Total) + 3) / 4];
+    __device__ Words() {}
+  } words;
+  words.total = total;
+#pragma unroll
+  for (unsigned int& word : words.words) word = __shfl_down_sync(0xffffffff, word, by);
+  return words.total;
 }
 
+// Combines the totals of the first `count` lanes for the first one. All lanes of the warp call it.
+template <int count>
+__device__ Total combine_lanes(Total total) {
+#pragma unroll
+  for (int half = count / 2; half > 0; half /= 2) total = combine(total, of_lane(total, half));
+  return total;
+}
+
+// Combines a team's totals for its first thread: each warp its own, then the first warp those of all. A team of several
+// warps is a block, which waits for itself twice.
+template <int team>
+__device__ Total combine_team(Total total, int thread) {
+  total = combine_lanes<lanes>(total);
+  if constexpr (team > lanes) {
+    constexpr int warps = team / lanes;
+    __shared__ Total totals[warps];
+    if (thread % lanes == 0) totals[thread / lanes] = total;
+    __syncthreads();
+    if (thread < lanes) total = combine_lanes<warps>(totals[thread % warps]);
+    __syncthreads();
+  }
+  return total;
+}
+
+// A block per range of a row.
 template <bool raw, bool last>
 __device__ void reduce_rows(const void* x, Int row_step, Int step, Int rows, Int count, Int size, double divisor,
                             void* out) {
-  typedef typename Source<raw>::Item Item;
-  __shared__ Total totals[threads];
   const Int begin = blockIdx.x * size;
   const Int end = begin + size < count ? begin + size : count;
   for (Int row = blockIdx.y; row < rows; row += gridDim.y) {
     const char* memory = static_cast<const char*>(x) + row * row_step;
-    Total total = BEGIN(read<raw>(memory + begin * step, begin));
-    bool done = false;
-    if constexpr (16 % sizeof(Item) == 0) {
-      if (step == sizeof(Item) && reinterpret_cast<unsigned long long>(memory) % sizeof(Item) == 0) {
-        total = adjacent<raw>(memory, begin, end, total);
-        done = true;
-      }
-    }
-    if (!done) total = apart<raw>(memory, step, begin, end, threadIdx.x, threads, total);
-    totals[threadIdx.x] = total;
-    combine_block(totals);
-    if (threadIdx.x == 0) store<last>(out, row * gridDim.x + blockIdx.x, totals[0], divisor);
-    __syncthreads();
+    const Total own = share<raw, threads>(memory, step, begin, end, threadIdx.x);
+    const Total total = combine_team<threads>(own, threadIdx.x);
+    if (threadIdx.x == 0) store<last>(out, row * gridDim.x + blockIdx.x, total, divisor);
   }
 }
 
-// A warp per row.
-template <bool raw, bool last>
+// A team of threads per row. A block is one team, or several teams of one warp each.
+template <bool raw, bool last, int team>
 __device__ void reduce_short_rows(const void* x, Int row_step, Int step, Int rows, Int count, Int, double divisor,
                                   void* out) {
-  __shared__ Total totals[threads];
-  const int lane = threadIdx.x % lanes;
-  Total* own = totals + threadIdx.x - lane;
-  const Int in_grid = Int(gridDim.x) * (threads / lanes);
-  for (Int row = Int(blockIdx.x) * (threads / lanes) + threadIdx.x / lanes; row < rows; row += in_grid) {
+  const int thread = threadIdx.x % team;
+  const Int teams = blockDim.x / team;
+  for (Int row = blockIdx.x * teams + threadIdx.x / team; row < rows; row += gridDim.x * teams) {
     const char* memory = static_cast<const char*>(x) + row * row_step;
-    own[lane] = apart<raw>(memory, step, 0, count, lane, lanes, BEGIN(read<raw>(memory, 0)));
-    combine_warp(own, lane);
-    if (lane == 0) store<last>(out, row, own[0], divisor);
-    __syncwarp();
+    const Total total = combine_team<team>(share<raw, team>(memory, step, 0, count, thread), thread);
+    if (thread == 0) store<last>(out, row, total, divisor);
   }
 }
 

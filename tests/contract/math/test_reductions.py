@@ -68,6 +68,18 @@ def test_long_axes_are_reduced_in_parts(name, shape):
         check(name, x, array, axis)
 
 
+# On a GPU a warp, four or eight share a row, depending on how many there are and how long they are.
+@pytest.mark.parametrize("shape", [(5, 20), (5, 400), (2100, 100), (600, 3000), (20, 9000)], ids=str)
+@pytest.mark.parametrize("dtype", ["int8", "float32", "complex128"])
+@pytest.mark.parametrize("name", ["sum", "argmin"])
+def test_rows_of_any_number_and_length_are_reduced(name, dtype, shape):
+    x = numbers(np.random.default_rng(4), shape, dtype, missing=False)
+    array = ab.array(x)
+    check(name, x, array, 1)
+    check(name, x[:, 1:], array[:, 1:], 1)
+    check(name, x[:, ::2], array[:, ::2], 1)
+
+
 @pytest.mark.parametrize("position", [0, 1, 511, 512, 20_000, 69_999])
 def test_nan_is_found_wherever_it_is(position):
     x = np.zeros(70_000, "float32")
