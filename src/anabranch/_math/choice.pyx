@@ -62,8 +62,8 @@ def where(condition, a, b, /, *, stream=None):
             operands[position] = number_for(operands[position], kind, type_.code)
         elif (<Array>operands[position])._device is not test._device:
             raise DeviceError(
-                f"where of arrays on two devices: the condition {test!r} is on {test._device.alias}, "
-                f"{operands[position]!r} on {operands[position].device.alias}; copy one to the other's device first")
+                f"where of arrays on two devices: {test._described()} and {operands[position]._described()}; copy one "
+                "to the other's device first")
     return _chosen(operands, type_, target)
 
 

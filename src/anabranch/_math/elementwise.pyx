@@ -80,8 +80,8 @@ cdef object _kernel(Rule rule, int first, int second):
 cdef int _same_device(Array left, Array right, str name) except -1:
     if left._device is not right._device:
         raise DeviceError(
-            f"{name} of arrays on two devices: {left!r} is on {left._device.alias}, {right!r} on "
-            f"{right._device.alias}; copy one to the other's device first")
+            f"{name} of arrays on two devices: {left._described()} and {right._described()}; copy one to the other's "
+            "device first")
     return 0
 
 
@@ -262,7 +262,8 @@ cdef object _in_place(int operation, Array array, object other):
     if kind < 0:
         return _refused(operation, array, other)
     if array._read_only:
-        raise ValueError(f"{array!r} is read-only memory and cannot be the result of {_names[operation]} in place")
+        raise ValueError(
+            f"{array._described()} is read-only memory and cannot be the result of {_names[operation]} in place")
     rule = _rule(operation, array.code, kind)
     if rule.result.code != array.code:
         check_in_place(rule.loop, array._dtype.name)
@@ -336,7 +337,8 @@ cdef class _Operators(Operators):
             self, int reduction, object array, object axis, bint keepdims, object stream, object other):
         (<Array>array).check()
         if other is not None:
-            raise TypeError(f"the result of a reduction is a new array of NumPy's dtype, not {other!r}")
+            shown = (<Array>other)._described() if type(other) is Array else repr(other)
+            raise TypeError(f"the result of a reduction is a new array of NumPy's dtype, not {shown}")
         return reduce_array(reduction, <Array>array, axis, keepdims, stream)
 
 

@@ -25,7 +25,7 @@ cdef Stream stream_on(object stream, Array array, str name):
     chosen = as_stream(stream, None)
     if chosen.device is not array._device:
         raise DeviceError(
-            f"{name}: {array!r} is on {array._device.alias}, but {chosen!r} is a stream of {chosen.device.alias}")
+            f"{name}: {chosen!r} is a stream of {chosen.device.alias}, not of the device of {array._described()}")
     return chosen
 
 

@@ -121,3 +121,18 @@ def test_checked_kernels_compute_the_same():
     x, y = ab.array(X), ab.array(Y)
     with ab.hazards("auto", bounds=True):
         check(compute(x, y), X, Y)
+
+
+def test_errors_name_arrays_without_reading_them(device, other_device):
+    stream = ab.Stream(device)
+    with ab.testing.Gate(stream):
+        x, flags = ab.ones(3, stream=stream), ab.ones(3, "bool", stream=stream)
+        y = ab.ones(3, device=other_device)
+        for call in (
+            lambda: y.sum(out=x),
+            lambda: x + y,
+            lambda: ab.where(flags, y, y),
+            lambda: x.sum(stream=ab.Stream(other_device)),
+        ):
+            with pytest.raises((TypeError, ab.DeviceError), match=r"<Array \(3,\)"):
+                call()
