@@ -1,9 +1,16 @@
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "anabranch/collective/collective.hpp"
 
 namespace anabranch {
+
+const char* name_of(Verb verb) noexcept {
+  static constexpr std::array names{"all_reduce", "reduce",  "broadcast", "all_gather", "reduce_scatter", "all_to_all",
+                                    "gather",     "scatter", "send",      "recv",       "barrier"};
+  return names[static_cast<std::size_t>(verb)];
+}
 
 Collective::Collective(Ref<Channel> channel, std::vector<Transfer> transfers, std::vector<Ref<Storage>> kept,
                        Division division, Label label)
@@ -11,7 +18,7 @@ Collective::Collective(Ref<Channel> channel, std::vector<Transfer> transfers, st
       transfers_(std::move(transfers)),
       kept_(std::move(kept)),
       division_(division),
-      label_(std::move(label)) {}
+      label_(label) {}
 
 Collective::~Collective() = default;
 

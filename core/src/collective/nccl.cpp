@@ -45,7 +45,7 @@ class NcclChannel::Work final : public ExternalWork {
   const bool eager_;
 };
 
-Point NcclChannel::enqueue(Stream& stream, std::vector<Transfer> transfers, Label label) {
+Point NcclChannel::enqueue(Stream& stream, std::vector<Transfer> transfers, const Label& label) {
   Backend& device = stream.backend();
   const bool eager = stream.capture() == nullptr;
   auto work = make_ref<Work>(Ref<NcclChannel>::share(this), std::move(transfers), label.name, eager);
@@ -61,7 +61,7 @@ Point NcclChannel::enqueue(Stream& stream, std::vector<Transfer> transfers, Labe
   enqueued_.store(before + 1, std::memory_order_relaxed);
   const std::uint64_t number = label.common ? started_.fetch_add(1, std::memory_order_relaxed) + 1 : 0;
   const std::lock_guard lock(mutex_);
-  flying_.push_back({number, std::move(label), Ref<Stream>::share(&stream), point, began});
+  flying_.push_back({number, label, Ref<Stream>::share(&stream), point, began});
   return point;
 }
 
@@ -148,23 +148,25 @@ int NcclChannel::receive(void* data, const Transfer& t, int peer, void* stream) 
                           as_pointer(communicator_), stream);
 }
 
-// Requires the mutex. Operations of one communicator complete in their order.
+// Requires the mutex. Operations that NCCL has got complete in their order: where the newest has, all have.
 void NcclChannel::prune() noexcept {
-  while (!flying_.empty()) {
-    const Flying& oldest = flying_.front();
-    try {
-      if (!oldest.stream->backend().query(*oldest.stream, oldest.point)) return;
-    } catch (const Error& error) {
-      note_failure(error);
-    }
-    flying_.pop_front();
+  if (all_called() && !flying_.empty() && completed(flying_.back())) flying_.clear();
+  while (!flying_.empty() && completed(flying_.front())) flying_.pop_front();
+}
+
+// Requires the mutex. A failure counts as completion.
+bool NcclChannel::completed(const Flying& operation) noexcept {
+  try {
+    return operation.stream->backend().query(*operation.stream, operation.point);
+  } catch (const Error& error) {
+    note_failure(error);
+    return true;
   }
 }
 
 // Requires the mutex. A stream that has failed keeps the calls that it held.
 void NcclChannel::note_failure(const Error& error) noexcept {
-  const std::uint64_t enqueued = enqueued_.load(std::memory_order_relaxed);
-  if (called_.load(std::memory_order_acquire) != enqueued && failure_.empty()) failure_ = error.what();
+  if (!all_called() && failure_.empty()) failure_ = error.what();
 }
 
 Waiting NcclChannel::oldest() {

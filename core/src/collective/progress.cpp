@@ -189,11 +189,7 @@ void Progress::launch(std::vector<Ref<Collective>>&& fresh) {
     collective->began_ = now;
     Channel& channel = *collective->channel_;
     for (Transfer& transfer : collective->transfers_) {
-      std::string error;
-      {
-        const std::lock_guard calling(transport_mutex_);
-        error = channel.transport_->start(channel.communicator_, transfer);
-      }
+      std::string error = channel.transport_->start(channel.communicator_, transfer);
       if (error.empty()) continue;
       collective->reported_ = true;
       const std::lock_guard lock(mutex_);
@@ -212,11 +208,7 @@ bool Progress::over(const Collective& collective) const noexcept {
 void Progress::test(Collective& collective) {
   for (Transfer& transfer : collective.transfers_) {
     if (transfer.over || transfer.request == 0) continue;
-    std::string error;
-    {
-      const std::lock_guard calling(transport_mutex_);
-      error = collective.channel_->transport_->test(transfer);
-    }
+    std::string error = collective.channel_->transport_->test(transfer);
     if (error.empty()) continue;
     transfer.request = 0;
     if (std::exchange(collective.reported_, true)) continue;
@@ -291,7 +283,6 @@ void Progress::settle_closed(Channel& channel) {
     if (!channel.closed_ || channel.failure_ || !channel.started_ones_.empty() || !channel.queue_.empty()) return;
     channel.closed_ = false;
   }
-  const std::lock_guard calling(transport_mutex_);
   channel.transport_->give_back(channel.communicator_);
 }
 

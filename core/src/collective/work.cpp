@@ -10,7 +10,7 @@ CollectiveWork::CollectiveWork(Ref<Channel> channel, std::vector<Transfer> trans
       transfers_(std::move(transfers)),
       kept_(std::move(kept)),
       division_(division),
-      label_(std::move(label)) {}
+      label_(label) {}
 
 void CollectiveWork::reserve() {
   const auto collective = make_ref<Collective>(channel_, transfers_, kept_, division_, label_);

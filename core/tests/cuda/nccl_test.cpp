@@ -4,6 +4,7 @@
 
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "device.hpp"
@@ -107,7 +108,7 @@ TEST(the_oldest_operation_is_known_until_it_is_completed) {
   const Waiting oldest = one->oldest();
   CHECK(oldest.found);
   CHECK_EQUAL(oldest.number, 1U);
-  CHECK_EQUAL(oldest.label.name, "all_reduce");
+  CHECK_EQUAL(std::string_view(oldest.label.name), "all_reduce");
   CHECK_EQUAL(one->next_number(), 2U);
   gate.open();
   one->finish();

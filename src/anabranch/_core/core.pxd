@@ -347,7 +347,6 @@ cdef extern from "anabranch/graph/capture.hpp" namespace "anabranch" nogil:
 
 cdef extern from "anabranch/runtime.hpp" namespace "anabranch" nogil:
     cdef cppclass RuntimeOptions:
-        int cpu_devices
         string first_device
         cbool per_thread_default
         string default_reason

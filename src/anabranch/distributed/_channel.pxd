@@ -5,10 +5,10 @@ from libcpp cimport bool as cbool
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from anabranch._core.core cimport CStream, Failure, Pending, Ref, Touch
+from anabranch._core.core cimport CStream, Failure, Pending, Ref
 from anabranch._stream.stream cimport Stream
 from anabranch._task.context cimport TaskState
-from anabranch.distributed._engine cimport Batch, Waiting
+from anabranch.distributed._engine cimport Batch, Label, Touches, Waiting
 
 cdef extern from "anabranch/collective/collective.hpp" namespace "anabranch" nogil:
     cdef cppclass CTransport "anabranch::Transport":
@@ -55,10 +55,10 @@ cdef class Channel:
     cdef str title
 
     # Enqueues the transfers as one operation of a stream.
-    cdef int submit(self, Stream stream, str name, Batch& batch) except -1
+    cdef int submit(self, Stream stream, const Label& label, Batch& batch) except -1
     cdef int record(
-        self, TaskState state, CStream* stream, str name, const vector[Touch]& touches,
+        self, TaskState state, CStream* stream, const char* name, Touches& touches,
         const Ref[CCollectiveWork]& work) except -1
     cdef int enqueue(
-        self, TaskState state, CStream* stream, str name, const vector[Touch]& touches,
+        self, TaskState state, CStream* stream, const char* name, Touches& touches,
         const Ref[Collective]& collective, size_t size) except -1

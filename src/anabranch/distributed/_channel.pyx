@@ -7,8 +7,7 @@ from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
 from anabranch._core.core cimport (
-    CStream, Failure, HazardMode, HostWork, OperationKind, Pending, Point, Ref, Site, Storage, Touch, make_failure,
-    now_nanoseconds, tracing)
+    CStream, Failure, HostWork, OperationKind, Pending, Point, Ref, Storage, make_failure, now_nanoseconds, tracing)
 from anabranch._core.graph cimport add_host, tell_origin
 from anabranch._core.tracing cimport show
 from anabranch._hazards.ordering cimport Submission, begin, begin_untouched, commit
@@ -16,7 +15,7 @@ from anabranch._stream.host_node cimport ReservedWork
 from anabranch._stream.stream cimport Stream
 from anabranch._task.context cimport TaskState, current_state
 from anabranch._task.site cimport current_site, place_of
-from anabranch.distributed._engine cimport Batch, Division, Label, Transfer, described, label_of
+from anabranch.distributed._engine cimport Batch, Division, Label, Touches, Transfer, described
 
 from anabranch._core.errors import CaptureError
 
@@ -64,11 +63,6 @@ def now():
 def current_place():
     """Return file and line of the program that is running."""
     return place_of(current_site())
-
-
-def is_checking():
-    """Return whether the task's hazard mode is "check"."""
-    return current_state().mode == <int>HazardMode.check
 
 
 def descriptor():
@@ -145,17 +139,16 @@ cdef class Channel:
         self.core = make_channel(transport.core, communicator, <int64_t>(timeout * 1e9))
 
     # Enqueues the transfers as one operation of a stream.
-    cdef int submit(self, Stream stream, str name, Batch& batch) except -1:
+    cdef int submit(self, Stream stream, const Label& label, Batch& batch) except -1:
         cdef TaskState state = current_state()
-        cdef Label label = label_of(name)
         if stream.get().capture() != NULL:
-            return self.record(state, stream.get(), name, batch.touches, make_work(
+            return self.record(state, stream.get(), label.name, batch.touches, make_work(
                 self.core, batch.transfers, batch.kept, batch.division, label))
-        return self.enqueue(state, stream.get(), name, batch.touches, make_collective(
+        return self.enqueue(state, stream.get(), label.name, batch.touches, make_collective(
             self.core, batch.transfers, batch.kept, batch.division, label), batch.size)
 
     cdef int record(
-            self, TaskState state, CStream* stream, str name, const vector[Touch]& touches,
+            self, TaskState state, CStream* stream, const char* name, Touches& touches,
             const Ref[CCollectiveWork]& work) except -1:
         cdef Submission submission
         cdef CapturedCollective captured = CapturedCollective.__new__(CapturedCollective)
@@ -164,18 +157,17 @@ cdef class Channel:
             raise CaptureError("a graphed function cannot make collectives: capture them with anabranch.capture")
         captured.work = work
         begin(&submission, state, stream, touches.data(), touches.size())
-        point = add_host(deref(stream), name.encode(), as_host_work(work))
+        point = add_host(deref(stream), name, as_host_work(work))
         tell_origin(deref(stream), point, captured)
         return commit(&submission, state, point)
 
     cdef int enqueue(
-            self, TaskState state, CStream* stream, str name, const vector[Touch]& touches,
+            self, TaskState state, CStream* stream, const char* name, Touches& touches,
             const Ref[Collective]& collective, size_t size) except -1:
         cdef Submission submission
-        cdef Site site
         cdef uint64_t number
         cdef Point point
-        if touches.empty():
+        if touches.size() == 0:
             begin_untouched(&submission, state, stream)
         else:
             begin(&submission, state, stream, touches.data(), touches.size())
@@ -186,12 +178,9 @@ cdef class Channel:
             self.core.get().withdraw(collective)
             raise
         if tracing():
-            told = f"{name} {self.title}#{number}" if number != 0 else name
+            told = f"{name.decode()} {self.title}#{number}" if number != 0 else name.decode()
             show(stream, point, OperationKind.collective, told, size)
-        if state.mode == <int>HazardMode.check:
-            site = current_site()
-        submission.commit(point, site)
-        return 0
+        return commit(&submission, state, point)
 
     def fail(self, error):
         """Fail what was enqueued and is not over, and everything that is enqueued from now on."""

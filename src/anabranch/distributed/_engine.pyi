@@ -1,18 +1,10 @@
 from anabranch._core.errors import CollectiveError
-from anabranch._memory.array import Array
 from anabranch.distributed._channel import Channel
 
 VERBS: tuple[str, ...]
-REDUCTIONS: tuple[str, ...]
+OPS: tuple[str, ...]
 
-class Call:
-    verb: int
-    send: Array | None
-    receive: Array | None
-    in_place: bool
-    count: int
-    op: str
-    peer: int
+class Call: ...
 
 class Engine:
     name: str

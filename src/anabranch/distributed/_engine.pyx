@@ -6,36 +6,31 @@ from libc.stdint cimport int64_t, uintptr_t
 from anabranch._core.core cimport Access as MemoryAccess
 from anabranch._core.core cimport ByteRange
 from anabranch._memory.array cimport Array, as_array
-from anabranch._memory.slice cimport whole_of
 from anabranch._stream.stream cimport Stream
 from anabranch._task.site cimport current_site, place_of
 
 from anabranch._memory.copy import copy
 
 # In the order of the core's `Verb`.
-VERBS = (
-    "all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all", "gather", "scatter", "send",
-    "recv", "barrier")
-REDUCTIONS = ("all_reduce", "reduce", "reduce_scatter")
-_MESSAGES = ("send", "recv", "group")
+VERBS = tuple([name_of(<Verb>number).decode() for number in range(<int>Verb.barrier + 1)])
+OPS = ("sum", "prod", "min", "max", "avg")
 
-cdef set _reductions = {VERBS.index(verb) for verb in REDUCTIONS}
+cdef const char* _group = "group"
+cdef dict _op_numbers = {op: number for number, op in enumerate(OPS)}
 
 
 @cython.final
+@cython.freelist(8)
 cdef class Call:
     @cython.nonecheck(True)
     def __repr__(self):
-        return f"<Call {VERBS[self.verb]} of {self.count}>"
+        return f"<Call {name_of(self.verb).decode()} of {self.count}>"
 
     cdef Array array(self):
         return self.receive if self.send is None else self.send
 
-    cdef bint reduces(self):
-        return self.verb in _reductions
 
-
-cdef Call make_call(int verb, Array send, Array receive, bint in_place, int64_t count, str op, int peer):
+cdef Call make_call(Verb verb, Array send, Array receive, bint in_place, int64_t count, int op, int peer):
     cdef Call call = Call.__new__(Call)
     call.verb = verb
     call.send = send
@@ -47,54 +42,65 @@ cdef Call make_call(int verb, Array send, Array receive, bint in_place, int64_t 
     return call
 
 
-cdef class Engine:
-    def __cinit__(self):
-        self.found = {}
+cdef int op_number(object op) except -1:
+    number = _op_numbers.get(op) if isinstance(op, str) else None
+    if number is None:
+        raise ValueError(f"op is one of {', '.join(map(repr, OPS))}, not {op!r}")
+    return number
 
+
+cdef class Engine:
     cdef int check(self, Call call) except -1:
         cdef Array array = call.array()
-        cdef int64_t each = 1
+        cdef Words* words
         call.type_word = self.byte
         if array is None:
             call.words = 1  # a barrier, which may need something to send
-            return 0
-        if call.reduces():
-            words = self.found.get((array.code, call.op))
-            if words is None:
-                words = self.found[array.code, call.op] = self.reduction(array._dtype, call.op)
-            call.type_word, each, call.op_word = words
+        elif call.op < 0:
+            call.words = call.count * array.layout.itemsize  # what is only moved may be of any type
         else:
-            each = array.layout.itemsize  # what is only moved may be of any type
-        call.words = call.count * each
+            words = &self.found[array.code][call.op]
+            if not words.known:
+                words.type, words.each, words.op = self.reduction(array._dtype, OPS[call.op])
+                words.known = True
+            call.type_word = words.type
+            call.words = call.count * words.each
+            call.op_word = words.op
         return 0
 
     cdef tuple reduction(self, object dtype, str op):
         raise NotImplementedError
 
-    cdef int enqueue(self, list calls, Stream stream, str name) except -1:
+    cdef int enqueue(self, list calls, Stream stream, bint grouped) except -1:
         cdef Batch batch
+        cdef Label label
         cdef Call call
         cdef Array send
         cdef Array receive
-        cdef list views = []      # private ones, which stay open
-        cdef list arrived = None
+        cdef list temporaries = None  # and what they are for
         for call in calls:
             send = call.send
             receive = call.receive
             if send is not None and (not self.is_ready(send) or (receive is not None and _overlap(send, receive))):
                 send = self.temporary(send, stream)
                 copy(send, call.send, stream=stream)
+                temporaries = temporaries or []
+                temporaries.append((None, send))
             if receive is not None and not self.is_ready(receive):
                 receive = self.temporary(receive, stream)
                 if call.in_place:
                     copy(receive, call.receive, stream=stream)
-                arrived = arrived or []
-                arrived.append((call.receive, receive))
-            _add(batch, views, call, send, receive, self.divisor(call))
-        self.submit(stream, name, batch)
-        if arrived is not None:
-            for array, temporary in arrived:
-                copy(array, temporary, stream=stream)
+                temporaries = temporaries or []
+                temporaries.append((call.receive, receive))
+            _add(batch, call, send, receive, self.divisor(call))
+            label.name = _group if grouped else name_of(call.verb)
+            label.common = not grouped and call.verb != Verb.send and call.verb != Verb.receive
+        label.site = current_site()
+        self.submit(stream, label, batch)
+        if temporaries is not None:
+            for array, temporary in temporaries:
+                if array is not None:
+                    copy(array, temporary, stream=stream)
         return 0
 
     cdef bint is_ready(self, Array array):
@@ -106,7 +112,7 @@ cdef class Engine:
     cdef int divisor(self, Call call):
         return 0
 
-    cdef int submit(self, Stream stream, str name, Batch& batch) except -1:
+    cdef int submit(self, Stream stream, const Label& label, Batch& batch) except -1:
         raise NotImplementedError
 
 
@@ -119,44 +125,34 @@ cdef bint _overlap(Array one, Array other):
     return base + first.low < other_base + second.high and other_base + second.low < base + first.high
 
 
-cdef int _add(Batch& batch, list views, Call call, Array send, Array receive, int divide) except -1:
+# The batch keeps the memory, so that the arrays may be closed from now on; the caller keeps the arrays themselves.
+cdef int _add(Batch& batch, Call call, Array send, Array receive, int divide) except -1:
     cdef Transfer transfer
-    cdef Array array
-    transfer.verb = <Verb>call.verb
+    transfer.verb = call.verb
     transfer.count = call.words
     transfer.type = call.type_word
     transfer.op = call.op_word
     transfer.peer = call.peer
     if send is not None:
-        array = whole_of(as_array(send, "x"))
-        views.append(array)
-        transfer.send = array.data
-        batch.touches.push_back(array.touch(MemoryAccess.read))
-        batch.kept.push_back(array.storage)
-        batch.size += array.layout.size() * array.layout.itemsize
+        as_array(send, "x")
+        transfer.send = send.data
+        batch.touches.push_back(send.touch(MemoryAccess.read))
+        batch.kept.push_back(send.storage)
+        batch.size += send.layout.size() * send.layout.itemsize
     if receive is not None:
-        array = whole_of(as_array(receive, "out"))
-        views.append(array)
-        transfer.receive = array.data
-        batch.touches.push_back(array.touch(MemoryAccess.read_write if call.in_place else MemoryAccess.write))
-        batch.kept.push_back(array.storage)
+        as_array(receive, "out")
+        transfer.receive = receive.data
+        batch.touches.push_back(receive.touch(MemoryAccess.read_write if call.in_place else MemoryAccess.write))
+        batch.kept.push_back(receive.storage)
         if send is None:
-            batch.size += array.layout.size() * array.layout.itemsize
+            batch.size += receive.layout.size() * receive.layout.itemsize
         if divide:
-            batch.division.data = array.data
-            batch.division.wide = array._dtype.char in "dD"
-            batch.division.count = array.layout.size() * (2 if array._dtype.kind == "c" else 1)
+            batch.division.data = receive.data
+            batch.division.wide = receive._dtype.char in "dD"
+            batch.division.count = receive.layout.size() * (2 if receive._dtype.kind == "c" else 1)
             batch.division.by = divide
     batch.transfers.push_back(transfer)
     return 0
-
-
-cdef Label label_of(str name) except *:
-    cdef Label label
-    label.name = name.encode()
-    label.site = current_site()
-    label.common = name not in _MESSAGES
-    return label
 
 
 cdef tuple described(const Waiting& waiting):

@@ -120,7 +120,7 @@ def start(launch: Launch, timeout: float) -> Mpi:
     if module.Query_thread() < module.THREAD_SERIALIZED:
         raise Error(
             "mpi4py has started MPI for one thread only, and collectives are started by a thread of their own: "
-            "leave mpi4py.rc.thread_level at 'multiple'"
+            "set mpi4py.rc.thread_level to 'serialized' or 'multiple'"
         )
     transport, large_counts = _transport(module)
     return Mpi(module, transport, large_counts, owned)

@@ -6,10 +6,14 @@ from libc.stdint cimport int64_t
 from anabranch._memory.array cimport Array
 from anabranch._stream.stream cimport Stream
 from anabranch.distributed._channel cimport Channel
-from anabranch.distributed._engine cimport Batch, Call, Engine
+from anabranch.distributed._engine cimport Batch, Call, Engine, Label
 
 from anabranch._memory.factories import empty
+from anabranch.distributed._engine import OPS
 from anabranch.distributed._mpi import LARGEST_COUNT
+
+
+cdef int _average = OPS.index("avg")
 
 
 @cython.final
@@ -60,10 +64,10 @@ cdef class MpiEngine(Engine):
         return empty(array.shape, array.dtype, device="cpu", pinned=True)
 
     cdef int divisor(self, Call call):
-        return self.size if call.op == "avg" else 0
+        return self.size if call.op == _average else 0
 
-    cdef int submit(self, Stream stream, str name, Batch& batch) except -1:
-        return self.channel.submit(stream, name, batch)
+    cdef int submit(self, Stream stream, const Label& label, Batch& batch) except -1:
+        return self.channel.submit(stream, label, batch)
 
     def has_channel(self, channel):
         """Return whether the channel is this one's."""

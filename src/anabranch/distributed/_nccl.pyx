@@ -8,6 +8,7 @@ from cython.operator cimport dereference as deref
 from libc.stdint cimport uint64_t, uintptr_t
 from libcpp.memory cimport unique_ptr
 from libcpp.string cimport string
+from libcpp.utility cimport move
 from libcpp.vector cimport vector
 
 import ctypes
@@ -16,16 +17,15 @@ import os
 import threading
 
 from anabranch._core.core cimport (
-    Activation, CStream, HazardMode, OperationKind, Point, Ref, Site, tracing, translate)
+    Activation, CStream, OperationKind, Point, Ref, tracing, translate)
 from anabranch._core.tracing cimport show
 from anabranch._device.device cimport DeviceBase
-from anabranch._hazards.ordering cimport Submission, begin, begin_untouched
+from anabranch._hazards.ordering cimport Submission, begin, begin_untouched, commit
 from anabranch._memory.array cimport Array
 from anabranch._stream.current cimport stream_of_record
 from anabranch._stream.stream cimport Stream
 from anabranch._task.context cimport TaskState, current_state
-from anabranch._task.site cimport current_site
-from anabranch.distributed._engine cimport Batch, Engine, Label, Transfer, Waiting, described, label_of
+from anabranch.distributed._engine cimport Batch, Engine, Label, Transfer, Waiting, described
 
 from anabranch._core.errors import CaptureError, Error
 from anabranch._memory.factories import empty, zeros
@@ -45,7 +45,7 @@ cdef extern from "anabranch/collective/nccl.hpp" namespace "anabranch" nogil:
         void* group_end
         void* error_string
     cdef cppclass NcclChannel:
-        Point enqueue(CStream&, vector[Transfer], Label) except +translate
+        Point enqueue(CStream&, vector[Transfer], const Label&) except +translate
         uint64_t next_number() const
         uint64_t started() const
         Waiting oldest() except +
@@ -142,31 +142,28 @@ cdef class NcclEngine(Engine):
     cdef Array temporary(self, Array array, Stream stream):
         return empty(array.shape, array.dtype, device=array._device, stream=stream)
 
-    cdef int submit(self, Stream stream, str name, Batch& batch) except -1:
+    cdef int submit(self, Stream stream, const Label& label, Batch& batch) except -1:
         cdef TaskState state = current_state()
         cdef CStream* queue = stream.get()
-        cdef Label label = label_of(name)
         cdef Submission submission
         cdef uint64_t number = 0
         cdef Point point
-        cdef Site site
         if label.common and queue.capture() == NULL:
             number = self.channel.get().next_number()
         if queue.capture() != NULL and queue.capture().exclusive():
             raise CaptureError("a graphed function cannot make collectives: capture them with anabranch.capture")
-        if batch.touches.empty():
+        if batch.touches.size() == 0:
             batch.transfers[0].receive = self.token.data
             begin_untouched(&submission, state, queue)
         else:
             begin(&submission, state, queue, batch.touches.data(), batch.touches.size())
         # Without the interpreter lock: a first call waits for the other ranks, and another thread may have to end that.
         with nogil:
-            point = self.channel.get().enqueue(deref(queue), batch.transfers, label)
+            point = self.channel.get().enqueue(deref(queue), move(batch.transfers), label)
         if tracing():
+            name = label.name.decode()
             show(queue, point, OperationKind.collective, f"{name} #{number}" if number else name, batch.size)
-        if state.mode == <int>HazardMode.check:
-            site = current_site()
-        submission.commit(point, site)
+        commit(&submission, state, point)
         if self.resting:
             self.resting = False
             self.woken.set()

@@ -9,43 +9,18 @@ import threading
 from collections import defaultdict
 
 from anabranch._core.core cimport HazardMode
-from anabranch._device.device cimport DeviceBase
 from anabranch._memory.array cimport Array
 from anabranch._stream.current cimport current_stream_of
 from anabranch._stream.stream cimport Stream
 from anabranch._task.context cimport current_state
-from anabranch.distributed._engine cimport Call, Engine, make_call
+from anabranch.distributed._engine cimport Call, Engine, Verb, make_call, name_of, op_number
 
 from anabranch._core.errors import ClosedError, CollectiveError, DeviceError, Error
 from anabranch.distributed._channel import current_place
-from anabranch.distributed._engine import VERBS
-
-OPS = ("sum", "prod", "min", "max", "avg")
-
-cdef dict _numbers = {verb: number for number, verb in enumerate(VERBS)}
+from anabranch.distributed._engine import OPS
 
 
 cdef class Ranks:
-    """The private base class of `Communicator`."""
-
-    cdef readonly int rank, size, local_rank, local_size
-    cdef readonly DeviceBase device
-    cdef readonly str backend
-    cdef readonly double timeout
-    cdef public bint closed
-    cdef readonly object error
-    cdef readonly str name
-    cdef readonly list members
-    cdef readonly object _control
-    cdef public int _splits
-    cdef public Group _group
-    cdef Engine engine
-    cdef object side
-    cdef object failing
-    cdef object messages        # numbers, by sender and receiver
-    cdef int64_t calls
-    cdef object __weakref__
-
     def __init__(self, Engine engine not None, control, side, str name, *, members, local, device, timeout):
         self.rank = control.rank
         self.size = control.size
@@ -56,7 +31,7 @@ cdef class Ranks:
         self.name = name
         self.members = members
         self.engine = engine
-        self._control = control
+        self.control = control
         self.side = side
         self.failing = threading.Lock()
         self.messages = defaultdict(int)
@@ -64,20 +39,15 @@ cdef class Ranks:
 
     # The checks of a call. Each raises with nothing enqueued.
 
-    def _check(self, str verb, bint grouped=False):
-        self.check(verb, grouped)
-
-    cdef int check(self, str verb, bint grouped) except -1:
+    cdef int check(self, const char* verb, bint grouped) except -1:
         if self.closed:
             raise ClosedError(f"{self!r} is closed")
         if self.error is not None:
             raise copy.copy(self.error)
-        if self._group is not None and not grouped:
-            raise Error(f"{verb} cannot be part of a group(), which takes send and recv: call it after the block")
+        if self.open_group is not None and not grouped:
+            raise Error(
+                f"{verb.decode()} cannot be part of a group(), which takes send and recv: call it after the block")
         return 0
-
-    def _array(self, array, str name, bint written):
-        self.check_array(array, name, written)
 
     cdef int check_array(self, array, str name, bint written) except -1:
         cdef Array checked
@@ -95,16 +65,17 @@ cdef class Ranks:
             raise ValueError(f"out is {out.dtype} of shape {out.shape}, x {x.dtype} of {x.shape}: they must be equal")
         return 0
 
-    def _parts(self, whole, part, str whole_name, str part_name, written):
-        self.check_array(whole, whole_name, whole is written)
-        self.check_array(part, part_name, part is written)
+    cdef int check_parts(self, object whole, object part, str whole_name, str part_name, bint gathers) except -1:
+        self.check_array(whole, whole_name, gathers)
+        self.check_array(part, part_name, not gathers)
         if whole.dtype != part.dtype or whole.size != part.size * self.size:
             raise ValueError(
                 f"{whole_name} is {whole.size} elements of {whole.dtype}: with {part.size} of {part.dtype} in "
                 f"{part_name} and {self.size} ranks it must be {part.size * self.size} of {part.dtype}"
             )
+        return 0
 
-    def _rank(self, rank, str name):
+    cdef int rank_of(self, object rank, str name) except -1:
         number = operator.index(rank)
         if not 0 <= number < self.size:
             raise ValueError(f"{name} is a rank from 0 to {self.size - 1}, not {number}")
@@ -121,62 +92,51 @@ cdef class Ranks:
 
     # Calls
 
-    def _reduction(self, str verb, x, str op, int root, out, stream):
-        """Enqueue `all_reduce`, or `reduce`, whose `out` is None on other ranks than the root."""
+    cdef int reduction(self, Verb verb, object x, object op, int root, object out, object stream) except -1:
         cdef Call call
-        self.check(verb, False)
+        self.check(name_of(verb), False)
         self.check_array(x, "x", out is x)
         if out is not None and out is not x:
             self.check_array(out, "out", True)
             self.check_same(out, x)
-        if op not in OPS:
-            raise ValueError(f"op is one of {', '.join(map(repr, OPS))}, not {op!r}")
-        call = make_call(
-            _numbers[verb], None if out is x else x, out, out is x, (<Array>x).layout.size(), op, root)
-        self.enqueue(call, stream, None)
+        call = make_call(verb, None if out is x else x, out, out is x, (<Array>x).layout.size(), op_number(op), root)
+        return self.enqueue(call, stream)
 
-    def _transfer(self, str verb, send, receive, count, str op, int peer, stream, str text=None):
-        """Enqueue a collective whose arguments were checked. `text`: what messages call it, if not the verb."""
-        self.enqueue(make_call(_numbers[verb], send, receive, False, count, op, peer), stream, text or verb)
+    cdef int transfer(
+            self, Verb verb, Array send, Array receive, int64_t count, int op, int peer, object stream) except -1:
+        return self.enqueue(make_call(verb, send, receive, False, count, op, peer), stream)
 
-    cdef int enqueue(self, Call call, stream, str text) except -1:
+    cdef int enqueue(self, Call call, object stream) except -1:
         cdef Stream target = self.stream_for(stream)
-        cdef str verb = VERBS[call.verb]
         self.engine.check(call)
         if self.size > 1 and current_state().mode == <int>HazardMode.check:
-            array = call.array()
-            if text is None:
-                text = f"{verb}({call.op!r})" if verb == "all_reduce" else f"{verb}({call.op!r}, root={call.peer})"
-            if array is not None:
-                text = f"{text} of {call.count} {array.dtype}"
-            op = call.op if call.reduces() else ""
-            dtype = "" if array is None else array.dtype.str
-            self.compare(told([verb, op, dtype, call.count, call.peer], text))
-        if call.count or verb == "barrier":
-            self.engine.enqueue([call], target, verb)
+            self.compare(told_of(call))
+        if call.count or call.verb == Verb.barrier:
+            self.engine.enqueue([call], target, False)
         return 0
 
-    def _message(self, str verb, x, int peer, stream):
-        """Enqueue a message to or from another rank, or put it into the open group."""
+    cdef int message(self, Verb verb, object x, int peer, object stream) except -1:
         cdef Call call
         cdef Stream target
-        cdef bint receives = verb == "recv"
-        self.check(verb, True)
+        cdef bint receives = verb == Verb.receive
+        self.check(b"", True)
         self.check_array(x, "x", receives)
-        if peer == self.rank and self._group is None:
+        if peer == self.rank and self.open_group is None:
             raise ValueError(f"rank {peer} would wait for itself: send and recv to oneself in a group()")
-        call = make_call(_numbers[verb], None if receives else x, x if receives else None, False, x.size, "", peer)
+        call = make_call(
+            verb, None if receives else x, x if receives else None, False, (<Array>x).layout.size(), -1, peer)
         target = self.stream_for(stream)
         self.engine.check(call)
         if self.size > 1 and current_state().mode == <int>HazardMode.check:
             self.announce_message(call, receives)
-        if self._group is not None:
-            self._group.add(call, target)
+        if self.open_group is not None:
+            self.open_group.add(call, target)
         elif call.count:
-            self.engine.enqueue([call], target, verb)
+            self.engine.enqueue([call], target, False)
+        return 0
 
     cdef int announce_message(self, Call call, bint receives) except -1:
-        array, verb = call.array(), VERBS[call.verb]
+        array, verb = call.array(), name_of(call.verb).decode()
         source, to = (call.peer, self.rank) if receives else (self.rank, call.peer)
         # A message to oneself is counted once on each side, too.
         way = source, to if not receives else to + self.size
@@ -193,7 +153,6 @@ cdef class Ranks:
         )
         return 0
 
-    # Raises CollectiveError if the ranks' calls differ.
     cdef int compare(self, dict told) except -1:
         self.calls += 1
         file, line = current_place()
@@ -249,13 +208,29 @@ cdef class Ranks:
             self.error = CollectiveError(text, operation=name, file=file, line=line, ranks=ranks)
             self.engine.fail(self.error)
 
-    def _close(self):
-        """Close the engine once its operations have completed."""
-        self.engine.close()
+    cdef int close_engine(self) except -1:
+        if not self.closed:
+            self.closed = True
+            self.engine.close()
+        return 0
 
 
-def told(list what, str text):
-    """Return the message about a call: the values that must be equal on all ranks, and their description."""
+# The message about a collective.
+cdef dict told_of(Call call):
+    cdef Array array = call.array()
+    verb = name_of(call.verb).decode()
+    op = "" if call.op < 0 else OPS[call.op]
+    arguments = [repr(op)] if op else []
+    if call.verb in (Verb.reduce, Verb.broadcast, Verb.gather, Verb.scatter):
+        arguments.append(f"root={call.peer}")
+    text = f"{verb}({', '.join(arguments)})" if arguments else verb
+    if array is not None:
+        text = f"{text} of {call.count} {array.dtype}"
+    return told([verb, op, "" if array is None else array.dtype.str, call.count, call.peer], text)
+
+
+# The message about a call: the values that must be equal on all ranks, and their description.
+cdef dict told(list what, str text):
     file, line = current_place()
     return {"what": what, "text": text, "place": f"{file}:{line}"}
 
@@ -263,10 +238,6 @@ def told(list what, str text):
 @cython.final
 cdef class Group:
     """Messages of a communicator that become one operation when the block ends."""
-
-    cdef Ranks communicator
-    cdef list calls
-    cdef Stream stream
 
     def __init__(self, Ranks communicator not None):
         self.communicator = communicator
@@ -282,11 +253,11 @@ cdef class Group:
         return 0
 
     def __enter__(self):
-        self.communicator.check("group", False)
-        self.communicator._group = self
+        self.communicator.check(b"group", False)
+        self.communicator.open_group = self
         return self
 
     def __exit__(self, kind, value, traceback):
-        self.communicator._group = None
+        self.communicator.open_group = None
         if kind is None and self.calls and self.stream is not None:
-            self.communicator.engine.enqueue(self.calls, self.stream, "group")
+            self.communicator.engine.enqueue(self.calls, self.stream, True)

@@ -37,6 +37,9 @@ enum class Verb : std::uint8_t {
   barrier,
 };
 
+// What messages and traces call it.
+const char* name_of(Verb verb) noexcept;
+
 // The arguments of one transport call. Types, operations and communicators are the transport's own handles; counts are
 // in elements of the type. The transport keeps the call's state in `request`, whose address must not change until the
 // call has completed.
@@ -72,7 +75,7 @@ struct Division {
 
 // The name and call site of a collective, for error messages.
 struct Label {
-  std::string name;
+  const char* name = "";  // of static storage
   Site site;
   bool common = true;  // all ranks take part and number it alike; false: a point-to-point message
 };
@@ -197,8 +200,6 @@ class Progress {
   std::size_t in_flight() const noexcept { return in_flight_.load(std::memory_order_acquire); }
   // Stops the thread; collectives in flight never complete. Returns whether there were none.
   bool stop();
-  // Held by calls of the transport from other threads, where it allows one at a time.
-  std::mutex& transport_mutex() noexcept { return transport_mutex_; }
 
  private:
   friend class Channel;
@@ -224,10 +225,9 @@ class Progress {
   void rest(int idle_rounds);
 
   std::mutex mutex_;
-  std::mutex transport_mutex_;
   std::condition_variable woken_;
   std::condition_variable ended_;
-  std::mutex driving_;  // held for each round; taken before the others
+  std::mutex driving_;  // held for each round, and so for each call of a transport; taken before the other
   bool running_ = false;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> attention_{false};  // something to do since the last round

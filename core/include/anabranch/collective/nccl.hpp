@@ -42,7 +42,7 @@ class NcclChannel final : public RefCounted {
 
   // Enqueues transfers as one operation of a stream, which may be captured. The counts of `all_to_all`, `gather` and
   // `scatter` are in bytes. Throws Error(collective) with NCCL's text, with nothing enqueued.
-  Point enqueue(Stream& stream, std::vector<Transfer> transfers, Label label);
+  Point enqueue(Stream& stream, std::vector<Transfer> transfers, const Label& label);
   // The number of the next collective that all ranks take part in, from 1.
   std::uint64_t next_number() const noexcept { return started() + 1; }
   std::uint64_t started() const noexcept { return started_.load(std::memory_order_relaxed); }
@@ -73,7 +73,12 @@ class NcclChannel final : public RefCounted {
   int receive_parts(const Transfer& transfer, void* stream) const;
   int send(const void* data, const Transfer& transfer, int peer, void* stream) const;
   int receive(void* data, const Transfer& transfer, int peer, void* stream) const;
+  // Whether no stream holds a call.
+  bool all_called() const noexcept {
+    return called_.load(std::memory_order_acquire) == enqueued_.load(std::memory_order_relaxed);
+  }
   void prune() noexcept;
+  bool completed(const Flying& operation) noexcept;
   void note_failure(const Error& error) noexcept;
 
   const NcclFunctions functions_;

@@ -1,19 +1,16 @@
 """Communicators: the calls that ranks make together."""
 
-from __future__ import annotations
+cimport cython
+
+from anabranch._memory.array cimport Array
+from anabranch.distributed._engine cimport Verb, op_number
+from anabranch.distributed._ranks cimport Group, Ranks
 
 import operator
-from collections.abc import Sequence
-from types import TracebackType
-from typing import Any, Self
-
-from anabranch._memory.array import Array
-from anabranch._stream.stream import Stream
-from anabranch._trace.operation import Operation
-from anabranch.distributed._ranks import OPS, Group, Ranks
 
 
-class Communicator(Ranks):
+@cython.final
+cdef class Communicator(Ranks):
     """A group of ranks that carry out collectives together. `init` and `split` create it.
 
     Every method that takes ``stream=`` enqueues one operation on that stream (None: the current stream of `device`) and
@@ -37,11 +34,11 @@ class Communicator(Ranks):
     closed : bool
     """
 
-    __slots__ = ()
+    cdef int splits
 
     # Collectives
 
-    def all_reduce(self, x: Array, op: str = "sum", out: Array | None = None, *, stream: Stream | None = None) -> None:
+    def all_reduce(self, x, op="sum", out=None, *, stream=None):
         """Reduce the arrays of all ranks, element by element; every rank gets the result.
 
         Parameters
@@ -72,11 +69,9 @@ class Communicator(Ranks):
         >>> x.numpy().tolist() == [comm.size] * 3
         True
         """
-        self._reduction("all_reduce", x, op, 0, x if out is None else out, stream)
+        self.reduction(Verb.all_reduce, x, op, 0, x if out is None else out, stream)
 
-    def reduce(
-        self, x: Array, op: str = "sum", root: int = 0, out: Array | None = None, *, stream: Stream | None = None
-    ) -> None:
+    def reduce(self, x, op="sum", root=0, out=None, *, stream=None):
         """Reduce the arrays of all ranks; the rank `root` gets the result.
 
         Parameters
@@ -87,10 +82,10 @@ class Communicator(Ranks):
         out : Array, optional
             None: `x` itself. Used only on rank `root`.
         """
-        root = self._rank(root, "root")
-        self._reduction("reduce", x, op, root, (x if out is None else out) if root == self.rank else None, stream)
+        cdef int at = self.rank_of(root, "root")
+        self.reduction(Verb.reduce, x, op, at, None if at != self.rank else x if out is None else out, stream)
 
-    def broadcast(self, x: Array, root: int = 0, *, stream: Stream | None = None) -> None:
+    def broadcast(self, x, root=0, *, stream=None):
         """Copy the array of rank `root` to the arrays of the other ranks.
 
         Parameters
@@ -100,14 +95,14 @@ class Communicator(Ranks):
         root : int
         stream : Stream, optional
         """
-        self._check("broadcast")
-        root = self._rank(root, "root")
-        mine = root == self.rank
-        self._array(x, "x", not mine)
-        send, receive = (x, None) if mine else (None, x)
-        self._transfer("broadcast", send, receive, x.size, "", root, stream, f"broadcast(root={root})")
+        self.check("broadcast", False)
+        cdef int at = self.rank_of(root, "root")
+        cdef bint mine = at == self.rank
+        self.check_array(x, "x", not mine)
+        self.transfer(
+            Verb.broadcast, x if mine else None, None if mine else x, (<Array>x).layout.size(), -1, at, stream)
 
-    def all_gather(self, out: Array, x: Array, *, stream: Stream | None = None) -> None:
+    def all_gather(self, out, x, *, stream=None):
         """Concatenate the arrays of all ranks on every rank.
 
         Parameters
@@ -118,11 +113,11 @@ class Communicator(Ranks):
             Of the same shape and dtype on every rank.
         stream : Stream, optional
         """
-        self._check("all_gather")
-        self._parts(out, x, "out", "x", out)
-        self._transfer("all_gather", x, out, x.size, "", 0, stream)
+        self.check("all_gather", False)
+        self.check_parts(out, x, "out", "x", True)
+        self.transfer(Verb.all_gather, x, out, (<Array>x).layout.size(), -1, 0, stream)
 
-    def reduce_scatter(self, out: Array, x: Array, op: str = "sum", *, stream: Stream | None = None) -> None:
+    def reduce_scatter(self, out, x, op="sum", *, stream=None):
         """Reduce the arrays of all ranks and give rank ``i`` the part ``i`` of the result.
 
         Parameters
@@ -133,13 +128,11 @@ class Communicator(Ranks):
         op : {"sum", "prod", "min", "max", "avg"}
         stream : Stream, optional
         """
-        self._check("reduce_scatter")
-        self._parts(x, out, "x", "out", out)
-        if op not in OPS:
-            raise ValueError(f"op is one of {', '.join(map(repr, OPS))}, not {op!r}")
-        self._transfer("reduce_scatter", x, out, out.size, op, 0, stream, f"reduce_scatter({op!r})")
+        self.check("reduce_scatter", False)
+        self.check_parts(x, out, "x", "out", False)
+        self.transfer(Verb.reduce_scatter, x, out, (<Array>out).layout.size(), op_number(op), 0, stream)
 
-    def all_to_all(self, out: Array, x: Array, *, stream: Stream | None = None) -> None:
+    def all_to_all(self, out, x, *, stream=None):
         """Send part ``i`` of `x` to rank ``i``; `out` holds the parts from all ranks, in rank order.
 
         Parameters
@@ -148,16 +141,16 @@ class Communicator(Ranks):
             Of the same size and dtype, a multiple of `size` elements.
         stream : Stream, optional
         """
-        self._check("all_to_all")
-        self._array(x, "x", False)
-        self._array(out, "out", True)
+        self.check("all_to_all", False)
+        self.check_array(x, "x", False)
+        self.check_array(out, "out", True)
         if out.size != x.size or out.dtype != x.dtype:
             raise ValueError(f"out is {out.size} elements of {out.dtype}, x {x.size} of {x.dtype}: they must be equal")
         if x.size % self.size:
             raise ValueError(f"x has {x.size} elements, which {self.size} ranks cannot share equally")
-        self._transfer("all_to_all", x, out, x.size // self.size, "", 0, stream)
+        self.transfer(Verb.all_to_all, x, out, x.size // self.size, -1, 0, stream)
 
-    def gather(self, out: Array | None, x: Array, root: int = 0, *, stream: Stream | None = None) -> None:
+    def gather(self, out, x, root=0, *, stream=None):
         """Concatenate the arrays of all ranks on rank `root`.
 
         Parameters
@@ -168,18 +161,18 @@ class Communicator(Ranks):
         root : int
         stream : Stream, optional
         """
-        self._check("gather")
-        root = self._rank(root, "root")
-        if root == self.rank:
+        self.check("gather", False)
+        cdef int at = self.rank_of(root, "root")
+        if at == self.rank:
             if out is None:
-                raise ValueError(f"out is None on rank {root}, the root of the gather")
-            self._parts(out, x, "out", "x", out)
+                raise ValueError(f"out is None on rank {at}, the root of the gather")
+            self.check_parts(out, x, "out", "x", True)
         else:
-            self._array(x, "x", False)
+            self.check_array(x, "x", False)
             out = None
-        self._transfer("gather", x, out, x.size, "", root, stream, f"gather(root={root})")
+        self.transfer(Verb.gather, x, out, (<Array>x).layout.size(), -1, at, stream)
 
-    def scatter(self, out: Array, x: Array | None, root: int = 0, *, stream: Stream | None = None) -> None:
+    def scatter(self, out, x, root=0, *, stream=None):
         """Give each rank ``i`` the part ``i`` of an array of rank `root`.
 
         Parameters
@@ -190,39 +183,39 @@ class Communicator(Ranks):
         root : int
         stream : Stream, optional
         """
-        self._check("scatter")
-        root = self._rank(root, "root")
-        if root == self.rank:
+        self.check("scatter", False)
+        cdef int at = self.rank_of(root, "root")
+        if at == self.rank:
             if x is None:
-                raise ValueError(f"x is None on rank {root}, the root of the scatter")
-            self._parts(x, out, "x", "out", out)
+                raise ValueError(f"x is None on rank {at}, the root of the scatter")
+            self.check_parts(x, out, "x", "out", False)
         else:
-            self._array(out, "out", True)
+            self.check_array(out, "out", True)
             x = None
-        self._transfer("scatter", x, out, out.size, "", root, stream, f"scatter(root={root})")
+        self.transfer(Verb.scatter, x, out, (<Array>out).layout.size(), -1, at, stream)
 
-    def barrier(self, *, stream: Stream | None = None) -> None:
+    def barrier(self, *, stream=None):
         """Hold a stream until the streams of all ranks have reached the barrier. Does not block the host."""
-        self._check("barrier")
-        self._transfer("barrier", None, None, 0, "", 0, stream)
+        self.check("barrier", False)
+        self.transfer(Verb.barrier, None, None, 0, -1, 0, stream)
 
     # Messages
 
-    def send(self, x: Array, to: int, *, stream: Stream | None = None) -> None:
+    def send(self, x, to, *, stream=None):
         """Send an array to another rank, which calls `recv`. The stream goes on once `x` may be written again.
 
         Two ranks that send to each other do so in a `group`, or on two streams.
         """
-        self._message("send", x, self._rank(to, "to"), stream)
+        self.message(Verb.send, x, self.rank_of(to, "to"), stream)
 
-    def recv(self, x: Array, source: int, *, stream: Stream | None = None) -> None:
+    def recv(self, x, source, *, stream=None):
         """Receive an array of the same size and dtype from another rank, which calls `send`.
 
         Messages between two ranks arrive in the order in which they were sent.
         """
-        self._message("recv", x, self._rank(source, "source"), stream)
+        self.message(Verb.receive, x, self.rank_of(source, "source"), stream)
 
-    def group(self) -> Group:
+    def group(self):
         """Return a ``with`` block that makes its `send` and `recv` calls one operation, so that none waits for another.
 
         All calls must name the same stream.
@@ -238,12 +231,12 @@ class Communicator(Ranks):
         >>> b.numpy().tolist()
         [1.0, 1.0, 1.0]
         """
-        self._check("group")
+        self.check("group", False)
         return Group(self)
 
     # Communicators
 
-    def split(self, color: int | None, key: int | None = None) -> Communicator | None:
+    def split(self, color, key=None):
         """Return a communicator of the ranks that give the same color. Every rank must call it; it blocks the host.
 
         Parameters
@@ -253,39 +246,35 @@ class Communicator(Ranks):
         key : int, optional
             Orders the ranks of the new communicator; equal keys keep the order of the ranks in this one.
         """
-        self._check("split")
+        self.check("split", False)
         from anabranch.distributed._init import split
 
         if color is not None and (color := operator.index(color)) < 0:
             raise ValueError(f"color is not negative, not {color}")
-        self._splits += 1
-        return split(self, self._control, color, self.rank if key is None else operator.index(key), self._splits)
+        self.splits += 1
+        return split(self, self.control, color, self.rank if key is None else operator.index(key), self.splits)
 
-    def _joint(self, operations: Sequence[Operation], began: int) -> list[Operation] | None:
+    def _joint(self, operations, began):
         # For `trace.save`: the operations of all ranks, on rank 0.
-        self._check("trace.save")
+        self.check("trace.save", False)
         from anabranch.distributed._timeline import joint
 
-        return joint(self._control, operations, began)
+        return joint(self.control, operations, began)
 
-    def close(self) -> None:
+    def close(self):
         """Close the communicator. What was enqueued completes. Closing again does nothing."""
-        if not self.closed:
-            self.closed = True
-            self._close()
+        self.close_engine()
 
-    def __enter__(self) -> Self:
-        self._check("with")
+    def __enter__(self):
+        self.check("with", False)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind, value, traceback):
         self.close()
 
-    def __repr__(self) -> str:
+    def __repr__(self):
         state = ", closed" if self.closed else ", broken" if self.error is not None else ""
         return f"<Communicator, rank {self.rank} of {self.size}, on {self.device.alias} over {self.backend}{state}>"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self):
         raise TypeError(f"{self!r} lives in this process; other processes call ab.distributed.init")
