@@ -9,7 +9,7 @@ space (``CudaKernel::prepare`` chooses it):
   indices of the first two. Threads therefore divide only in that last case, and neighbours in a row are neighbours in
   a warp.
 * A thread of a coarse kernel runs several indices, one block apart, along y, or along x if there is no y. A GPU
-  starts about one warp per cycle and multiprocessor, which limits kernels that do little per index.
+  starts about one warp per two cycles and multiprocessor, which limits kernels that do little per index.
 * A *wide* kernel is for index spaces that do not fit such a grid, or arrays with 2^31 elements or more along or
   between their axes. Its grid is one-dimensional, and a thread divides its number by the sizes.
 """
