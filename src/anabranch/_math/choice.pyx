@@ -11,6 +11,7 @@ from anabranch._stream.stream cimport Stream
 
 from anabranch._core.errors import DeviceError
 from anabranch._math.elementwise import place_names
+from anabranch._memory.dtype import names as dtype_names
 
 cdef dict _kernels = {}
 
@@ -108,7 +109,7 @@ cdef Array _chosen(list operands, ElementType type_, Stream stream):
         args.append(each)
     args.append(operand_view(&axes, out, operand, place_of(&axes, operand)))
     run(
-        _kernel(operands[0].dtype.name, type_.dtype.name, tuple(places)), launch_dim(&axes), tuple(args),
+        _kernel(dtype_names[(<Array>operands[0]).code], type_.name, tuple(places)), launch_dim(&axes), tuple(args),
         stream)
     return out
 

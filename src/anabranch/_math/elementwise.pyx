@@ -252,8 +252,6 @@ cdef Array _unary(Rule rule, Array array):
 
 
 cdef object _in_place(int operation, Array array, object other):
-    from anabranch._math.rules import check_in_place
-
     cdef int kind = kind_of(other)
     cdef Rule rule
     cdef Axes axes
@@ -266,6 +264,8 @@ cdef object _in_place(int operation, Array array, object other):
             f"{array._described()} is read-only memory and cannot be the result of {_names[operation]} in place")
     rule = _rule(operation, array.code, kind)
     if rule.result.code != array.code:
+        from anabranch._math.rules import check_in_place
+
         check_in_place(rule.loop, array._dtype.name)
     cdef Stream stream = stream_on(None, array, _names[operation])
     axes.ndim = axes.operands = 0

@@ -110,7 +110,7 @@ cdef object reduce_array(int reduction, Array array, object axis, bint keepdims,
 
         try:
             reduce_on_cuda(
-                rule.name, rule.source, rule.accumulator.dtype.name, rule.result.dtype.name, x, out,
+                rule.name, rule.source, rule.accumulator.name, rule.result.name, x, out,
                 (extent.outer, extent.reduced, extent.inner), target)
         except Error as error:
             raise error.with_traceback(None)  # which ends in the program
@@ -219,15 +219,15 @@ cdef int _reduce_rows(Reduction rule, Array x, Array out, const Extent* extent, 
         ranges = (extent.reduced + row_range - 1) // row_range
         partial = _reshaped(
             _partial(1, extent.outer, ranges, rule.accumulator, stream), 2, extent.outer, ranges, 1)
-        kernel = rule.kernel("rows", (rule.accumulator.dtype.name, source))
+        kernel = rule.kernel("rows", (rule.accumulator.name, source))
         run(kernel, (extent.outer, ranges), (x, row_range, 1.0, partial), stream)
         x = partial
         size = ranges
-        source = rule.accumulator.dtype.name
+        source = rule.accumulator.name
         function = "last_rows"
     elif divides:
         function = "divided_rows"
-    kernel = rule.kernel(function, (rule.accumulator.dtype.name, source, divides))
+    kernel = rule.kernel(function, (rule.accumulator.name, source, divides))
     run(kernel, (extent.outer, 1),
         (x, size, <double>extent.reduced, _reshaped(out, 2, extent.outer, 1, 1)), stream)
     return 0
@@ -240,7 +240,7 @@ cdef int _reduce_columns(Reduction rule, Array x, Array out, const Extent* exten
     cdef bint divides = rule.number == mean_reduction
     cdef bint finishes = divides or rule.result is not rule.accumulator
     cdef Array sums = None
-    accumulator = rule.accumulator.dtype.name
+    accumulator = rule.accumulator.name
     if extent.outer * parts < enough and extent.reduced * min(extent.inner, <int64_t>columns) > plane_range:
         size = max(<int64_t>8, plane_range // min(extent.inner, <int64_t>columns))
         ranges = (extent.reduced + size - 1) // size
@@ -268,7 +268,7 @@ cdef int _find_position(Reduction rule, Array x, Array out, const Extent* extent
     cdef Array found = _reshaped(
         _partial(1, extent.outer, ranges, extremes.result, stream), 2, extent.outer, ranges, 1)
     x = _matrix(x, extent)
-    kernel = extremes.kernel("rows", (extremes.accumulator.dtype.name, rule.source))
+    kernel = extremes.kernel("rows", (extremes.accumulator.name, rule.source))
     run(kernel, (extent.outer, ranges), (x, position_range, 1.0, found), stream)
     run(rule.kernel("position", (rule.source,)), extent.outer, (x, found, position_range, flat_view(out)), stream)
     return 0

@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t
 cdef class ElementType:
     """An element type of arrays."""
     cdef readonly object dtype      # the numpy.dtype
+    cdef readonly str name          # its name, which NumPy puts together at each call
     cdef readonly int code          # small number for keys of compiled kernels
     cdef readonly int64_t itemsize
 

@@ -42,6 +42,7 @@ cdef int _fill_types() except -1:
     for code, name in enumerate(names):
         type_ = ElementType.__new__(ElementType)
         type_.dtype = numpy.dtype(name)
+        type_.name = name
         type_.code = code
         type_.itemsize = type_.dtype.itemsize
         _types.setdefault(type_.dtype, type_)

@@ -124,15 +124,16 @@ def test_checked_kernels_compute_the_same():
 
 
 def test_errors_name_arrays_without_reading_them(device, other_device):
-    stream = ab.Stream(device)
-    with ab.testing.Gate(stream):
-        x, flags = ab.ones(3, stream=stream), ab.ones(3, "bool", stream=stream)
-        y = ab.ones(3, device=other_device)
-        for call in (
-            lambda: y.sum(out=x),
-            lambda: x + y,
-            lambda: ab.where(flags, y, y),
-            lambda: x.sum(stream=ab.Stream(other_device)),
-        ):
-            with pytest.raises((TypeError, ab.DeviceError), match=r"<Array \(3,\)"):
-                call()
+    x, flags = ab.full(3, 42, device=device), ab.ones(3, "bool", device=device)
+    y = ab.full(3, 42, device=other_device)
+    ab.synchronize()
+    assert "42" in repr(x)
+    for call in (
+        lambda: y.sum(out=x),
+        lambda: x + y,
+        lambda: ab.where(flags, y, y),
+        lambda: x.sum(stream=ab.Stream(other_device)),
+    ):
+        with pytest.raises((TypeError, ab.DeviceError), match=r"<Array \(3,\)") as found:
+            call()
+        assert "42" not in str(found.value)
