@@ -25,6 +25,12 @@ VERBS = [
 ]
 
 
+@pytest.mark.parametrize("way", ["exit", "close", "with"])
+@pytest.mark.parametrize("kind", ["broadcast", "send"])
+def test_a_rank_that_ends_completes_what_it_has_enqueued(ranks, way, kind):
+    assert ranks(2, "leaving.py", way, kind).output == "0.0\n"
+
+
 def test_bad_input_is_refused_before_anything_is_enqueued(ranks):
     for number in (1, 3):
         assert ranks(number, "bad_input.py", ANABRANCH_CPU_DEVICES="2").output.count("fine") == number

@@ -249,6 +249,9 @@ cdef class Communicator(Ranks):
         self.check("split", False)
         from anabranch.distributed._init import split
 
+        for name, given in (("color", color), ("key", key)):
+            if given is not None and not hasattr(type(given), "__index__"):
+                raise TypeError(f"{name} is an int or None, not {type(given).__name__}")
         if color is not None and (color := operator.index(color)) < 0:
             raise ValueError(f"color is not negative, not {color}")
         self.splits += 1

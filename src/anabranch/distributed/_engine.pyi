@@ -1,5 +1,4 @@
 from anabranch._core.errors import CollectiveError
-from anabranch.distributed._channel import Channel
 
 VERBS: tuple[str, ...]
 OPS: tuple[str, ...]
@@ -8,7 +7,7 @@ class Call: ...
 
 class Engine:
     name: str
-    def has_channel(self, channel: Channel) -> bool: ...
+    def has_channel(self, channel: int) -> bool: ...
     @property
     def started(self) -> int: ...
     @property

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch._core.errors import Error
 from anabranch._device.device import Device, current_device, devices
-from anabranch.distributed import _channel, _mpi
+from anabranch.distributed import _mpi, _progress
 from anabranch.distributed._communicator import Communicator
 from anabranch.distributed._engine import Engine
 from anabranch.distributed._launcher import Launch, find_launch
@@ -43,13 +43,21 @@ class _Process:
         self.communicators: list[Communicator] = []
         atexit.register(self.end)
 
+    def is_broken(self) -> bool:
+        """Return whether a communicator is."""
+        return any(communicator.error is not None for communicator in self.communicators)
+
     def end(self) -> None:
-        """Leave the other ranks. Calls no MPI if a communicator is broken or a collective is in flight."""
-        broken = any(communicator.error is not None for communicator in self.communicators)
+        """Leave the other ranks once everything enqueued is over, or after `_DRAIN` seconds.
+
+        Calls no MPI if a communicator is broken or a collective is in flight.
+        """
         deadline = time.monotonic() + _DRAIN
-        while not broken and _channel.in_flight() and time.monotonic() < deadline:
+        while not (broken := self.is_broken()) and time.monotonic() < deadline:
+            if not any(communicator.is_waiting for communicator in self.communicators):
+                break
             time.sleep(0.001)
-        idle = _channel.stop()
+        idle = _progress.stop()
         self.side.close(2.0 if broken or not idle else _DRAIN)
         if self.mpi.owned and idle and not broken and not self.mpi.module.Is_finalized():
             self.mpi.module.Finalize()
@@ -103,6 +111,8 @@ def init(
     global _process
     if backend not in (None, "mpi", "nccl"):
         raise ValueError(f"backend is 'nccl', 'mpi' or None, not {backend!r}")
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
+        raise TypeError(f"timeout is a number of seconds, not {timeout!r}")
     if not timeout > 0:
         raise ValueError(f"timeout is more than 0 seconds, not {timeout}")
     launch = find_launch(os.environ, rank, size, address)
@@ -176,7 +186,9 @@ def _made(
     made = Communicator(
         engine, control, process.side, name, members=members, local=local, device=device, timeout=timeout
     )
-    process.communicators = [each for each in process.communicators if not each.closed or each.error is not None]
+    process.communicators = [
+        each for each in process.communicators if not each.closed or each.error is not None or each.is_waiting
+    ]
     process.communicators.append(made)
     return made
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from anabranch._core.errors import Error
 from anabranch.distributed import _rendezvous
-from anabranch.distributed._channel import Transport
 from anabranch.distributed._engine import VERBS
 from anabranch.distributed._launcher import Launch, host_and_port
+from anabranch.distributed._progress import Transport
 
 _FUNCTIONS = {
     "all_reduce": "MPI_Iallreduce",

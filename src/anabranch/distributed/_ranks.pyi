@@ -3,7 +3,6 @@ from typing import Any, Self
 
 from anabranch._core.errors import CollectiveError
 from anabranch._device.device import Device
-from anabranch.distributed._channel import Channel
 from anabranch.distributed._engine import Engine
 from anabranch.distributed._side import SideChannel
 
@@ -42,7 +41,7 @@ class Ranks:
         device: Device,
         timeout: float,
     ) -> None: ...
-    def has_channel(self, channel: Channel) -> bool: ...
+    def has_channel(self, channel: int) -> bool: ...
     @property
     def started(self) -> int: ...
     @property

@@ -16,7 +16,7 @@ from anabranch._task.context cimport current_state
 from anabranch.distributed._engine cimport Call, Engine, Verb, make_call, name_of, op_number
 
 from anabranch._core.errors import ClosedError, CollectiveError, DeviceError, Error
-from anabranch.distributed._channel import current_place
+from anabranch.distributed._progress import current_place
 from anabranch.distributed._engine import OPS
 
 
@@ -76,6 +76,8 @@ cdef class Ranks:
         return 0
 
     cdef int rank_of(self, object rank, str name) except -1:
+        if not hasattr(type(rank), "__index__"):
+            raise TypeError(f"{name} is a rank, an int, not {type(rank).__name__}")
         number = operator.index(rank)
         if not 0 <= number < self.size:
             raise ValueError(f"{name} is a rank from 0 to {self.size - 1}, not {number}")

@@ -10,7 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from anabranch.distributed import _channel
+from anabranch.distributed import _progress
 from anabranch.distributed._hub import Hub
 from anabranch.distributed._line import Line, Message
 
@@ -108,7 +108,7 @@ class SideChannel:
 
     def _run(self) -> None:
         with selectors.DefaultSelector() as selector:
-            selector.register(_channel.descriptor(), selectors.EVENT_READ, self._take_trouble)
+            selector.register(_progress.descriptor(), selectors.EVENT_READ, self._take_trouble)
             selector.register(self._bell, selectors.EVENT_READ, None)
             if self._line is not None:
                 selector.register(self._line, selectors.EVENT_READ, self._hear)
@@ -130,7 +130,7 @@ class SideChannel:
                 communicator.fail(reason, ranks)
 
     def _take_trouble(self) -> bool:
-        for channel, _, number, _, _, _, _, late, text in _channel.take_trouble():
+        for channel, number, late, text in _progress.take_trouble():
             for communicator in list(self._communicators.values()):
                 if not communicator.has_channel(channel) or communicator.error is not None:
                     continue

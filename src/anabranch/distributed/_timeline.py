@@ -9,7 +9,7 @@ from typing import Any
 
 from anabranch._trace.lanes import stream_label
 from anabranch._trace.operation import Operation
-from anabranch.distributed._channel import now
+from anabranch.distributed._progress import now
 
 # Messages between two ranks go on until their clocks are known to within `_CLOSE` ns, or for `_PATIENCE` ns.
 _EXCHANGES = 16
