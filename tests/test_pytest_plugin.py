@@ -190,3 +190,9 @@ async def test_coroutine(): pass
     assert re.search(r"SKIPPED .*not here", output)
     assert "on purpose" in output
     assert "call asyncio.run in it" in output
+
+
+def test_an_exploration_that_ends_before_its_first_run_fails(run_tests):
+    ends, output = run_tests("import pytest\n@pytest.mark.anabranch_explore(timeout=1e-9)\ndef test_it(): pass")
+    assert ends["test_it"] == "failed"
+    assert "nothing was tested" in output

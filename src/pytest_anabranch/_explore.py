@@ -77,6 +77,8 @@ def call_explored(function: pytest.Function, arguments: dict[str, Any]) -> None:
     import anabranch as ab
 
     report = ab.testing.explore(lambda: test(**given), **arguments)
+    if report.runs == 0:
+        pytest.fail("the exploration ended before its first run, by timeout= or Ctrl-C: nothing was tested", False)
     if report.ok:
         return
     if isinstance(report.error, pytest.skip.Exception | pytest.xfail.Exception):

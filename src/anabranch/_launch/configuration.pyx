@@ -137,6 +137,9 @@ cdef int read_dimensions(object dim, LaunchShape* shape) except -1:
         if type(size) is not int:
             if not hasattr(type(size), "__index__") or isinstance(size, bool):
                 raise TypeError(f"dim is an int or a tuple of ints, not {dim!r}")
+            if hasattr(type(size), "__dlpack__") and size.ndim:
+                raise TypeError(
+                    "the second argument is dim, the size of the launch, not an array: launch(kernel, n, ...)")
             size = size.__index__()
         if size < 0:
             raise ValueError(f"dim is {dim!r}; sizes of a launch must not be negative")

@@ -686,6 +686,12 @@ cdef class Array:
     def __reduce__(self):
         raise TypeError(f"{self._described()} lives in this process; send a copy of its elements, array.numpy()")
 
+    def __contains__(self, value):
+        return bool((self == value).any())
+
+    def __format__(self, spec):
+        return format(self.item(), spec) if spec and self.ndim == 0 else object.__format__(self, spec)
+
     def __bool__(self):
         self.check()
         if self.layout.size() != 1:

@@ -37,6 +37,8 @@ cdef int assign(Array view, object value) except -1:
     if values.ndim == 0:
         return enqueue_value(view, values, target)
     _refuse_cast(values.dtype, view._dtype)
+    if not isinstance(value, numpy.ndarray):
+        values = numpy.asarray(value, view._dtype)  # refuses a Python number that does not fit
     return _assign_array(view, _snapshot(view, values), target)
 
 

@@ -207,6 +207,8 @@ def array(data, dtype=None, *, device=None, stream=None, bint pinned=False):
     if values.dtype.hasobject or values.dtype.kind in "USmMV":
         as_dtype(values.dtype)
     cdef ElementType resolved = element_type(values.dtype.newbyteorder("=") if dtype is None else dtype)
+    if dtype is not None and not isinstance(data, (numpy.ndarray, numpy.generic)):
+        values = numpy.asarray(data, resolved.dtype)  # refuses a Python number that does not fit
     values = numpy.ascontiguousarray(values, resolved.dtype).reshape(values.shape)
     # No stream: the host writes below, so no earlier work may still use the memory.
     layout = layout_of(values.shape, resolved.itemsize)

@@ -216,6 +216,12 @@ def test_dimensions_that_are_no_integers_are_a_type_error(device, dim):
         ab.launch(put, dim, 3, ready(device))
 
 
+def test_an_array_in_place_of_the_size_is_named(device):
+    x = ready(device)
+    with pytest.raises(TypeError, match="the second argument is dim"):
+        ab.launch(put, x, x)
+
+
 # Arguments
 
 

@@ -353,3 +353,20 @@ def test_an_array_stays_in_its_process(device):
     for send in pickle.dumps, copy.copy, copy.deepcopy:
         with pytest.raises(TypeError, match=r"lives in this process; send a copy of its elements, array\.numpy\(\)"):
             send(array)
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype", "error"),
+    [
+        ([300], "int8", OverflowError),
+        (-1, "uint8", OverflowError),
+        ([2**40], "int32", OverflowError),
+        ([float("nan")], "int32", ValueError),
+        ([1 + 2j], "float32", TypeError),
+    ],
+)
+def test_numbers_that_do_not_fit_the_dtype_are_refused_as_by_numpy(device, data, dtype, error):
+    with pytest.raises(error):
+        np.asarray(data, dtype)
+    with pytest.raises(error):
+        ab.array(data, dtype, device=device)

@@ -278,3 +278,10 @@ def test_a_copy_with_numpy_is_not_captured(device, stream, to_numpy):
     array, data = zeros(4, device=device), values(4)
     with pytest.raises(ab.CaptureError, match=r"a\[\.\.\.\]"), ab.capture(stream):
         ab.copy(*((data, array) if to_numpy else (array, data)))
+
+
+def test_numbers_of_a_list_have_to_fit(device):
+    x = ab.zeros(3, "int8", device=device)
+    with pytest.raises(OverflowError, match="300"):
+        x[:] = [300, 1, 2]
+    assert x.tolist() == [0, 0, 0]

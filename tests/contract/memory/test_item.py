@@ -176,3 +176,18 @@ def test_html_shows_the_elements(device):
     html = ab.array(values(3), device=device)._repr_html_()
     assert f"<code>Array (3,) float32 on {device.alias}</code>" in html
     assert f"<pre>{values(3)}</pre>" in html
+
+
+def test_a_format_is_that_of_the_only_number(device):
+    x = ab.array([1.5, 2.25], device=device)
+    assert f"{x[1]:.1f}" == "2.2"
+    assert f"{x}" == str(x)
+    with pytest.raises(TypeError, match="unsupported format string"):
+        f"{x:.1f}"
+
+
+@pytest.mark.numba
+def test_an_array_contains_its_elements_as_in_numpy(device):
+    x = np.arange(6.0).reshape(2, 3)
+    array = ab.array(x, device=device)
+    assert [value in array for value in (0, 5.0, 6)] == [value in x for value in (0, 5.0, 6)] == [True, True, False]
