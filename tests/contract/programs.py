@@ -3,11 +3,12 @@
     a writes x, b after a, b reads x[:4], c reads x !RAW a
 
 Streams are letters; `blocking`, `blocking2`, `legacy`, `thread` (the per-thread stream) and `other` (of another device)
-are what their names say. Arrays are u to z. `a fills x 2` sets it, `a copies
-x y` copies x to y. `a marks e` records an event, which is waited for like a stream. `host
-after a` is a wait of the host; when `a completes`, nobody here knows. A `!` says that the step is a race, and may say
-of which kind, with which stream; `+2` says that it adds two waits. Where waits are counted, other steps add none.
-`a launches wx` is a launch of a graph that writes to x, `rx` of one that reads it.
+are what their names say. Arrays are u to z. `a fills x 2` sets it, `a copies x y` copies x to y. `a marks e` records an
+event, which is waited for like a stream. `host after a` is a wait of the host; when `a completes`, nobody here knows. A
+`!` says that the step is a race, and may say of which kind, with which stream; `+2` says that it adds two waits. Where
+waits are counted, other steps add none. `a launches wx` is a launch of a graph that writes to x, `rx` of one that reads
+it. From `a stops` to `a goes` a gate holds what the stream gets. `a waits` says that it is not through with what it
+has, and `a finishes` that the host may wait until it is; so may events.
 """
 
 import pytest
@@ -22,11 +23,12 @@ SPECIAL = {"legacy": ab.legacy_stream, "thread": ab.per_thread_stream}
 class Program:
     """What the names stand for, made when they first occur. `work` is what `a works` does to a stream."""
 
-    def __init__(self, device, other=None, work=lambda stream: stream.submit(int), wait=None, **given):
+    def __init__(self, device, other=None, work=lambda stream: stream.submit(int), wait=None, follow=None, **given):
         self.device, self.other, self.work = device, other, work
         self.wait = wait or (lambda queue: queue.synchronize())
+        self.follow = follow or (lambda stream, earlier: stream.wait_stream(earlier))
         self.read, self.write, self.added = read, write, None
-        self.streams, self.events = given, {}
+        self.streams, self.events, self.gates = given, {}, {}
         self.arrays = {name: ready(device) for name in "uvxyz"}
         self.graphs = {}
 
@@ -36,6 +38,10 @@ class Program:
             make = SPECIAL.get(name) or (lambda device: ab.Stream(device, non_blocking=not name.startswith("blocking")))
             self.streams[name] = make(device)
         return self.streams[name]
+
+    def queue(self, name):
+        """Return the event or the stream of a name."""
+        return self.events.get(name) or self.stream(name)
 
     def run(self, text):
         for step in text.split(", "):
@@ -47,6 +53,14 @@ class Program:
                 self.do(*action.split())
             if self.added:
                 assert self.added() == int(waits or 0), step
+
+    def run_to_the_end(self, text):
+        """Run a program, then let go of all streams, which come to their ends."""
+        self.run(text)
+        for gate in self.gates.values():
+            gate.open()
+        for name in (*self.streams, *self.events):
+            self.queue(name).synchronize()
 
     def refused(self, action, kind=None, first=None):
         with pytest.raises(ab.RaceError) as caught:
@@ -83,16 +97,25 @@ class Program:
         elif verb == "marks":
             self.events.setdefault(what, ab.Event(device=self.stream(who).device)).record(self.stream(who))
         elif who == "host":
-            awaited = self.events.get(what) or self.stream(what)
+            awaited = self.queue(what)
             if verb == "asks":
                 assert awaited.query()
             else:
                 self.wait(awaited)
         elif verb == "after":
             stream = self.stream(who)
-            stream.wait_event(self.events[what]) if what in self.events else stream.wait_stream(self.stream(what))
+            stream.wait_event(self.events[what]) if what in self.events else self.follow(stream, self.stream(what))
         elif verb == "closes":
-            (self.events.get(who) or self.stream(who)).close()
+            self.queue(who).close()
+        elif verb == "stops":
+            self.gates[who] = ab.testing.Gate(self.stream(who))
+        elif verb == "goes":
+            self.gates.pop(who).open()
+        elif verb == "waits":
+            assert not self.queue(who).query()
+        elif verb == "finishes":
+            self.queue(who).synchronize()
+            assert self.queue(who).query()
         else:
             {"works": self.work, "completes": complete}[verb](self.stream(who))
 

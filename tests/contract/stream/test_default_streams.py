@@ -11,6 +11,8 @@ import pytest
 
 import anabranch as ab
 
+from ..programs import Program, each_program
+
 # Whatever blocking streams get, in whichever thread, is in order with the legacy stream, of which a device has but one.
 pytestmark = pytest.mark.thread_unsafe(reason="the legacy stream is in order with the blocking streams of all threads")
 
@@ -81,29 +83,7 @@ def test_a_default_stream_cannot_be_closed(default):
     assert default().submit(int).result(10) == 0
 
 
-@each_default
-def test_a_default_stream_does_what_a_stream_does(default, enqueue):
-    stream = default()
-    gate = ab.testing.Gate(stream)
-    enqueue(stream)
-    event = stream.record_event()
-    assert not stream.query()
-    assert not event.query()
-    gate.open()
-    event.synchronize()
-    stream.synchronize()
-    assert stream.query()
-
-
-# -- the legacy stream after blocking streams --
-
-
-@each_blocking
-def test_the_legacy_stream_starts_after_blocking_streams(blocking, enqueue):
-    with ab.testing.Gate(blocking()):
-        enqueue(ab.legacy_stream())
-        assert not ab.legacy_stream().query()
-    ab.legacy_stream().synchronize()
+# -- the order of the legacy and the blocking streams --
 
 
 @each_blocking
@@ -118,41 +98,62 @@ def test_the_legacy_stream_is_not_done_before_the_blocking_streams_are(blocking)
     assert work.done()
 
 
+EVENTS = {
+    "an event of the legacy stream covers blocking streams": "blocking stops, legacy marks e, e waits",
+    "an event of a blocking stream covers the legacy stream": "legacy stops, blocking marks e, e waits",
+    "who waits for the legacy stream waits for blocking streams": "blocking stops, a after legacy, a waits",
+}
+# What `works` does is each operation in turn.
+WORK = {
+    "an event of the legacy stream follows its work": (
+        "legacy stops, legacy works, legacy marks e, legacy waits, e waits"
+    ),
+    "an event of a blocking stream follows its work": (
+        "blocking stops, blocking works, blocking marks e, blocking waits, e waits"
+    ),
+    "the legacy stream starts after blocking streams": "blocking stops, legacy works, legacy waits",
+    "blocking streams start after the legacy stream": "legacy stops, blocking works, blocking waits",
+    "one made later does, too": "legacy stops, blocking2 works, blocking2 waits",
+    "work that a blocking stream has already is not held": (
+        "blocking works, blocking marks e, legacy stops, e finishes, legacy waits"
+    ),
+    "what the legacy stream waits for holds blocking streams": (
+        "a stops, legacy after a, blocking works, blocking waits"
+    ),
+    "what a blocking stream waits for holds the legacy stream": (
+        "a stops, blocking after a, legacy works, legacy waits"
+    ),
+    "work of the legacy stream orders blocking streams": (
+        "blocking stops, legacy works, blocking2 works, blocking2 waits"
+    ),
+    "so does an event": "blocking stops, legacy marks e, blocking2 works, blocking2 waits",
+    "so does a wait": "blocking stops, a marks e, legacy after e, blocking2 works, blocking2 waits",
+    "blocking streams have no order with each other": (
+        "blocking stops, blocking2 works, blocking2 finishes, blocking waits"
+    ),
+    "non-blocking streams do not wait for the legacy stream": "legacy stops, a works, a finishes, legacy waits",
+    "nor the legacy stream for them": "a stops, legacy works, legacy finishes, a waits",
+}
+
+
+@each_program(EVENTS)
 @each_blocking
-def test_an_event_on_the_legacy_stream_covers_blocking_streams(blocking):
-    with ab.testing.Gate(blocking()):
-        event = ab.legacy_stream().record_event()
-        assert not event.query()
-    event.synchronize()
+def test_events_and_waits_go_by_the_legacy_order(device, blocking, program):
+    Program(device, blocking=blocking()).run_to_the_end(program)
+
+
+@each_program(WORK)
+@each_blocking
+def test_work_is_in_the_legacy_order(device, blocking, enqueue, program):
+    Program(device, work=enqueue, blocking=blocking()).run_to_the_end(program)
 
 
 @each_blocking
-def test_a_non_blocking_stream_that_waits_for_the_legacy_stream_waits_for_blocking_streams(blocking):
-    waiting = ab.Stream()
-    with ab.testing.Gate(blocking()):
-        waiting.wait_stream(ab.legacy_stream())
-        assert not waiting.query()
-    waiting.synchronize()
-
-
-# -- blocking streams after the legacy stream --
-
-
-@each_blocking
-def test_blocking_streams_start_after_the_legacy_stream(blocking, enqueue):
-    stream = blocking()
-    with ab.testing.Gate(ab.legacy_stream()):
-        enqueue(stream)
-        assert not stream.query()
-    stream.synchronize()
-
-
-@each_blocking
-def test_an_event_on_a_blocking_stream_covers_the_legacy_stream(blocking):
-    with ab.testing.Gate(ab.legacy_stream()):
-        event = blocking().record_event()
-        assert not event.query()
-    event.synchronize()
+def test_the_legacy_order_is_of_one_device(device, other_device, blocking, enqueue):
+    far = {"far": ab.Stream(other_device, non_blocking=False), "far_legacy": ab.legacy_stream(other_device)}
+    program = Program(device, work=enqueue, blocking=blocking(), **far)
+    program.run("far_legacy stops, blocking works, blocking finishes, far_legacy waits, far_legacy goes")
+    program.run_to_the_end("far stops, legacy works, legacy finishes, far waits")
 
 
 @each_blocking
@@ -165,42 +166,6 @@ def test_a_blocking_stream_that_only_records_or_waits_is_done_after_the_legacy_s
     stream.wait_stream(other) if waits else stream.record_event()
     stream.synchronize()
     assert made.query()
-
-
-@each_blocking
-def test_work_that_a_blocking_stream_has_already_is_not_held_by_the_legacy_stream(blocking):
-    stream = blocking()
-    work = stream.submit(int)
-    with ab.testing.Gate(ab.legacy_stream()):
-        assert work.result(10) == 0
-
-
-def test_a_blocking_stream_made_later_starts_after_the_legacy_stream(enqueue):
-    with ab.testing.Gate(ab.legacy_stream()):
-        stream = ab.Stream(non_blocking=False)
-        enqueue(stream)
-        assert not stream.query()
-    stream.synchronize()
-
-
-# -- through the legacy stream --
-
-ACT = {
-    "work": lambda: ab.zeros(1, stream=ab.legacy_stream()),
-    "host function": lambda: ab.legacy_stream().submit(int),
-    "event": lambda: ab.legacy_stream().record_event(),
-    "wait": lambda: ab.legacy_stream().wait_event(ab.Stream().record_event()),
-}
-
-
-@pytest.mark.parametrize("act", ACT.values(), ids=ACT)
-def test_every_action_on_the_legacy_stream_orders_blocking_streams(act, enqueue):
-    first, second = (ab.Stream(non_blocking=False) for _ in range(2))
-    with ab.testing.Gate(first):
-        act()
-        enqueue(second)
-        assert not second.query()
-    second.synchronize()
 
 
 @pytest.mark.parametrize(
@@ -227,26 +192,6 @@ def test_order_through_the_legacy_stream_is_order():
     assert done == list(range(90))
 
 
-@each_blocking
-def test_what_the_legacy_stream_waits_for_holds_blocking_streams(blocking, enqueue):
-    stream = blocking()
-    held = ab.Stream()
-    with ab.testing.Gate(held):
-        ab.legacy_stream().wait_stream(held)
-        enqueue(stream)
-        assert not stream.query()
-    stream.synchronize()
-
-
-def test_the_legacy_stream_starts_after_what_a_blocking_stream_waits_for(enqueue):
-    held, waiting = ab.Stream(), ab.Stream(non_blocking=False)
-    with ab.testing.Gate(held):
-        waiting.wait_stream(held)
-        enqueue(ab.legacy_stream())
-        assert not ab.legacy_stream().query()
-    ab.legacy_stream().synchronize()
-
-
 @pytest.mark.parametrize("end", [ab.Stream.close, lambda _: None], ids=["closed", "dropped"])
 def test_the_legacy_stream_starts_after_a_blocking_stream_that_is_gone(end):
     stream, done = ab.Stream(non_blocking=False), []
@@ -260,52 +205,6 @@ def test_the_legacy_stream_starts_after_a_blocking_stream_that_is_gone(end):
     gate.open()
     ab.legacy_stream().synchronize()
     assert done == ["blocking", "legacy"]
-
-
-# -- no order --
-
-
-def test_non_blocking_streams_do_not_wait_for_the_legacy_stream(enqueue, stream):
-    with ab.testing.Gate(ab.legacy_stream()):
-        enqueue(stream)
-        stream.synchronize()
-        assert not ab.legacy_stream().query()
-
-
-def test_the_legacy_stream_does_not_wait_for_non_blocking_streams(enqueue):
-    stream, legacy = ab.Stream(), ab.legacy_stream()
-    with ab.testing.Gate(stream):
-        enqueue(legacy)
-        legacy.synchronize()
-        assert legacy.query()
-        assert not stream.query()
-
-
-@each_blocking
-def test_blocking_streams_have_no_order_among_themselves(blocking, enqueue):
-    held = blocking()
-    stream = ab.Stream(non_blocking=False)
-    with ab.testing.Gate(held):
-        enqueue(stream)
-        stream.synchronize()
-        assert not held.query()
-
-
-@each_blocking
-def test_the_legacy_stream_holds_blocking_streams_of_its_own_device_only(blocking, enqueue, other_device):
-    stream = blocking()
-    with other_device:
-        legacy = ab.legacy_stream()
-    with ab.testing.Gate(legacy):
-        enqueue(stream)
-        stream.synchronize()
-        assert not legacy.query()
-
-
-def test_the_legacy_stream_waits_for_blocking_streams_of_its_own_device_only(other_device):
-    with ab.testing.Gate(ab.Stream(other_device, non_blocking=False)):
-        ab.legacy_stream().submit(int).result(10)
-        ab.legacy_stream().synchronize()
 
 
 # -- the per-thread stream --

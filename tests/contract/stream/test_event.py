@@ -9,6 +9,8 @@ import pytest
 
 import anabranch as ab
 
+from ..programs import Program, each_program
+
 
 def busy(seconds):
     """Keep a host thread at work; gives when it began and ended, in milliseconds."""
@@ -73,15 +75,6 @@ def test_an_event_completes_when_the_work_before_it_has(enqueue, blocking, timin
     gate.open()
     assert event.synchronize() is None
     assert event.query() is True
-
-
-def test_an_event_does_not_wait_for_the_work_after_it(enqueue, stream):
-    event = stream.record_event()
-    with ab.testing.Gate(stream):
-        enqueue(stream)
-        event.synchronize()
-        assert event.query() is True
-        assert not stream.query()
 
 
 @pytest.mark.parametrize("blocking", [False, True])
@@ -161,39 +154,28 @@ def test_a_wait_for_an_event_never_recorded_holds_nothing_even_if_it_is_recorded
 
 # -- recording again --
 
-
-def test_recording_again_replaces_the_record():
-    event, done, held = ab.Event(), ab.Stream(), ab.Stream()
-    event.record(done)
-    event.synchronize()
-    with ab.testing.Gate(held):
-        event.record(held)
-        assert not event.query()
-        event.record(done)
-        event.synchronize()
-
-
-def test_a_wait_keeps_the_record_it_found_when_the_new_one_is_complete():
-    event, first, second, waiting = ab.Event(), ab.Stream(), ab.Stream(), ab.Stream()
-    with ab.testing.Gate(first):
-        event.record(first)
-        waiting.wait_event(event)
-        event.record(second)
-        event.synchronize()
-        assert not waiting.query()
-    waiting.synchronize()
+RECORDS = {
+    "an event does not wait for the work after it": "a marks e, a stops, a works, e finishes, a waits",
+    "recording again replaces the record": (
+        "a marks e, e finishes, b stops, b marks e, e waits, a marks e, e finishes, b waits"
+    ),
+    "a wait keeps the record it found when the new one is complete": (
+        "a stops, a marks e, c after e, b marks e, e finishes, c waits"
+    ),
+    "a wait keeps the record it found when the new one is not complete": (
+        "a stops, a marks e, c after e, b stops, b marks e, a goes, c finishes, e waits"
+    ),
+}
 
 
-def test_a_wait_keeps_the_record_it_found_when_the_new_one_is_not_complete():
-    event, first, second, waiting = ab.Event(), ab.Stream(), ab.Stream(), ab.Stream()
-    gate = ab.testing.Gate(first)
-    event.record(first)
-    waiting.wait_event(event)
-    with ab.testing.Gate(second):
-        event.record(second)
-        gate.open()
-        waiting.synchronize()
-        assert not event.query()
+@each_program(RECORDS)
+def test_an_event_covers_what_was_there_at_its_record(device, enqueue, program):
+    Program(device, work=enqueue).run_to_the_end(program)
+
+
+def test_an_event_may_be_waited_for_by_a_stream_of_another_device(device, other_device):
+    program = Program(device, other_device)
+    program.run("a stops, a marks e, other after e, other waits, a goes, other finishes, host asks e")
 
 
 def test_one_event_recorded_many_times_orders_each_wait_by_its_own_record():
@@ -362,14 +344,3 @@ def test_a_wait_outlives_the_event(end):
         gc.collect()
         assert not later.query()
     later.synchronize()
-
-
-def test_an_event_may_be_waited_for_by_a_stream_of_another_device(device_pair):
-    one, two = (ab.Stream(device) for device in device_pair)
-    event = ab.Event()
-    with ab.testing.Gate(one):
-        event.record(one)
-        event.wait(two)
-        assert not two.query()
-    two.synchronize()
-    assert event.query()

@@ -4,6 +4,8 @@ import pytest
 
 import anabranch as ab
 
+from ..programs import Program, each_program
+
 # -- construction and attributes --
 
 
@@ -140,88 +142,44 @@ WAIT = {
 wait_each_way = pytest.mark.parametrize("wait", WAIT.values(), ids=WAIT)
 
 
-@wait_each_way
-def test_a_stream_that_waits_starts_after_the_other(wait):
-    earlier, later, done = ab.Stream(), ab.Stream(), []
+def starts_after(earlier, later, wait):
+    done = []
     with ab.testing.Gate(earlier):
         earlier.submit(done.append, "earlier")
         assert wait(later, earlier) is None
         assert not later.query()
         later.submit(done.append, "later")
     later.synchronize()
-    assert done == ["earlier", "later"]
+    return done == ["earlier", "later"]
+
+
+@wait_each_way
+def test_a_stream_that_waits_starts_after_the_other(wait):
+    assert starts_after(ab.Stream(), ab.Stream(), wait)
 
 
 @wait_each_way
 def test_a_stream_waits_across_devices(wait, other_device):
-    earlier, later, done = ab.Stream(), ab.Stream(other_device), []
-    with ab.testing.Gate(earlier):
-        earlier.submit(done.append, "earlier")
-        wait(later, earlier)
-        assert not later.query()
-        later.submit(done.append, "later")
-    later.synchronize()
-    assert done == ["earlier", "later"]
+    assert starts_after(ab.Stream(), ab.Stream(other_device), wait)
+
+
+WAITS = {
+    "a wait covers what was enqueued before it": "b after a, a stops, b works, b finishes, a waits",
+    "a wait holds nothing enqueued before it": "a stops, b works, b marks e, b after a, e finishes, a waits",
+    "waits are transitive": "a stops, b after a, c after b, c waits, a goes, c finishes, host asks a",
+    "a stream may wait for several": (
+        "a stops, b stops, c stops, d after a, d after b, d after c,"
+        " d waits, a goes, d waits, b goes, d waits, c goes, d finishes"
+    ),
+    "several streams may wait for one": "a stops, b after a, c after a, d after a, b waits, c waits, d waits",
+    "a stream that waits for itself goes on": "a works, a after a, a works, a finishes",
+}
 
 
 @wait_each_way
-def test_a_wait_covers_what_was_enqueued_before_it(wait):
-    earlier, later = ab.Stream(), ab.Stream()
-    wait(later, earlier)
-    with ab.testing.Gate(earlier):
-        later.submit(int).result(10)
-        assert not earlier.query()
-
-
-@wait_each_way
-def test_a_wait_holds_nothing_enqueued_before_it(wait):
-    earlier, later = ab.Stream(), ab.Stream()
-    with ab.testing.Gate(earlier):
-        work = later.submit(int)
-        wait(later, earlier)
-        assert work.result(10) == 0
-
-
-@wait_each_way
-def test_waits_are_transitive(wait):
-    a, b, c = (ab.Stream() for _ in range(3))
-    with ab.testing.Gate(a):
-        wait(b, a)
-        wait(c, b)
-        assert not c.query()
-    c.synchronize()
-    assert a.query()
-
-
-@wait_each_way
-def test_a_stream_may_wait_for_several(wait):
-    last, *others = (ab.Stream() for _ in range(5))
-    gates = [ab.testing.Gate(stream) for stream in others]
-    for stream in others:
-        wait(last, stream)
-    for gate in gates:
-        assert not last.query()
-        gate.open()
-    last.synchronize()
-
-
-@wait_each_way
-def test_several_streams_may_wait_for_one(wait):
-    first, *others = (ab.Stream() for _ in range(5))
-    with ab.testing.Gate(first):
-        for stream in others:
-            wait(stream, first)
-        assert not any(stream.query() for stream in others)
-    for stream in others:
-        stream.synchronize()
-
-
-@wait_each_way
-def test_a_stream_that_waits_for_itself_goes_on(wait):
-    stream = ab.Stream()
-    stream.submit(int)
-    wait(stream, stream)
-    assert stream.submit(int).result(10) == 0
+@each_program(WAITS)
+def test_a_wait_holds_what_it_says(device, wait, program):
+    Program(device, follow=wait).run_to_the_end(program)
 
 
 def test_two_streams_may_wait_for_each_other_in_turn():
