@@ -77,6 +77,13 @@ def photos() -> list[Operation]:
     return record.operations
 
 
+# The lanes that they have.
+LANES = [
+    *[("cuda:0", label) for label in ("upload", "compute", "download")],
+    *[("cpu:0", label) for label in ("encode", "0x5581c0de", "host")],
+]
+
+
 def many(number: int, lanes: int = 12) -> list[Operation]:
     """Return this many operations of streams that now and then wait for each other."""
     device = Device("cuda:0")

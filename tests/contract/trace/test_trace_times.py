@@ -1,6 +1,5 @@
 """`ab.trace`: when operations ran, and what is made of it."""
 
-import json
 import threading
 import time
 from itertools import pairwise
@@ -120,45 +119,6 @@ def test_one_stream_overlaps_with_nothing(device, stream, array):
     assert trace.overlap() == {device: 0.0}
     with pytest.raises(KeyError):
         trace.overlap()["no device"]
-
-
-def test_a_trace_prints_its_lanes(device):
-    stream, array = ab.Stream(device, name="uploads"), ready(device)
-    with ab.trace() as trace:
-        write(array, stream)
-    assert "uploads" in str(trace)
-    assert device.alias in str(trace)
-
-
-def test_waits_that_were_added_are_marked_in_the_json(tmp_path, a, b, array):
-    with ab.hazards("auto"), ab.trace() as trace:
-        with ab.testing.Gate(a):
-            write(array, a)
-            write(array, b)
-        b.wait_stream(a)
-    trace.save(tmp_path / "trace.json")
-    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
-    waits = [event for event in events if event.get("cat") == "wait" and event["ph"] == "X"]
-    assert [event["args"]["added"] for event in waits] == [True, False]
-
-
-@pytest.mark.parametrize("suffix", ["html", "svg", "json", "pftrace"])
-def test_a_trace_is_saved_by_suffix(device, tmp_path, suffix):
-    if suffix == "pftrace":
-        pytest.importorskip("perfetto", reason="perfetto is not installed")
-    stream, array = ab.Stream(device), ready(device)
-    with ab.trace() as trace:
-        write(array, stream)
-    path = tmp_path / f"trace.{suffix}"
-    trace.save(str(path))
-    assert path.stat().st_size > 0
-
-
-def test_another_suffix_is_an_error(tmp_path):
-    with ab.trace() as trace:
-        pass
-    with pytest.raises(ValueError, match=r"\.html.*\.pftrace"):
-        trace.save(tmp_path / "trace.png")
 
 
 def test_a_trace_of_much_keeps_up(device):
