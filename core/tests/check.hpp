@@ -45,6 +45,14 @@ void equal(const A& a, const B& b, const char* file, int line, const char* what)
   static const bool name##_added [[maybe_unused]] = anabranch::check::add(#name, name); \
   static void name()
 
+// A test that begins with a new `setting`, a class, whose members its body names.
+#define TEST_IN(setting, name)                                                                                 \
+  struct name##_test final : setting {                                                                         \
+    void run();                                                                                                \
+  };                                                                                                           \
+  static const bool name##_added [[maybe_unused]] = anabranch::check::add(#name, [] { name##_test().run(); }); \
+  void name##_test::run()
+
 #define CHECK(condition)                                                      \
   do {                                                                        \
     if (!(condition)) anabranch::check::fail(__FILE__, __LINE__, #condition); \

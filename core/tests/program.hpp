@@ -44,4 +44,14 @@ class Program {
   }
 };
 
+// What most tests of programs begin with.
+struct Setting {
+  Program program;
+  const Ref<Stream> a = check::stream(device());
+  const Ref<Stream> b = check::stream(device());
+  const Ref<Stream> c = check::stream(device());
+  const Ref<Storage> x = block();
+  const Ref<Storage> y = block();
+};
+
 }  // namespace anabranch

@@ -11,11 +11,7 @@ using namespace check;
 
 constexpr ByteRange all{0, 64};
 
-TEST(a_use_that_ends_is_an_access) {
-  Program program;
-  const auto a = stream(device());
-  const auto b = stream(device());
-  const auto x = block();
+TEST_IN(Setting, a_use_that_ends_is_an_access) {
   const Ref<ExternalUse> use = ExternalUse::open(a);
   ExternalUse::lend(*a, *x, all);
   CHECK(program.access(*b, x, Access::write).empty());
@@ -26,9 +22,7 @@ TEST(a_use_that_ends_is_an_access) {
   CHECK(program.access(*b, x, Access::write).empty());
 }
 
-TEST(what_is_lent_is_looked_at_every_time) {
-  const auto a = stream(device());
-  const auto x = block();
+TEST_IN(Setting, what_is_lent_is_looked_at_every_time) {
   CHECK(x->accesses().only(*a));
   const Ref<ExternalUse> use = ExternalUse::open(a);
   ExternalUse::lend(*a, *x, all);
@@ -37,11 +31,7 @@ TEST(what_is_lent_is_looked_at_every_time) {
   CHECK(x->accesses().only(*a));
 }
 
-TEST(an_open_use_counts_anew_each_time_somebody_looks) {
-  Program program;
-  const auto a = stream(device());
-  const auto b = stream(device());
-  const auto x = block();
+TEST_IN(Setting, an_open_use_counts_anew_each_time_somebody_looks) {
   const Ref<ExternalUse> use = ExternalUse::open(a);
   ExternalUse::lend(*a, *x, all);
   for (int round = 0; round < 3; ++round) {
@@ -72,12 +62,7 @@ TEST(an_open_use_counts_for_blocks_that_share_bytes_with_what_is_lent) {
   use->close(HazardMode::automatic, {});
 }
 
-TEST(only_bytes_that_were_lent_count_to_the_stream_that_has_them) {
-  Program program;
-  const auto a = stream(device());
-  const auto b = stream(device());
-  const auto c = stream(device());
-  const auto x = block();
+TEST_IN(Setting, only_bytes_that_were_lent_count_to_the_stream_that_has_them) {
   const Gate gate(*a);  // so that nothing is known to be over
   const Ref<ExternalUse> use = ExternalUse::open(a);
   const Ref<ExternalUse> other = ExternalUse::open(c);

@@ -13,24 +13,16 @@ namespace {
 
 using namespace check;
 
-TEST(one_stream_needs_nothing) {
-  Program program;
-  const auto a = stream(device());
-  const auto storage = block();
+TEST_IN(Setting, one_stream_needs_nothing) {
   const std::uint64_t before = added_waits();
   for (const Access access : {Access::write, Access::read, Access::read_write}) {
-    CHECK(program.access(*a, storage, access).empty());
+    CHECK(program.access(*a, x, access).empty());
   }
   CHECK_EQUAL(added_waits(), before);
 }
 
-TEST(what_is_missing_is_added_once) {
-  Program program;
-  const auto a = stream(device());
-  const auto b = stream(device());
+TEST_IN(Setting, what_is_missing_is_added_once) {
   const Gate gate(*a);
-  const auto x = block();
-  const auto y = block();
   program.access(*a, x, Access::write);
   program.access(*a, y, Access::write);
   const std::uint64_t before = added_waits();
@@ -41,12 +33,10 @@ TEST(what_is_missing_is_added_once) {
   CHECK_EQUAL(added_waits(), before + 2);  // after the read
 }
 
-TEST(who_waits_for_the_last_waits_for_all) {
-  Program program;
+TEST_IN(Setting, who_waits_for_the_last_waits_for_all) {
   std::deque<Ref<Stream>> chain;
   for (int i = 0; i < 4; ++i) chain.push_back(stream(device()));
   const Gate gate(*chain[0]);
-  const auto x = block();
   // Each reads its own part of what the one before wrote, so all four accesses are remembered.
   for (std::size_t i = 0; i < 4; ++i) program.access(*chain[i], x, Access::read_write, {16 * i, 16 * i + 17});
   const auto last = stream(device());
@@ -55,17 +45,11 @@ TEST(who_waits_for_the_last_waits_for_all) {
   CHECK_EQUAL(added_waits(), before + 1);
 }
 
-TEST(a_wait_is_learned_up_to_its_operation) {
-  Program program;
-  const auto a = stream(device());
-  const auto b = stream(device());
+TEST_IN(Setting, a_wait_is_learned_up_to_its_operation) {
   const Gate gate(*a);
-  const auto x = block();
-  const auto y = block();
   program.access(*a, x, Access::write);
   program.access(*a, y, Access::write);
   program.access(*b, x, Access::read);  // waits for the first operation of a
-  const auto c = stream(device());
   program.access(*c, y, Access::read);
   c->lane().follow(b->lane().past());
   CHECK_EQUAL(program.access(*b, y, Access::read).size(), std::size_t{1});
@@ -87,10 +71,8 @@ TEST(the_legacy_stream_and_blocking_ones_are_in_order) {
   CHECK_EQUAL(program.access(*other, x, Access::write).size(), std::size_t{1});
 }
 
-TEST(what_the_legacy_stream_did_before_any_other_was_there_comes_first) {
+TEST_IN(Setting, what_the_legacy_stream_did_before_any_other_was_there_comes_first) {
   static auto* const fresh = new null::NullBackend(1, std::size_t{1} << 20);
-  Program program;
-  const auto x = block();
   CHECK(program.access(*fresh->default_stream(StreamRole::legacy), x, Access::write).empty());
   CHECK(program.access(*stream(*fresh, "blocking", false), x, Access::write).empty());
 }
@@ -127,11 +109,7 @@ TEST(streams_that_come_and_go_leave_nothing) {
   CHECK(most < 10);
 }
 
-TEST(a_host_function_waits_for_nothing_that_comes_after_it) {
-  Program program;
-  const auto a = stream(device());
-  const auto b = stream(device());
-  const auto x = block();
+TEST_IN(Setting, a_host_function_waits_for_nothing_that_comes_after_it) {
   const Gate gate(*a);
   Program function;
   function.task->lane.follow(a->lane().past());
@@ -139,7 +117,6 @@ TEST(a_host_function_waits_for_nothing_that_comes_after_it) {
   program.access(*a, x, Access::write);
   b->lane().follow(a->lane().past());
   program.access(*b, x, Access::write);
-  const auto c = stream(device());
   const std::uint64_t before = added_waits();
   const Touch touch{x.get(), 0, 64, nullptr, 0, Access::read};
   Ordering ordering(*c, function.task->lane);
@@ -148,18 +125,13 @@ TEST(a_host_function_waits_for_nothing_that_comes_after_it) {
   CHECK_EQUAL(added_waits(), before);
 }
 
-TEST(what_comes_after_a_host_function_covers_nothing_for_it) {
-  Program program;
-  const auto a = stream(device());
-  const auto b = stream(device());
-  const auto x = block();
+TEST_IN(Setting, what_comes_after_a_host_function_covers_nothing_for_it) {
   const Gate gate(*b);
   program.access(*b, x, Access::read);
   Program function;
   function.task->call = a->lane().advance();
   // Comes after both the function and the read, which stays, since this is for a part only.
   program.access(*a, x, Access::write, {0, 32});
-  const auto c = stream(device());
   const Touch touch{x.get(), 0, 64, nullptr, 0, Access::write};
   Ordering ordering(*c, function.task->lane);
   ordering.begin();
@@ -170,22 +142,14 @@ TEST(what_comes_after_a_host_function_covers_nothing_for_it) {
   CHECK_EQUAL(added_waits(), before + 1);
 }
 
-TEST(what_is_known_to_be_over_is_not_waited_for) {
-  Program program;
-  const auto a = stream(device());
-  const auto b = stream(device());
-  const auto x = block();
+TEST_IN(Setting, what_is_known_to_be_over_is_not_waited_for) {
   program.access(*a, x, Access::write);
   const std::uint64_t before = added_waits();
   CHECK_EQUAL(program.access(*b, x, Access::write).size(), std::size_t{1});
   CHECK_EQUAL(added_waits(), before);
 }
 
-TEST(of_many_parts_that_become_one_entry_none_is_lost) {
-  Program program;
-  const auto a = stream(device());
-  const auto b = stream(device());
-  const auto x = block();
+TEST_IN(Setting, of_many_parts_that_become_one_entry_none_is_lost) {
   const Gate gate(*a);
   program.access(*b, x, Access::read, {63, 64});
   for (std::size_t i = 0; i < 60; ++i) program.access(*a, x, Access::write, {i, i + 1});
@@ -193,9 +157,7 @@ TEST(of_many_parts_that_become_one_entry_none_is_lost) {
   for (std::size_t i = 0; i < 60; ++i) CHECK(!x->uses(Access::read, {i, i + 1}).empty());
 }
 
-TEST(of_two_threads_on_a_stream_the_newer_point_stays) {
-  const auto a = stream(device());
-  const auto x = block();
+TEST_IN(Setting, of_two_threads_on_a_stream_the_newer_point_stays) {
   x->accesses().note(*a, 2, Access::read, {0, 64});
   x->accesses().note(*a, 1, Access::write, {0, 64});
   const std::vector<Use> uses = x->uses(Access::read, {0, 64});
@@ -203,13 +165,8 @@ TEST(of_two_threads_on_a_stream_the_newer_point_stays) {
   CHECK_EQUAL(uses[0].point, Point{2});
 }
 
-TEST(of_two_threads_on_a_stream_who_waits_for_one_waits_for_all_that_count_before_it) {
-  Program program;
-  const auto a = stream(device());
-  const auto b = stream(device());
+TEST_IN(Setting, of_two_threads_on_a_stream_who_waits_for_one_waits_for_all_that_count_before_it) {
   const Gate gate(*a);
-  const auto x = block();
-  const auto y = block();
   const Touch first{x.get(), 0, 64, nullptr, 0, Access::write};
   const Touch second{y.get(), 0, 64, nullptr, 0, Access::write};
   const Point point = call(*a, [] {});
@@ -219,10 +176,7 @@ TEST(of_two_threads_on_a_stream_who_waits_for_one_waits_for_all_that_count_befor
   CHECK(program.access(*b, y, Access::read).empty());
 }
 
-TEST(an_open_access_is_over_when_it_ends) {
-  Program program;
-  const auto a = stream(device());
-  const auto x = block();
+TEST_IN(Setting, an_open_access_is_over_when_it_ends) {
   const Touch touch{x.get(), 0, 64, nullptr, 0, Access::write};
   const auto open = make_ref<HostAccess>(program.task, touch, Site{}, true);
   Ordering ordering(*a, program.task->lane);
@@ -235,21 +189,15 @@ TEST(an_open_access_is_over_when_it_ends) {
   CHECK(ordering.missing({&touch, 1}).empty());
 }
 
-TEST(of_open_accesses_one_after_the_other_the_last_is_remembered) {
-  Program program;
-  const auto x = block();
+TEST_IN(Setting, of_open_accesses_one_after_the_other_the_last_is_remembered) {
   for (int i = 0; i < 3; ++i) {
     make_ref<HostAccess>(program.task, Touch{x.get(), 0, 64, nullptr, 0, Access::read}, Site{}, true)->end();
   }
   CHECK_EQUAL(x->conflicts(Lane().past(), nullptr, Access::write, {0, 64}).size(), std::size_t{1});
 }
 
-TEST(what_happened_unnoticed_is_waited_for) {
-  Program program;
-  const auto a = stream(device());
-  const auto b = stream(device());
+TEST_IN(Setting, what_happened_unnoticed_is_waited_for) {
   const Gate gate(*a);
-  const auto x = block();
   const Touch touch{x.get(), 0, 64, nullptr, 0, Access::write};
   Ordering::note(*a, call(*a, [] {}), {&touch, 1}, HazardMode::off, {}, nullptr);
   b->lane().follow(a->lane().past());  // nothing is known of it
@@ -258,12 +206,8 @@ TEST(what_happened_unnoticed_is_waited_for) {
   CHECK_EQUAL(added_waits(), before + 1);
 }
 
-TEST(a_stream_does_not_wait_for_what_it_did_unnoticed) {
-  Program program;
-  const auto a = stream(device());
-  const auto b = stream(device());
+TEST_IN(Setting, a_stream_does_not_wait_for_what_it_did_unnoticed) {
   const Gate gates[] = {Gate(*a), Gate(*b)};  // what is over is forgotten
-  const auto x = block();
   const Touch touch{x.get(), 0, 64, nullptr, 0, Access::read};
   for (const auto& each : {a, b}) Ordering::note(*each, call(*each, [] {}), {&touch, 1}, HazardMode::off, {}, nullptr);
   const std::vector<Race> missing = program.access(*a, x, Access::write);
@@ -271,12 +215,7 @@ TEST(a_stream_does_not_wait_for_what_it_did_unnoticed) {
   CHECK(missing[0].first.stream == b);
 }
 
-TEST(records_of_events_keep_what_came_before) {
-  Program program;
-  const auto a = stream(device());
-  const auto b = stream(device());
-  const auto x = block();
-  const auto y = block();
+TEST_IN(Setting, records_of_events_keep_what_came_before) {
   const Gate gate(*a);
   Event event(device(), {});
   program.access(*a, x, Access::write);
@@ -359,11 +298,7 @@ TEST(a_strided_view_and_its_range_are_not_the_same_access) {
   }
 }
 
-TEST(a_stream_used_again_learns_what_its_first_use_had_waited_for) {
-  Program program;
-  const auto a = stream(device());
-  const auto b = stream(device());
-  const auto x = block();
+TEST_IN(Setting, a_stream_used_again_learns_what_its_first_use_had_waited_for) {
   const Gate gate(*a);
   program.access(*a, x, Access::write);
   for (int use = 0; use < 2; ++use) {
@@ -373,11 +308,7 @@ TEST(a_stream_used_again_learns_what_its_first_use_had_waited_for) {
   }
 }
 
-TEST(who_waits_again_learns_what_is_new) {
-  Program program;
-  const auto a = stream(device());
-  const auto b = stream(device());
-  const auto x = block();
+TEST_IN(Setting, who_waits_again_learns_what_is_new) {
   const Gate gate(*a);
   for (int i = 0; i < 3; ++i) {
     program.access(*a, x, Access::write);

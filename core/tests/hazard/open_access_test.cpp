@@ -9,10 +9,7 @@ namespace {
 
 using namespace check;
 
-TEST(an_access_that_is_not_kept_leaves_nothing_when_it_ends) {
-  Program program;
-  const auto a = stream(device());
-  const auto x = block();
+TEST_IN(Setting, an_access_that_is_not_kept_leaves_nothing_when_it_ends) {
   const Touch touch{x.get(), 0, 64, nullptr, 0, Access::write};
   const auto open = make_ref<HostAccess>(program.task, touch, Site{}, false);
   CHECK(!x->accesses().only(*a));
@@ -22,10 +19,7 @@ TEST(an_access_that_is_not_kept_leaves_nothing_when_it_ends) {
   CHECK(x->accesses().only(*a));
 }
 
-TEST(an_operation_is_refused_where_the_host_has_not_ended_its_access) {
-  Program program;
-  const auto a = stream(device());
-  const auto x = block();
+TEST_IN(Setting, an_operation_is_refused_where_the_host_has_not_ended_its_access) {
   const Touch touch{x.get(), 0, 64, nullptr, 0, Access::write};
   const auto open = make_ref<HostAccess>(program.task, Touch{x.get(), 0, 64, nullptr, 0, Access::read}, Site{}, false);
   const Touch reading{x.get(), 0, 64, nullptr, 0, Access::read};

@@ -8,6 +8,15 @@ namespace {
 
 using namespace check;
 
+// What most tests of the legacy stream begin with.
+struct LegacySetting {
+  Program program;
+  const Ref<Stream> legacy = device().default_stream(StreamRole::legacy);
+  const Ref<Stream> a = blocking();
+  const Ref<Storage> x = block();
+  const Ref<Storage> y = block();
+};
+
 // An operation of another thread that is in its stream, and not noted yet.
 class Enqueued {
  public:
@@ -44,11 +53,7 @@ bool is_settled(const Stream& stream, const Ref<Storage>& storage) {
   return stream.lane().settled().clock.covers(when.lane->value, when.count);
 }
 
-TEST(an_operation_does_not_come_after_what_its_stream_is_told_once_it_is_in) {
-  Program program;
-  const auto a = stream(device());
-  const auto b = stream(device());
-  const auto x = block();
+TEST_IN(Setting, an_operation_does_not_come_after_what_its_stream_is_told_once_it_is_in) {
   const Gate gate(*b);
   program.access(*b, x, Access::write);
   const Moment when = newest(x);
@@ -63,13 +68,7 @@ TEST(an_operation_does_not_come_after_what_its_stream_is_told_once_it_is_in) {
   CHECK(own.clock.covers(when.lane->value, when.count));
 }
 
-TEST(an_operation_comes_after_what_it_waited_for_itself_whatever_its_stream_is_told_since) {
-  Program program;
-  const auto a = stream(device());
-  const auto b = stream(device());
-  const auto c = stream(device());
-  const auto x = block();
-  const auto y = block();
+TEST_IN(Setting, an_operation_comes_after_what_it_waited_for_itself_whatever_its_stream_is_told_since) {
   program.access(*b, x, Access::write);
   program.access(*c, y, Access::write);
   const Moment first = newest(x);
@@ -88,11 +87,7 @@ TEST(an_operation_comes_after_what_it_waited_for_itself_whatever_its_stream_is_t
   CHECK(!own.clock.covers(second.lane->value, second.count));
 }
 
-TEST(what_is_expected_of_the_legacy_stream_takes_the_place_of_nothing) {
-  Program program;
-  const auto legacy = device().default_stream(StreamRole::legacy);
-  const auto a = blocking();
-  const auto x = block();
+TEST_IN(LegacySetting, what_is_expected_of_the_legacy_stream_takes_the_place_of_nothing) {
   Enqueued before(*a);
   const Gate gate(*legacy);
   program.access(*legacy, x, Access::read);
@@ -101,11 +96,7 @@ TEST(what_is_expected_of_the_legacy_stream_takes_the_place_of_nothing) {
   CHECK_EQUAL(x->uses(Access::write, {0, 64}).size(), std::size_t{2});
 }
 
-TEST(who_looks_at_a_blocking_stream_learns_nothing_that_is_only_expected) {
-  Program program;
-  const auto legacy = device().default_stream(StreamRole::legacy);
-  const auto a = blocking();
-  const auto x = block();
+TEST_IN(LegacySetting, who_looks_at_a_blocking_stream_learns_nothing_that_is_only_expected) {
   program.access(*a, block(), Access::read);
   program.access(*legacy, x, Access::write);
   begin(*a);
@@ -115,12 +106,7 @@ TEST(who_looks_at_a_blocking_stream_learns_nothing_that_is_only_expected) {
   CHECK(is_settled(*a, x));
 }
 
-TEST(of_what_is_expected_a_stream_is_settled_with_what_its_operations_came_after) {
-  Program program;
-  const auto legacy = device().default_stream(StreamRole::legacy);
-  const auto a = blocking();
-  const auto x = block();
-  const auto y = block();
+TEST_IN(LegacySetting, of_what_is_expected_a_stream_is_settled_with_what_its_operations_came_after) {
   begin(*a);
   program.access(*legacy, x, Access::write);
   Enqueued operation(*a);
@@ -131,13 +117,8 @@ TEST(of_what_is_expected_a_stream_is_settled_with_what_its_operations_came_after
   CHECK(!is_settled(*a, y));
 }
 
-TEST(what_else_a_stream_knows_is_settled_before_and_while_something_is_expected) {
-  Program program;
-  const auto legacy = device().default_stream(StreamRole::legacy);
-  const auto a = blocking();
+TEST_IN(LegacySetting, what_else_a_stream_knows_is_settled_before_and_while_something_is_expected) {
   const auto b = stream(device());
-  const auto x = block();
-  const auto y = block();
   program.access(*a, block(), Access::read);
   program.access(*b, x, Access::write);
   a->lane().follow(newest(x));
@@ -156,12 +137,7 @@ std::vector<Race> coming(Stream& stream, const Ref<HostTask>& task, const Ref<St
   return ordering.missing({&touch, 1}, ordering.coming());
 }
 
-TEST(what_is_coming_is_what_an_operation_would_come_after) {
-  Program program;
-  const auto a = stream(device());
-  const auto b = stream(device());
-  const auto x = block();
-  const auto y = block();
+TEST_IN(Setting, what_is_coming_is_what_an_operation_would_come_after) {
   program.access(*b, x, Access::write);
   program.access(*b, y, Access::write);
   Program knowing;
@@ -172,11 +148,7 @@ TEST(what_is_coming_is_what_an_operation_would_come_after) {
   CHECK(coming(*a, knowing.task, y, Access::read).empty());
 }
 
-TEST(what_another_task_is_refused_an_operation_does_not_come_after) {
-  Program program;
-  const auto a = stream(device());
-  const auto b = stream(device());
-  const auto x = block();
+TEST_IN(Setting, what_another_task_is_refused_an_operation_does_not_come_after) {
   program.access(*b, x, Access::write);
   Program other;
   other.task->lane.follow(b->lane().settled());
@@ -186,12 +158,7 @@ TEST(what_another_task_is_refused_an_operation_does_not_come_after) {
   CHECK(other.access(*a, x, Access::write).empty());
 }
 
-TEST(what_a_blocking_stream_is_refused_comes_after_the_legacy_stream) {
-  Program program;
-  const auto legacy = device().default_stream(StreamRole::legacy);
-  const auto a = blocking();
-  const auto x = block();
-  const auto y = block();
+TEST_IN(LegacySetting, what_a_blocking_stream_is_refused_comes_after_the_legacy_stream) {
   program.access(*legacy, x, Access::write);
   CHECK(coming(*a, program.task, x, Access::read).empty());
   program.access(*a, block(), Access::read);
@@ -206,22 +173,14 @@ TEST(what_a_blocking_stream_is_refused_comes_after_the_legacy_stream) {
   CHECK(is_settled(*a, y));
 }
 
-TEST(what_the_legacy_stream_is_refused_comes_after_blocking_ones) {
-  Program program;
-  const auto legacy = device().default_stream(StreamRole::legacy);
-  const auto a = blocking();
-  const auto x = block();
+TEST_IN(LegacySetting, what_the_legacy_stream_is_refused_comes_after_blocking_ones) {
   program.access(*a, x, Access::write);
   CHECK(coming(*legacy, program.task, x, Access::read).empty());
   CHECK(program.access(*legacy, x, Access::read).empty());
 }
 
-TEST(what_a_legacy_operation_did_not_come_after_blocking_streams_do_not_either) {
-  Program program;
-  const auto legacy = device().default_stream(StreamRole::legacy);
-  const auto a = blocking();
+TEST_IN(LegacySetting, what_a_legacy_operation_did_not_come_after_blocking_streams_do_not_either) {
   const auto b = blocking();
-  const auto x = block();
   program.access(*b, block(), Access::read);
   Enqueued before(*legacy);
   const Gate gate(*a);
@@ -235,25 +194,17 @@ TEST(what_a_legacy_operation_did_not_come_after_blocking_streams_do_not_either) 
   CHECK(program.access(*c, x, Access::read).empty());
 }
 
-TEST(who_waits_for_the_legacy_stream_puts_something_into_it) {
-  Program program;
-  const auto legacy = device().default_stream(StreamRole::legacy);
-  const auto a = blocking();
+TEST_IN(LegacySetting, who_waits_for_the_legacy_stream_puts_something_into_it) {
   const auto b = stream(device());
   const auto c = blocking();
-  const auto x = block();
   const Gate gate(*a);
   program.access(*a, x, Access::write);
   Ordering(*b, program.task->lane).wait(*legacy);
   CHECK(program.access(*c, x, Access::read).empty());
 }
 
-TEST(an_event_or_a_wait_is_what_the_legacy_order_goes_by_too) {
-  Program program;
-  const auto legacy = device().default_stream(StreamRole::legacy);
-  const auto a = blocking();
+TEST_IN(LegacySetting, an_event_or_a_wait_is_what_the_legacy_order_goes_by_too) {
   const auto b = stream(device());
-  const auto x = block();
   program.access(*legacy, x, Access::write);
   Ordering(*a, program.task->lane).wait(*b);
   CHECK(is_settled(*a, x));
