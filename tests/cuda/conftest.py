@@ -118,7 +118,11 @@ def spin_image(kernels):
 
 @pytest.fixture
 def foreign(driver, spin_image):
-    """Work put into streams by others, past us: each takes a handle."""
+    """Work put into streams by others, past us: each takes a handle.
+
+    `torch.cuda._sleep` is no substitute for `delay`: it counts a multiprocessor's cycles, and where several processes
+    share the GPU it has not ended within a minute.
+    """
     module = checked(driver.cuModuleLoadData(spin_image))
     spin = checked(driver.cuModuleGetFunction(module, b"spin"))
 

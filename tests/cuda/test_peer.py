@@ -200,7 +200,7 @@ def test_a_tensor_of_the_other_gpu_is_taken_there(pair, torch, delay):
     there = pair[1]
     with torch.cuda.device(there.index):
         tensor = torch.zeros(SIZE, dtype=torch.int32, device=there.alias)
-        torch.cuda._sleep(100_000_000)
+        delay(ab.legacy_stream(there))  # the one that is current in PyTorch
         tensor.fill_(3)
         array = ab.asarray(tensor)
     assert (array.device, array.ptr) == (there, tensor.data_ptr())
