@@ -80,11 +80,12 @@ core() {
     echo "the core's tests passed"
 }
 
-# Several processes share the GPU where pytest-xdist is there. UNDER is a program to run the tests under.
+# Several processes share the GPU where pytest-xdist is there. UNDER is a program to run the tests under. A test that
+# hangs shows where, before its time is up.
 pytest() {
   local workers=()
   if [ "$WORKERS" != 0 ] && "$python" -c 'import xdist' 2>/dev/null; then workers=(-n "$WORKERS" --dist worksteal); fi
-  ${UNDER:-} "$python" -m pytest -q -p no:cacheprovider -p no:benchmark "${workers[@]}" "$@" ${PYTEST_ARGS:-}
+  ${UNDER:-} "$python" -m pytest -q -p no:cacheprovider -p no:benchmark -o faulthandler_timeout=55 "${workers[@]}" "$@" ${PYTEST_ARGS:-}
 }
 export -f pytest
 export WORKERS=${WORKERS:-5}
@@ -107,17 +108,19 @@ demo() { "$python" -m anabranch demo; }
 # runs in interpreters of its own. No backtraces of the host: with those, tests with gates hang (docs/internals/tools.md). Few
 # workers: the tool starts them one after the other, five seconds each.
 sanitizer() {
-  local report marks=$1
+  local marks=$1 status=0 found
   shift
-  report=$(mktemp)
+  SANITIZER_LOGS=$(mktemp -d)
+  export SANITIZER_LOGS
   CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-0} ANABRANCH_CPU_DEVICES=1 ANABRANCH_CUDA_SANITIZER=1 \
-    WORKERS=${SANITIZER_WORKERS:-4} UNDER="compute-sanitizer $* --target-processes all --report-api-errors no
-      --print-limit 10 --show-backtrace ${BACKTRACE:-no}" \
-    pytest $files --timeout 120 \
-    -k cuda -m "$marks" 2>&1 | tee "$report"
-  local outcome
-  outcome=$(grep -E '^[0-9]+ (passed|failed)' "$report")
-  ! grep -q 'ERROR SUMMARY: [1-9]' "$report" && [[ $outcome =~ ^[0-9]+\ passed && ! $outcome =~ [0-9]\ (failed|error) ]]
+    PYTHONPATH=$PYTHONPATH:$PWD/tools WORKERS=${SANITIZER_WORKERS:-4} \
+    UNDER="compute-sanitizer $* --target-processes all --report-api-errors no --print-limit 10
+      --show-backtrace ${BACKTRACE:-no} --log-file $SANITIZER_LOGS/%p" \
+    pytest $files --timeout 120 -k cuda -m "$marks" -p sanitizer_errors 2>&1 | tee "$SANITIZER_LOGS.pytest" || status=1
+  found=$(cat "$SANITIZER_LOGS"/* | grep -c 'ERROR SUMMARY: [1-9]')
+  [ "$found" = 0 ] || { cat "$SANITIZER_LOGS"/*; status=1; }
+  echo "$(tail -n 1 "$SANITIZER_LOGS.pytest"); $found processes with errors"
+  return $status
 }
 export -f sanitizer
 
