@@ -110,9 +110,9 @@ def _compile(
 ) -> tuple[CompiledPTX, list[Spot]]:
     check_restrictions(function)
     with warnings.catch_warnings():
-        # Importing the compiler triggers NumPy's deprecation warnings. Users who turn warnings into errors mean their
-        # own.
-        warnings.simplefilter("ignore", DeprecationWarning)
+        # The compiler imports PyTorch where that is installed, and both trigger warnings. Users who turn warnings into
+        # errors mean their own.
+        warnings.simplefilter("ignore")
         from anabranch.kernels._cuda import codegen, link
     from anabranch.kernels._cuda.refusal import refusal
     from anabranch.kernels._cuda.result import ReturnsValueError
