@@ -74,6 +74,13 @@ def test_every_dtype_compiles(dtype):
         assert compiled.image.startswith(b"\x7fELF")
 
 
+def test_a_complex_number_is_no_element_of_another_dtype():
+    with pytest.raises(
+        ab.CompileError, match=r"y\[index\] = x\[index\]\n  an element of float32 cannot be set to complex64"
+    ):
+        assign.compile_cuda((1, (array("complex64"), array("float32"))), HOPPER)
+
+
 @pytest.mark.parametrize("contiguous", [True, False])
 @pytest.mark.parametrize("ndim", [1, 2, 3, 4])
 def test_every_number_of_dimensions_compiles(ndim, contiguous):

@@ -16,6 +16,7 @@ from anabranch.kernels._index_error import index_reason
 from anabranch.kernels._parameter import Parameter
 from anabranch.kernels._reference import helpers, references
 from anabranch.kernels._signature import Signature, describe
+from anabranch.kernels._wording import reworded
 
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 # Numba's format of a place: "typing of setitem at /home/ada/wave.py (12)".
@@ -80,7 +81,7 @@ def from_compiler(
     message = _COLOUR.sub("", str(error)) or type(error).__name__
     place = find_place(function, error)
     reason = _readonly_reason(parameters, place) if _READONLY in message else _reason(message)
-    ours = index_reason(function, signature[0], reason, place) or _captured_reason(function, reason)
+    ours = index_reason(function, signature[0], reason, place) or _captured_reason(function, reason) or reworded(reason)
     if ours is not None:
         reason = ours
     elif "float16" in message:

@@ -10,6 +10,8 @@ from typing import Final
 _LETTERS: Final = "ijkl"
 _NO_TUPLE: Final = re.compile(r"unpack int64|(?:getitem|len|iter)\(int64\b|Cannot unpack|int64 is not iterable")
 
+_WRONG_LENGTH: Final = "wrong tuple length"
+
 
 def index_reason(function: FunctionType, launch_ndim: int, reason: str, place: tuple[str, int]) -> str | None:
     """Return why a kernel fails to compile if it takes its index for a tuple or an int wrongly; None if it does not.
@@ -36,7 +38,7 @@ def index_reason(function: FunctionType, launch_ndim: int, reason: str, place: t
             f"the launch is over 1 dimension, so the index {index!r} is an int; for a tuple, launch over one: "
             f"ab.launch({function.__name__}, (rows, columns), ...)"
         )
-    if f"UniTuple(int64 x {launch_ndim})" not in reason:
+    if f"UniTuple(int64 x {launch_ndim})" not in reason and _WRONG_LENGTH not in reason:
         return None
     parts = ", ".join(_LETTERS[:launch_ndim])
     name = index if index not in _LETTERS else _LETTERS[:launch_ndim]

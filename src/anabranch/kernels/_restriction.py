@@ -21,6 +21,8 @@ _ASSERT: Final = "LOAD_ASSERTION_ERROR"
 _RAISE: Final = "RAISE_VARARGS"
 _TRY: Final = "PUSH_EXC_INFO"
 _YIELD: Final = "YIELD_VALUE"
+_IMPORT: Final = "IMPORT_NAME"
+_OUTER: Final = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL"})
 _TEXT: Final = frozenset({"BUILD_STRING", "FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC"})
 
 # Functions of whole arrays, which call a library.
@@ -112,4 +114,8 @@ def _forbidden(instruction: dis.Instruction) -> str | None:
         return "a kernel cannot make text, as an f-string does: no interpreter runs where it does"
     if instruction.opname == _YIELD:
         return "a kernel cannot yield"
+    if instruction.opname == _IMPORT:
+        return "a kernel cannot import: import the module outside of it, at the top of the file"
+    if instruction.opname in _OUTER:
+        return f"a kernel cannot assign to the global name {instruction.argval!r}: write into an array instead"
     return None

@@ -13,6 +13,8 @@ pytestmark = pytest.mark.numba
 
 WORDS = {1: "one"}
 NUMBERS = [1, 2, 3]
+SIZES = (2, 3)
+CALLS = 0
 
 
 class Settings:
@@ -64,6 +66,12 @@ def of_vector(n, x):
     x[n] = 1
 
 
+@ab.kernel
+def three_of_two(ij, x):
+    i, j, k = ij
+    x[i, j] = k
+
+
 def test_an_index_of_several_dimensions_is_a_tuple(device):
     message = told(ab.CompileError, ab.launch, scaled, (4, 4), ab.zeros((4, 4)))
     assert "the launch is over 2 dimensions, so the index 'i' is one tuple of 2 ints: i, j = ij" in message
@@ -71,6 +79,8 @@ def test_an_index_of_several_dimensions_is_a_tuple(device):
     assert "the index 'n' is one tuple of 3 ints: i, j, k = n" in message
     assert "Numba" not in message
     assert "UniTuple" not in message
+    message = told(ab.CompileError, ab.launch, three_of_two, (4, 4), ab.zeros((4, 4)))
+    assert "the index 'ij' is one tuple of 2 ints: i, j = ij" in message
 
 
 @ab.kernel
@@ -172,9 +182,73 @@ def from_dict(i, x, y):
     x[i] = len(WORDS[1])
 
 
+@ab.kernel
+def importing(i, x, y):
+    import math
+
+    x[i] = math.sin(y[i])
+
+
+@ab.kernel
+def counted(i, x, y):
+    global CALLS
+    CALLS = i
+
+
+@ab.kernel
+def halved(i, x, y):
+    x[i / 2] = 1
+
+
+@ab.kernel
+def named(i, x, y):
+    x[i] = "one"
+
+
+@ab.kernel
+def emptied(i, x, y):
+    x[i] = None
+
+
+@ab.kernel
+def turned(i, x, y):
+    x[i] = y[i] * 1j
+
+
+@ab.kernel
+def assigned(i, x, y):
+    x[i] = y
+
+
+@ab.kernel
+def paired(i, x, y):
+    x[i] = (1, 2.5)
+
+
+@ab.kernel
+def plane(i, x, y):
+    x[i, 0] = 1
+
+
+@ab.kernel
+def parted(i, x, y):
+    a, b, c = SIZES
+    x[i] = a + b + c
+
+
 @pytest.mark.parametrize(
     ("kernel", "line", "reason"),
     [
+        (importing, "import math", "a kernel cannot import: import the module outside of it"),
+        (counted, "CALLS = i", "a kernel cannot assign to the global name 'CALLS'"),
+        (halved, "x[i / 2] = 1", "arrays are indexed by integers, not by float64: divide with //"),
+        (named, 'x[i] = "one"', "an element of float32 cannot be set to a string"),
+        (emptied, "x[i] = None", "an element of float32 cannot be set to None"),
+        (turned, "x[i] = y[i] * 1j", "an element of float32 cannot be set to complex"),
+        (assigned, "x[i] = y", "an element of float32 cannot be set to a whole array: index it"),
+        (paired, "x[i] = (1, 2.5)", "an element of float32 cannot be set to a tuple"),
+        (plane, "x[i, 0] = 1", "an array of 1 dimension takes no 2 indices"),
+        (parted, "a, b, c = SIZES", "a tuple of 2 does not unpack into 3 names"),
         (product, "x[i] = np.dot(x, y)", "np.dot works on whole arrays, and a kernel is called for one index"),
         (norm, "x[i] = np.linalg.norm(y)", "np.linalg.norm works on whole arrays"),
         (labelled, 'label = f"{i}"', "a kernel cannot make text, as an f-string does"),

@@ -7,17 +7,20 @@ sizes alone determine an element's offset.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from numba_cuda_mlir import lowering_utilities
+from numba_cuda_mlir import lowering_utilities, types
 from numba_cuda_mlir.lowering import numpy as lowering_numpy
 from numba_cuda_mlir.lowering.cuda import T, arith, index_of, ir, llvm, memref
 
 from anabranch._launch.target import Target
 from anabranch.kernels._cuda.failure import check_indices
+from anabranch.kernels._cuda.refusal import RefusedError
+from anabranch.kernels._wording import not_stored
 
 _load: Final = lowering_utilities.array_element_value_load
 _store: Final = lowering_utilities.array_element_value_store
@@ -56,6 +59,7 @@ def element_access(target: Target, unordered: bool) -> Iterator[None]:
         dynamic_shared_memory: bool = False,
         signed: bool | None = None,
     ) -> None:
+        _refuse_complex(kind, value)
         _check(array, indices)
         if dynamic_shared_memory or not narrow(array, indices):
             _store(kind, array, indices, value, dynamic_shared_memory=dynamic_shared_memory, signed=signed)
@@ -93,6 +97,13 @@ def _unordered_load(storage: Any, pointer: Any) -> Any:
 
 def _is_whole(array: Any, indices: Sequence[Any]) -> bool:
     return isinstance(array.type, ir.MemRefType) and array.type.has_rank and len(indices) == array.type.rank
+
+
+def _refuse_complex(kind: Any, value: Any) -> None:
+    """Raise `RefusedError` for a complex number in an array of others; the compiler would drop its imaginary part."""
+    part = re.match(r"complex<f(\d+)>", str(value.type))
+    if part is not None and not isinstance(kind.dtype, types.Complex):
+        raise RefusedError(not_stored(str(kind.dtype), f"complex{2 * int(part[1])}"))
 
 
 def _check(array: Any, indices: Sequence[Any]) -> None:

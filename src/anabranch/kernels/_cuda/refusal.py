@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple
 
 from numba_cuda_mlir.errors import UserFacingInternalCompilerError
+from numba_cuda_mlir.numba_cuda.core.ir import Stmt
 
 from anabranch.kernels._compile_error import NO_MEMORY, is_users
 
@@ -27,8 +28,14 @@ class Refusal(NamedTuple):
     place: tuple[str, int] | None
 
 
+class RefusedError(Exception):
+    """Our own refusal of code that the compiler would translate; its text is the reason."""
+
+
 def refusal(error: Exception) -> Refusal | None:
     """Return the cause behind such an error; None for any other error."""
+    if isinstance(error, RefusedError):
+        return Refusal(str(error), _place(error))
     if not isinstance(error, UserFacingInternalCompilerError):
         return None
     log = _LOG.search(str(error))
@@ -46,14 +53,12 @@ def refusal(error: Exception) -> Refusal | None:
 
 
 def _place(error: BaseException) -> tuple[str, int] | None:
-    """Return the innermost line of the user's code that the compiler had reached."""
+    """Return the line of the innermost statement of the user's code that the compiler had reached."""
     found = None
     for frame in _frames(error.__traceback__):
         for value in frame.values():
-            at = getattr(value, "loc", None)
-            file, line = getattr(at, "filename", None), getattr(at, "line", None)
-            if isinstance(file, str) and isinstance(line, int) and is_users(file):
-                found = file, line
+            if isinstance(value, Stmt) and is_users(value.loc.filename):
+                found = value.loc.filename, value.loc.line
     return found
 
 
