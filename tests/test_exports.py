@@ -89,6 +89,12 @@ def test_stub_and_module_define_the_same_members(stub: Path) -> None:
             assert sorted(set(public(functions + variables))) == public(dir(getattr(module, name)))
 
 
+@pytest.mark.parametrize(("name", "said"), [("sum", "; arrays have it: x.sum"), ("exp", "'exp'")])
+def test_a_name_that_only_arrays_have_is_said_to_be_theirs(name, said):
+    with pytest.raises(AttributeError, match=f"{said}$"):
+        getattr(anabranch, name)
+
+
 def test_importing_brings_in_neither_numpy_nor_numba() -> None:
     names = ("numpy", "numba", "asyncio", "argparse")
     code = f"import sys, anabranch; print([name for name in {names} if name in sys.modules])"

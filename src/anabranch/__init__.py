@@ -165,7 +165,8 @@ else:
             from importlib import import_module
 
             return import_module("anabranch.distributed")
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        method = f"; arrays have it: x.{name}" if not name.startswith("_") and hasattr(Array, name) else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{method}")
 
     def __dir__():
         return sorted({*globals(), *__all__})

@@ -47,6 +47,13 @@ def test_variables_that_make_no_sense_are_refused(environ, message):
         find_launch(environ)
 
 
+def test_a_launch_has_a_text():
+    assert str(find_launch({})) == "alone"
+    assert str(find_launch({"PMIX_RANK": "1"})) == "a rank of MPI"
+    assert str(find_launch({"PMI_RANK": "2", "PMI_SIZE": "4"})) == "rank 2 of 4 at MPI"
+    assert str(find_launch({}, 0, 2, "here:1234")) == "rank 0 of 2 at here:1234"
+
+
 def test_arguments_come_before_variables():
     assert find_launch(TORCHRUN, 0, 2, "here:1234") == Launch("address", 0, 2, "here:1234")
     with pytest.raises(ValueError, match="given rank, without size and address"):

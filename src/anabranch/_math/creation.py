@@ -60,6 +60,8 @@ def arange(
     ------
     ValueError
         For a step of 0, or numbers that are not finite.
+    OverflowError
+        For integers beyond 64 bits.
     """
     import numpy
 
@@ -69,6 +71,8 @@ def arange(
     last: Any = stop
     interval: Any = step
     for name, value in (("start", first), ("stop", last), ("step", interval)):
+        if isinstance(value, int) and not -(2**63) <= value < 2**64:
+            raise OverflowError(f"arange: {name} is {value}, which no dtype holds")
         if numpy.ndim(value) or numpy.asarray(value).dtype.kind not in "biuf":
             raise TypeError(f"arange: {name} is a real number, not {value!r}")
         if not math.isfinite(value):
@@ -116,6 +120,8 @@ def linspace(
     import numpy
 
     for name, value in (("start", start), ("stop", stop)):
+        if isinstance(value, int) and not -(2**63) <= value < 2**64:
+            raise OverflowError(f"arange: {name} is {value}, which no dtype holds")
         if numpy.ndim(value) or numpy.asarray(value).dtype.kind not in "biufc":
             raise TypeError(f"linspace: {name} is a number, not {value!r}")
     if not hasattr(type(num), "__index__") or isinstance(num, bool):

@@ -31,7 +31,8 @@ cdef enum:
 
 _names = (
     "less", "less_equal", "equal", "not_equal", "greater", "greater_equal", "add", "subtract", "multiply",
-    "true_divide", "floor_divide", "remainder", "power", "negative", "positive", "absolute", "square",
+    "true_divide", "floor_divide", "remainder", "power", "bitwise_and", "bitwise_or", "bitwise_xor", "negative",
+    "positive", "absolute", "invert", "square",
 )
 place_names = ("scalar", "one", "all", "", "", "outer2", "outer3", "outer4")
 
@@ -338,7 +339,9 @@ cdef class _Operators(Operators):
         (<Array>array).check()
         if other is not None:
             shown = (<Array>other)._described() if type(other) is Array else repr(other)
-            raise TypeError(f"the result of a reduction is a new array of NumPy's dtype, not {shown}")
+            raise TypeError(
+                f"the result of a reduction is a new array of NumPy's dtype, not {shown}; for another dtype, convert "
+                "the array first, with astype")
         return reduce_array(reduction, <Array>array, axis, keepdims, stream)
 
 

@@ -104,6 +104,26 @@ def logical_and(a: Any, b: Any) -> Any:
     return a and b
 
 
+def bitwise_and(a: Any, b: Any) -> Any:
+    return a & b
+
+
+def bitwise_or(a: Any, b: Any) -> Any:
+    return a | b
+
+
+def bitwise_xor(a: Any, b: Any) -> Any:
+    return a ^ b
+
+
+def invert(a: Any) -> Any:
+    return ~a
+
+
+def logical_not(a: Any) -> Any:
+    return not a
+
+
 def equal(a: Any, b: Any) -> Any:
     return a == b
 
@@ -183,7 +203,15 @@ def absolute_of_complex(a: Any) -> Any:
 
 
 _BY_KIND: Final[dict[str, dict[str, Compute]]] = {
-    "b": {"add": logical_or, "multiply": logical_and, "absolute": positive},
+    "b": {
+        "add": logical_or,
+        "multiply": logical_and,
+        "bitwise_or": logical_or,
+        "bitwise_and": logical_and,
+        "bitwise_xor": not_equal,
+        "invert": logical_not,
+        "absolute": positive,
+    },
     "i": {"power": power_of_signed},
     "u": {"power": power_of_unsigned, "absolute": positive},
     "f": {"floor_divide": floor_divide_floats, "absolute": absolute_of_float},
@@ -219,6 +247,10 @@ _GENERAL: Final[dict[str, Compute]] = {
     "floor_divide": floor_divide,
     "remainder": remainder,
     "power": power,
+    "bitwise_and": bitwise_and,
+    "bitwise_or": bitwise_or,
+    "bitwise_xor": bitwise_xor,
+    "invert": invert,
     "square": square,
     "equal": equal,
     "not_equal": not_equal,

@@ -28,7 +28,7 @@ cdef Layout layout_of(object shape, int64_t itemsize) except *:
         if overflow == 0 and sizes[0] >= 0:
             return row_major(1, sizes, itemsize)
     if not isinstance(shape, (tuple, list)):
-        shape = (shape,)
+        shape = tuple(shape.tolist()) if getattr(shape, "ndim", 0) == 1 else (shape,)
     if len(shape) > max_dimensions:
         raise ValueError(f"an array has at most {max_dimensions} dimensions, not {len(shape)}")
     for size in shape:

@@ -20,11 +20,11 @@ from anabranch._memory.assign cimport assign
 from anabranch._memory.copies cimport contiguous_of, converted, copied, moved
 from anabranch._memory.dtype cimport element_type
 from anabranch._memory.operators cimport (
-    absolute_operator, add_operator, all_reduction, any_reduction, floor_divide_operator, greatest_position_reduction,
-    greatest_reduction, least_position_reduction, least_reduction, mean_reduction, multiply_operator,
-    negative_operator, operators, positive_operator, power_operator, product_reduction, remainder_operator,
-    subtract_operator, sum_reduction, true_divide_operator)
-from anabranch._memory.slice cimport view_of, whole_of
+    absolute_operator, add_operator, all_reduction, and_operator, any_reduction, floor_divide_operator,
+    greatest_position_reduction, greatest_reduction, invert_operator, least_position_reduction, least_reduction,
+    mean_reduction, multiply_operator, negative_operator, operators, or_operator, positive_operator, power_operator,
+    product_reduction, remainder_operator, subtract_operator, sum_reduction, true_divide_operator, xor_operator)
+from anabranch._memory.slice cimport element_of, view_of, whole_of
 from anabranch._memory.staging cimport download
 from anabranch._memory.views cimport reshaped, retyped, squeezed, transposed
 from anabranch._task.context cimport TaskState, current_state
@@ -521,18 +521,25 @@ cdef class Array:
         self.check()
         return moved(self, device, stream)
 
-    def item(self):
-        """Return the only element as a Python number, once what writes to it is complete.
+    def item(self, *index):
+        """Return an element as a Python number, once what writes to it is complete.
 
-        ``float(a)``, ``int(a)``, ``complex(a)`` and ``bool(a)`` do the same. Of an array with more than one element
-        take a view of it first, such as ``a[0]``: the host then waits for nothing that writes elsewhere.
+        ``float(a)``, ``int(a)``, ``complex(a)`` and ``bool(a)`` do the same for an array of one element.
+
+        Parameters
+        ----------
+        *index : int
+            As of NumPy's `item`: none for an array of one element, one for each dimension, or a position in row-major
+            order. ``a.item(2, 1)`` is ``a[2, 1].item()``.
 
         Raises
         ------
         ValueError
-            If the array does not have one element.
+            If there is no index and the array does not have one element.
         """
         self.check()
+        if index:
+            return element_of(self, index).item()
         if self.layout.size() != 1:
             raise ValueError(
                 f"{self._described()} has {self.layout.size()} elements; only one becomes a Python number")
@@ -617,6 +624,30 @@ cdef class Array:
     def __ipow__(self, other):
         return operators().in_place(power_operator, self, other)
 
+    def __divmod__(left, right):
+        return left // right, left % right
+
+    def __and__(left, right):
+        return operators().binary(and_operator, left, right)
+
+    def __iand__(self, other):
+        return operators().in_place(and_operator, self, other)
+
+    def __or__(left, right):
+        return operators().binary(or_operator, left, right)
+
+    def __ior__(self, other):
+        return operators().in_place(or_operator, self, other)
+
+    def __xor__(left, right):
+        return operators().binary(xor_operator, left, right)
+
+    def __ixor__(self, other):
+        return operators().in_place(xor_operator, self, other)
+
+    def __invert__(self):
+        return operators().unary(invert_operator, self)
+
     def __neg__(self):
         return operators().unary(negative_operator, self)
 
@@ -626,7 +657,7 @@ cdef class Array:
     def __abs__(self):
         return operators().unary(absolute_operator, self)
 
-    def sum(self, axis=None, *, bint keepdims=False, stream=None, out=None):
+    def sum(self, axis=None, *, bint keepdims=False, stream=None, out=None, dtype=None):
         """Return the sum of the elements, over all axes or those given, as a new array. Asynchronous on the stream.
 
         The other reductions take the same parameters and raise the same errors.
@@ -639,8 +670,8 @@ cdef class Array:
             Keep the axes, with size 1.
         stream : Stream, optional
             None: the current stream of the array's device.
-        out : None
-            NumPy's functions, such as ``numpy.sum(array)``, pass it; anything else is a TypeError.
+        out, dtype : None
+            NumPy's functions, such as ``numpy.sum(array)``, pass them; anything else is a TypeError.
 
         Raises
         ------
@@ -649,11 +680,11 @@ cdef class Array:
         DeviceError
             For a stream of another device.
         """
-        return operators().reduce(sum_reduction, self, axis, keepdims, stream, out)
+        return operators().reduce(sum_reduction, self, axis, keepdims, stream, out if dtype is None else dtype)
 
-    def prod(self, axis=None, *, bint keepdims=False, stream=None, out=None):
+    def prod(self, axis=None, *, bint keepdims=False, stream=None, out=None, dtype=None):
         """Return the product of the elements, as `sum` does."""
-        return operators().reduce(product_reduction, self, axis, keepdims, stream, out)
+        return operators().reduce(product_reduction, self, axis, keepdims, stream, out if dtype is None else dtype)
 
     def min(self, axis=None, *, bint keepdims=False, stream=None, out=None):
         """Return the least elements, nan if one is nan. A ValueError for no elements; else as `sum`."""

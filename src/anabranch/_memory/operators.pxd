@@ -19,9 +19,13 @@ cdef enum:
     floor_divide_operator
     remainder_operator
     power_operator
+    and_operator
+    or_operator
+    xor_operator
     negative_operator
     positive_operator
     absolute_operator
+    invert_operator
     square_operator
 
 cdef enum:

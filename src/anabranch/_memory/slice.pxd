@@ -7,3 +7,5 @@ cdef Array begun_view(Array array)
 cdef Array whole_of(Array array)
 # The view that an index selects. Raises IndexError or TypeError.
 cdef Array view_of(Array array, object key)
+# The element of NumPy's `item`: an index for each dimension, or one in row-major order. Raises as `view_of`.
+cdef Array element_of(Array array, tuple index)

@@ -73,6 +73,18 @@ cdef Array view_of(Array array, object key):
     return view
 
 
+cdef Array element_of(Array array, tuple index):
+    if len(index) == 1 and isinstance(index[0], tuple):
+        index = index[0]
+    if len(index) == 1 and array.layout.ndim != 1:
+        import numpy
+
+        index = numpy.unravel_index(_position(index[0], array.layout.size(), 0), array.shape)
+    elif len(index) != array.layout.ndim:
+        raise ValueError(f"{array._described()} takes {array.layout.ndim} indices, or one, not {len(index)}")
+    return view_of(array, index)
+
+
 cdef int _slice(Array view, int64_t size, int64_t stride, slice part) except -1:
     # Python integers, since a step may have any size. It is irrelevant without a second element.
     start, stop, step = part.indices(size)
@@ -82,14 +94,22 @@ cdef int _slice(Array view, int64_t size, int64_t stride, slice part) except -1:
     return _keep(view, count, <int64_t>step * stride if count > 1 else stride)
 
 
+cdef str _refused(object part):
+    said = f"arrays are indexed with integers, slices, ... and None, not {type(part).__name__}"
+    if isinstance(part, (Array, list)) or hasattr(type(part), "__array__"):
+        said += "; ab.where chooses by a condition, and a kernel gathers by an array of indices"
+    return said
+
+
 cdef int64_t _position(object part, int64_t size, int dimension) except -1:
-    if isinstance(part, bool) or not hasattr(type(part), "__index__"):
-        raise TypeError(f"arrays are indexed with integers, slices, ... and None, not {type(part).__name__}")
+    if isinstance(part, bool) or not hasattr(type(part), "__index__") or (
+            type(part) is Array and (<Array>part).layout.ndim != 0):
+        raise TypeError(_refused(part))
     try:
         index = part.__index__()
     except TypeError:
         # A NumPy array has `__index__`, but it only works without dimensions.
-        raise TypeError(f"arrays are indexed with integers, slices, ... and None, not {type(part).__name__}") from None
+        raise TypeError(_refused(part)) from None
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of range for dimension {dimension} of size {size}")
     return index + size if index < 0 else index

@@ -34,6 +34,11 @@ class Launch:
     size: int | None = None
     address: str | None = None
 
+    def __str__(self) -> str:
+        if self.by == "nobody":
+            return "alone"
+        return "a rank of MPI" if self.rank is None else f"rank {self.rank} of {self.size} at {self.address or 'MPI'}"
+
 
 def is_launched() -> bool:
     """Return whether the variables of a launcher are set: ``mpiexec``, ``mpirun``, ``srun`` or ``torchrun``.

@@ -52,7 +52,9 @@ cdef class Ranks:
     cdef int check_array(self, array, str name, bint written) except -1:
         cdef Array checked
         if type(array) is not Array:
-            raise TypeError(f"{name} is an anabranch Array, not {type(array).__name__}; ab.asarray makes one")
+            raise TypeError(
+                f"{name} is an anabranch Array, not {type(array).__name__}: ab.array copies data, ab.asarray takes "
+                "memory of other libraries as it is")
         checked = <Array>array
         if checked._device is not self.device:
             raise DeviceError(f"{name} is on {array.device.alias}, and the communicator is for {self.device.alias}")

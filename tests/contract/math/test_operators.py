@@ -113,6 +113,36 @@ def test_operators_of_one_array_are_numpy_s(dtype):
         check(operation, numbers(dtype))
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float32"])
+def test_bitwise_operators_are_numpy_s(dtype):
+    a, b = numbers(dtype), numbers(dtype, seed=1)
+    for operation in (operator.and_, operator.or_, operator.xor):
+        check(operation, a, b)
+        check(operation, a, True)
+    check(operator.invert, a)
+
+
+def test_conditions_are_combined_in_place():
+    x = np.arange(6, dtype="float32")
+    ours, theirs = ab.array(x), x.copy()
+    inside, expected = ours > 0, theirs > 0
+    inside &= ours < 4
+    expected &= theirs < 4
+    inside ^= ours == 2
+    expected ^= theirs == 2
+    same(inside, expected)
+    inside |= True
+    assert inside.all().item()
+
+
+def test_quotient_and_remainder_come_together():
+    array = np.array([-7, 7, 5], "int32")
+    for operands in ((ab.array(array), 3), (22, ab.array(array))):
+        expected = divmod(*(each if isinstance(each, int) else array for each in operands))
+        for part, theirs in zip(divmod(*operands), expected, strict=True):
+            same(part, theirs)
+
+
 @pytest.mark.parametrize("number", [300, -1])
 def test_comparisons_with_a_number_beyond_the_dtype_have_an_answer(number):
     array = np.array([1, 200], "uint8")
@@ -253,6 +283,11 @@ def test_spaced_numbers_are_numpy_s():
     same(ab.linspace(1, 2, 7, endpoint=False), np.linspace(1, 2, 7, endpoint=False))
     for arguments in ((0, 1j, 3), (3, 4, 1), (3, 4, 0), (-1, 1)):
         same(ab.linspace(*arguments), np.linspace(*arguments))
+
+
+def test_a_sequence_of_numbers_beyond_64_bits_is_refused():
+    with pytest.raises(OverflowError, match=r"stop is 10{30}"):
+        ab.arange(10**30)
 
 
 @pytest.mark.parametrize("step", [0, np.nan, "1"], ids=repr)

@@ -153,3 +153,5 @@ def test_results_are_new_arrays_of_numpy_s_dtype():
         ab.ones(3).sum(out=ab.empty(()))
     with pytest.raises(TypeError, match="new array of NumPy's dtype"):
         np.mean(ab.ones(3), dtype="float64")
+    with pytest.raises(TypeError, match="convert the array first, with astype"):
+        np.sum(ab.ones(3), dtype="float64")

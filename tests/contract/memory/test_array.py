@@ -54,6 +54,10 @@ def test_array_copies_numpy_data(device, shape, dtype):
     np.testing.assert_array_equal(array.numpy(), data)
 
 
+def test_a_shape_may_be_an_array_of_numpy(device):
+    assert ab.zeros(np.array([2, 3]), device=device).shape == (2, 3)
+
+
 def test_an_int_is_a_shape_of_one_dimension(device):
     assert ab.zeros(3, device=device).shape == (3,)
 

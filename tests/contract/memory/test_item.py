@@ -38,6 +38,21 @@ def test_more_elements_than_one_are_no_number(device, use, shape):
         use(ab.zeros(shape, device=device))
 
 
+@pytest.mark.parametrize(
+    "index", [(0,), (7,), (-1,), (2, 1), ((1, 3),), (np.int64(5),), (12,), (1, 2, 3), (3, 0)], ids=str
+)
+def test_an_element_has_an_index_as_in_numpy(device, index):
+    data = np.arange(12.0).reshape(3, 4)
+    array = ab.array(data, device=device)
+    try:
+        expected = data.item(*index)
+    except (IndexError, ValueError) as error:
+        with pytest.raises(type(error)):
+            array.item(*index)
+    else:
+        assert array.item(*index) == expected
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_an_integer_of_no_dimension_is_an_index(device, dtype):
     array = ab.array(np.array(2, dtype), device=device)

@@ -59,6 +59,13 @@ def test_an_index_that_does_not_fit_is_an_index_error(device, index):
         ab.zeros((3, 4, 5), device=device)[index]
 
 
+@pytest.mark.parametrize("make", [ab.zeros, np.zeros, lambda size, dtype: [0] * size], ids=["array", "numpy", "list"])
+@pytest.mark.parametrize("dtype", ["bool", "int64"])
+def test_an_index_of_elements_says_what_selects_them(device, make, dtype):
+    with pytest.raises(TypeError, match=r"ab\.where chooses by a condition"):
+        ab.zeros(1, device=device)[make(1, dtype=dtype)]
+
+
 def test_an_array_of_indices_is_refused_by_its_type(device):
     with pytest.raises(TypeError, match=r"integers, slices, \.\.\. and None, not ndarray"):
         ab.zeros(3, device=device)[np.array([True, False, True])]
