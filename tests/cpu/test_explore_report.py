@@ -28,6 +28,7 @@ def test_a_timeout_leaves_the_rest() -> None:
 def test_random_schedules_state_their_bound() -> None:
     report = explore(writers(3), schedules=20, seed=4)
     assert (report.ok, report.runs, report.complete) == (True, 20, True)
+    assert explore(writers(4), schedules=400, seed=4).classes == explore(writers(4)).classes == 24
     assert "at least" in str(report)
 
 
@@ -64,11 +65,10 @@ def test_a_bad_schedule_is_refused(text: str, wrong: str) -> None:
 
 
 def test_a_schedule_of_another_program_diverges() -> None:
-    report = explore(writers(1), schedules="x1-2-0.1")
-    assert not report.ok or report.runs == 1
-    report = explore(writers(3), schedules="x1-2-0.2-0.5")
-    assert not report.ok
-    assert "not repeatable" in str(report.error)
+    for text, came_to in (("x1-2-0.1", "its end"), ("x1-2-0.2-0.5", "fill in"), ("x1-1-0.1", "fill in")):
+        report = explore(writers(1 if came_to == "its end" else 3), schedules=text)
+        assert not report.ok
+        assert f"of another program: after its choices, this one came to {came_to}" in str(report.error)
 
 
 def test_a_program_that_changes_is_not_repeatable() -> None:

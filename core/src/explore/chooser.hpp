@@ -18,6 +18,8 @@ class Chooser {
   virtual std::optional<std::size_t> choose(std::span<const StepPointer> steps) = 0;
   // The run is over. Returns whether its class is new.
   virtual bool end(const Run& run) = 0;
+  // How many choices of a given schedule the run has not come to.
+  virtual std::size_t left() const { return 0; }
   // Whether there is another run.
   virtual bool more() const = 0;
 };

@@ -82,7 +82,7 @@ Outcome Controller::end(bool details) {
   controlling.store(nullptr, std::memory_order_release);
   Outcome outcome;
   outcome.schedule = schedule_.text();
-  outcome.diverged = diverged_;
+  outcome.diverged = diverged_.empty() && !giving_up_ && chooser_->left() != 0 ? "its end" : diverged_;
   outcome.failure = failure_;
   outcome.failed_at = failed_at_;
   outcome.violation = violation_;

@@ -45,7 +45,7 @@ bool Random::end(const Run& run) {
   longest_ = std::max(longest_, run.size());
   processes_ = std::max<std::size_t>(
       processes_, std::count_if(priorities_.begin(), priorities_.end(), [](std::uint64_t one) { return one != 0; }));
-  return true;
+  return classes_.insert(run.fingerprint()).second;
 }
 
 double Random::bound() const noexcept {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <random>
+#include <unordered_set>
 #include <vector>
 
 #include "chooser.hpp"
@@ -34,6 +36,7 @@ class Random final : public Chooser {
   std::size_t steps_ = 0;                  // of the current run
   std::size_t longest_ = 1;
   std::size_t processes_ = 1;
+  std::unordered_set<std::uint64_t> classes_;  // fingerprints
 };
 
 }  // namespace anabranch::explore

@@ -57,6 +57,12 @@ void Run::add(StepPointer step, const Reach& before, const Reach& with) {
   events_.push_back(std::move(event));
 }
 
+std::uint64_t Run::fingerprint() const noexcept {
+  std::uint64_t sum = 0;
+  for (const Event& event : events_) sum += event.reach.fingerprint(event.step->id);
+  return sum;
+}
+
 std::vector<StepPointer> Run::reversal(const Reversible& pair) const {
   std::vector<StepPointer> steps;
   for (std::size_t i = pair.first + 1; i < events_.size(); ++i) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <unordered_map>
 #include <vector>
 
@@ -31,6 +32,8 @@ class Run {
   const std::vector<Reversible>& reversible() const noexcept { return reversible_; }
   // The events after the first one of the pair that do not come after it, and then the second.
   std::vector<StepPointer> reversal(const Reversible& pair) const;
+  // Tells classes apart: what each event comes after determines the class, in whatever order the events happened.
+  std::uint64_t fingerprint() const noexcept;
   // Whether the later event comes after the earlier one in every run of this class.
   bool precedes(std::size_t earlier, std::size_t later) const noexcept {
     return events_[later].reach.covers(events_[earlier].step->id);

@@ -39,6 +39,7 @@ class Replay final : public Chooser {
   void begin() override { position_ = 0; }
   std::optional<std::size_t> choose(std::span<const StepPointer> steps) override;
   bool end(const Run& run) override;
+  std::size_t left() const override { return schedule_.length() - position_; }
   bool more() const override { return !over_; }
 
  private:

@@ -54,8 +54,24 @@ class Reach {
     for (std::size_t i = 0; i < other.counts_.size(); ++i) counts_[i] = std::max(counts_[i], other.counts_[i]);
   }
   void clear() noexcept { counts_.clear(); }
+  // The same for equal ones, and hardly ever for others.
+  std::uint64_t fingerprint(EventId event) const noexcept {
+    std::uint64_t value = mix(event.key());
+    for (std::size_t i = 0; i < counts_.size(); ++i) {
+      if (counts_[i] != 0) value = mix(value ^ (std::uint64_t{i} << 32 | counts_[i]));
+    }
+    return value;
+  }
 
  private:
+  // The end of splitmix64 (Steele, Lea and Flood 2014).
+  static constexpr std::uint64_t mix(std::uint64_t bits) noexcept {
+    bits += 0x9e3779b97f4a7c15;
+    bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9;
+    bits = (bits ^ bits >> 27) * 0x94d049bb133111eb;
+    return bits ^ bits >> 31;
+  }
+
   std::vector<std::uint32_t> counts_;
 };
 

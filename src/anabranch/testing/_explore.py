@@ -41,7 +41,7 @@ def explore(
         must create its own streams and arrays; changes of the current streams and modes are undone after each call.
     schedules : str or int
         ``"dpor"``: one schedule of each class. A number: that many random schedules, with PCT's bound. Any
-        other text: the schedule that `Report.schedule` names, once.
+        other text: the schedule that `Report.schedule` names, once; it is an error if the program has changed since.
     seed : int
         For schedules at random.
     limit : int, optional
@@ -81,6 +81,10 @@ def explore(
             if (limit is not None and report.runs >= limit) or (deadline is not None and time.monotonic() >= deadline):
                 return report
             error, ended = _run(exploration, fn, report.ok)
+            if ended.diverged and isinstance(schedules, str) and schedules != "dpor":
+                error = Error(
+                    f"the schedule is of another program: after its choices, this one came to {ended.diverged}"
+                )
             report.count(ended.fresh, exploration.bound)
             if error is None:
                 passing = ended.schedule

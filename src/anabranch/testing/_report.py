@@ -21,7 +21,7 @@ class Report:
     ok : bool
         Whether no run failed.
     classes : int
-        How many classes of schedules were run; all that there are if `complete`.
+        How many classes of schedules were run; all that there are if `complete`, but for schedules at random.
     runs : int
         How often the function was called, without the run that is shown for comparison.
     complete : bool
@@ -80,8 +80,8 @@ class Report:
         what = "class" if self.classes == 1 else "classes"
         if isinstance(self._schedules, int):
             text = (
-                f"{self.runs} schedules at random; each finds a bug of depth 3 with a probability of at least "
-                f"{self._bound:.2g}"
+                f"{self.runs} schedules at random, of {self.classes} {what}; each finds a bug of depth 3 with a "
+                f"probability of at least {self._bound:.2g}"
             )
         elif self._schedules != "dpor":
             text = "1 schedule"
