@@ -86,6 +86,17 @@ def test_a_late_rank_is_named_when_the_time_is_over(torchrun, tmp_path):
     assert [done.code for done in (*others, late)] == [0, 0, 0]
 
 
+def test_a_call_that_blocks_the_host_has_a_limit_where_a_rank_is_absent(ranks, tmp_path):
+    output = ranks(2, "absent.py", tmp_path).output
+    for call, text in (("split", "split()"), ("save", "trace.save()")):
+        told = rf"{call} after 1 s: CollectiveError: {re.escape(text)} at .*absent.py:\d+: the other ranks have not all"
+        assert re.search(told, output), output
+    assert "init after 1 s: Error: the other ranks have not all called init in 1 s" in output
+    both = r"rank 0 calls split\(\) at .*absent.py:\d+ and rank 1 calls trace.save\(\) at .*absent.py:\d+"
+    assert len(re.findall(rf"rank [01]: {both}", output)) == 2, output
+    assert output.count("fine") == 2
+
+
 def test_a_failed_stream_is_told_to_the_others(torchrun, tmp_path):
     *others, failed = torchrun(3, "death.py", "all_reduce", "stream", 40, tmp_path)
     assert "KernelError" in failed.output

@@ -245,6 +245,11 @@ cdef class Communicator(Ranks):
             Not negative. None: this rank joins no communicator, and gets None.
         key : int, optional
             Orders the ranks of the new communicator; equal keys keep the order of the ranks in this one.
+
+        Raises
+        ------
+        CollectiveError
+            Other ranks do not call it in the communicator's time, or call something else that blocks the host.
         """
         self.check("split", False)
         from anabranch.distributed._init import split
@@ -254,12 +259,14 @@ cdef class Communicator(Ranks):
                 raise TypeError(f"{name} is an int or None, not {type(given).__name__}")
         if color is not None and (color := operator.index(color)) < 0:
             raise ValueError(f"color is not negative, not {color}")
+        self.meet("split")
         self.splits += 1
         return split(self, self.control, color, self.rank if key is None else operator.index(key), self.splits)
 
     def _joint(self, operations, began):
         # For `trace.save`: the operations of all ranks, on rank 0.
         self.check("trace.save", False)
+        self.meet("trace.save")
         from anabranch.distributed._timeline import joint
 
         return joint(self.control, operations, began)

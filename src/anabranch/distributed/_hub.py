@@ -131,6 +131,9 @@ class Hub:
             if call["world"] in self._lines:
                 self._lines[call["world"]].send(t="verdict", comm=key[0], number=key[1], error=error, ranks=ranks)
 
+    def _on_withdraw(self, rank: int, message: Message) -> None:
+        self._calls.get((message["comm"], message["number"]), {}).pop(message["rank"], None)
+
     def _on_message(self, rank: int, message: Message) -> None:
         key = message["comm"], message["source"], message["to"], message["number"]
         if key not in self._messages:

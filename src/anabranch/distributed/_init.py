@@ -8,7 +8,7 @@ import os
 import socket
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from anabranch._core.errors import Error
 from anabranch._device.device import Device, current_device, devices
@@ -40,6 +40,7 @@ class _Process:
         local.Free()
         self.side = SideChannel(self.control)
         self.numbers = itertools.count()
+        self.meetings = 0
         self.communicators: list[Communicator] = []
         atexit.register(self.end)
 
@@ -97,7 +98,8 @@ def init(
         For processes without a launcher: all three, with ``host:port`` of rank 0, which listens there. This requires
         MPICH as MPI.
     timeout : float
-        Seconds that a collective may take on a rank after its stream has reached it; also the limit of this call.
+        Seconds that a collective may take on a rank after its stream has reached it; also the limit of this call, but
+        for MPI's own start under ``mpiexec``.
 
     Raises
     ------
@@ -122,11 +124,32 @@ def init(
         elif rank is not None and launch != _process.launch:
             raise ValueError(f"this process is {_process.launch}, and cannot become {launch}")
         process = _process
+    _meet(process, timeout)
     control = process.control.Dup()
     place, kind = _placed(process, control, device, backend)
     name = f"world.{next(process.numbers)}"
     members = list(range(control.size))
     return _made(process, control, kind, name, members, process.local, place, timeout)
+
+
+class _Meeting(NamedTuple):
+    """The ranks, before they have another communicator."""
+
+    rank: int
+    size: int
+    timeout: float
+    name: str = "init"
+    error: None = None
+
+
+def _meet(process: _Process, timeout: float) -> None:
+    """Block until every rank has called `init`."""
+    meeting = _Meeting(process.control.rank, process.control.size, timeout)
+    try:
+        process.side.compare(meeting, process.meetings, {"what": ["init"], "text": "init()", "place": ""})
+    except TimeoutError:
+        raise Error(f"the other ranks have not all called init in {timeout:g} s") from None
+    process.meetings += 1
 
 
 def _joined(launch: Launch, timeout: float) -> _Process:

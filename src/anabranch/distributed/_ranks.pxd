@@ -23,7 +23,7 @@ cdef class Ranks:
     cdef object side
     cdef object failing
     cdef object messages            # numbers, by sender and receiver
-    cdef int64_t calls
+    cdef int64_t calls, meetings
     cdef object __weakref__
 
     # The checks of a call of that name. Each raises with nothing enqueued.
@@ -44,8 +44,11 @@ cdef class Ranks:
     cdef int enqueue(self, Call call, object stream) except -1
 
     # Under "check": raises CollectiveError if the ranks' calls differ; tells the other rank of a message.
-    cdef int compare(self, dict told) except -1
+    cdef int compare(self, int64_t number, dict told, str series) except -1
     cdef int announce_message(self, Call call, bint receives) except -1
+    # Blocks until all ranks have come to a call of that name, which blocks the host on each. Raises CollectiveError if
+    # they call something else, or do not come in the communicator's time.
+    cdef int meet(self, str verb) except -1
     # Closes the engine once its operations have completed.
     cdef int close_engine(self) except -1
 

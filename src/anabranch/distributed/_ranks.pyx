@@ -114,7 +114,8 @@ cdef class Ranks:
         cdef Stream target = self.stream_for(stream)
         self.engine.check(call)
         if self.size > 1 and current_state().mode == <int>HazardMode.check:
-            self.compare(told_of(call))
+            self.calls += 1
+            self.compare(self.calls, told_of(call), "")
         if call.count or call.verb == Verb.barrier:
             self.engine.enqueue([call], target, False)
         return 0
@@ -157,15 +158,18 @@ cdef class Ranks:
         )
         return 0
 
-    cdef int compare(self, dict told) except -1:
-        self.calls += 1
+    cdef int meet(self, str verb) except -1:
+        self.compare(self.meetings + 1, told([verb], f"{verb}()"), " meetings")
+        self.meetings += 1
+        return 0
+
+    cdef int compare(self, int64_t number, dict told, str series) except -1:
         file, line = current_place()
         try:
-            verdict = self.side.compare(self, self.calls, told)
+            verdict = self.side.compare(self, number, told, series)
         except TimeoutError:
             raise CollectiveError(
-                f"{told['text']} at {told['place']}: other ranks have made no call to compare it with in "
-                f"{self.timeout:g} s",
+                f"{told['text']} at {told['place']}: the other ranks have not all come to it in {self.timeout:g} s",
                 operation=told["what"][0],
                 file=file,
                 line=line,

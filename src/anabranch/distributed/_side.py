@@ -8,7 +8,7 @@ import selectors
 import socket
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from anabranch.distributed import _progress
 from anabranch.distributed._hub import Hub
@@ -21,6 +21,21 @@ if TYPE_CHECKING:
 _GRACE = 5.0
 # Longer than the hub waits for the ranks.
 _PATIENCE = 5.0
+
+
+class Caller(Protocol):
+    """Whose calls are compared, such as a communicator."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def rank(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def timeout(self) -> float: ...
+    @property
+    def error(self) -> BaseException | None: ...
 
 
 class SideChannel:
@@ -65,17 +80,19 @@ class SideChannel:
                 self._communicators.pop(name, None)
         self._communicators[communicator.name] = communicator
 
-    def compare(self, communicator: Ranks, number: int, call: Message) -> Message | None:
+    def compare(self, communicator: Caller, number: int, call: Message, series: str = "") -> Message | None:
         """Compare a call with those of the other ranks; return what differs, or None. Blocks until all have called.
+
+        Calls have a number within their series.
 
         Raises
         ------
         TimeoutError
-            They have not, in the communicator's time.
+            They have not, in the communicator's time. The call counts as not made.
         """
         if self._line is None or communicator.size == 1:
             return None
-        key = communicator.name, number
+        key = communicator.name + series, number
         with self._changed:
             self._verdicts[key] = None
         self._line.send(t="call", comm=key[0], number=number, rank=communicator.rank, size=communicator.size, call=call)
@@ -87,6 +104,7 @@ class SideChannel:
         if verdict is not None:
             return verdict if verdict["error"] else None
         if not heard:
+            self._line.send(t="withdraw", comm=key[0], number=number, rank=communicator.rank)
             raise TimeoutError
         return None
 
