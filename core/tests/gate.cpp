@@ -8,7 +8,7 @@
 namespace anabranch::check {
 namespace {
 
-class Function final : public Pending {
+class Function final : public HostOperation {
  public:
   Function(std::function<void()> function, std::function<void()> otherwise)
       : function_(std::move(function)), otherwise_(std::move(otherwise)) {}
@@ -45,7 +45,7 @@ Point log(Stream& stream, const Log& log, const std::string& line) {
 }
 
 Point fail(Stream& stream, const std::string& message) {
-  auto pending = make_ref<Pending>();
+  auto pending = make_ref<HostOperation>();
   pending->complete(make_ref<Failure>(message));
   return stream.backend().suspend(stream, std::move(pending));
 }

@@ -14,7 +14,8 @@ namespace anabranch::check {
 // Holds a stream from its making on until `open`, or the end of its scope.
 class Gate {
  public:
-  explicit Gate(Stream& stream) : pending_(make_ref<Pending>()), point_(stream.backend().suspend(stream, pending_)) {}
+  explicit Gate(Stream& stream)
+      : pending_(make_ref<HostOperation>()), point_(stream.backend().suspend(stream, pending_)) {}
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
   ~Gate() { open(); }
@@ -23,7 +24,7 @@ class Gate {
   Point point() const { return point_; }
 
  private:
-  Ref<Pending> pending_;
+  Ref<HostOperation> pending_;
   Point point_;
 };
 

@@ -27,8 +27,8 @@ from anabranch._graphs.graphed.graphed import graphed
 from anabranch._hazards.ordering import collect_races, hazards
 from anabranch._launch.configuration import LaunchConfig
 from anabranch._launch.launch import launch
-from anabranch._math.choice import where
 from anabranch._math.creation import arange, linspace
+from anabranch._math.where import where
 from anabranch._memory.allocator import set_allocator
 from anabranch._memory.array import Array
 from anabranch._memory.copy import copy, fill

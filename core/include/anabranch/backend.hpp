@@ -144,7 +144,7 @@ class Backend {
     throw Error(ErrorKind::value, work->name + " is for GPUs, not for " + capabilities_.kind + " devices");
   }
   // Later work of the stream starts after `pending` is completed.
-  virtual Point suspend(Stream& stream, Ref<Pending> pending) = 0;
+  virtual Point suspend(Stream& stream, Ref<HostOperation> pending) = 0;
 
   // -- code --
   // Loads compiled code: a cubin, a fat binary, or PTX ending in a zero byte. Throws Error(value) with the driver's log

@@ -54,14 +54,14 @@ Point NcclChannel::enqueue(Stream& stream, std::vector<Transfer> transfers, cons
   if (called_.load(std::memory_order_acquire) != before) {
     // A stream holds an earlier call. This one must reach NCCL after it, too.
     const std::lock_guard lock(mutex_);
-    if (!flying_.empty()) device.wait(stream, *flying_.back().stream, flying_.back().point);
+    if (!in_flight_.empty()) device.wait(stream, *in_flight_.back().stream, in_flight_.back().point);
   }
   const auto began = std::chrono::steady_clock::now();
   const Point point = device.external(stream, std::move(work));
   enqueued_.store(before + 1, std::memory_order_relaxed);
   const std::uint64_t number = label.common ? started_.fetch_add(1, std::memory_order_relaxed) + 1 : 0;
   const std::lock_guard lock(mutex_);
-  flying_.push_back({number, label, Ref<Stream>::share(&stream), point, began});
+  in_flight_.push_back({number, label, Ref<Stream>::share(&stream), point, began});
   return point;
 }
 
@@ -150,12 +150,12 @@ int NcclChannel::receive(void* data, const Transfer& t, int peer, void* stream) 
 
 // Requires the mutex. Operations that NCCL has got complete in their order: where the newest has, all have.
 void NcclChannel::prune() noexcept {
-  if (all_called() && !flying_.empty() && completed(flying_.back())) flying_.clear();
-  while (!flying_.empty() && completed(flying_.front())) flying_.pop_front();
+  if (all_called() && !in_flight_.empty() && completed(in_flight_.back())) in_flight_.clear();
+  while (!in_flight_.empty() && completed(in_flight_.front())) in_flight_.pop_front();
 }
 
 // Requires the mutex. A failure counts as completion.
-bool NcclChannel::completed(const Flying& operation) noexcept {
+bool NcclChannel::completed(const InFlight& operation) noexcept {
   try {
     return operation.stream->backend().query(*operation.stream, operation.point);
   } catch (const Error& error) {
@@ -172,8 +172,8 @@ void NcclChannel::note_failure(const Error& error) noexcept {
 Waiting NcclChannel::oldest() {
   const std::lock_guard lock(mutex_);
   prune();
-  if (flying_.empty()) return {};
-  const Flying& oldest = flying_.front();
+  if (in_flight_.empty()) return {};
+  const InFlight& oldest = in_flight_.front();
   const std::chrono::duration<double> age = std::chrono::steady_clock::now() - oldest.began;
   return {true, oldest.number, oldest.label, age.count()};
 }
@@ -190,9 +190,9 @@ void NcclChannel::finish() noexcept {
     {
       const std::lock_guard lock(mutex_);
       prune();
-      if (flying_.empty()) return;
-      stream = flying_.back().stream;
-      point = flying_.back().point;
+      if (in_flight_.empty()) return;
+      stream = in_flight_.back().stream;
+      point = in_flight_.back().point;
     }
     try {
       stream->backend().synchronize(*stream, point, std::chrono::hours(1));
@@ -207,8 +207,8 @@ std::vector<Ref<Stream>> NcclChannel::abandon() {
   abandoned_.store(true, std::memory_order_release);
   std::vector<Ref<Stream>> streams;
   const std::lock_guard lock(mutex_);
-  for (const Flying& each : flying_) streams.push_back(each.stream);
-  flying_.clear();
+  for (const InFlight& each : in_flight_) streams.push_back(each.stream);
+  in_flight_.clear();
   return streams;
 }
 

@@ -67,16 +67,16 @@ void Progress::wake(Channel& channel, bool from_host) noexcept {
   if (!(from_host && dozing_)) woken_.notify_one();
 }
 
-std::vector<Trouble> Progress::take_trouble() {
+std::vector<ChannelFailure> Progress::take_failures() {
   const std::lock_guard lock(mutex_);
   std::uint64_t count = 0;
   [[maybe_unused]] const auto read = ::read(descriptor_, &count, sizeof count);
-  return std::exchange(trouble_, {});
+  return std::exchange(failures_, {});
 }
 
 // Requires the mutex.
-void Progress::report(Trouble trouble) {
-  trouble_.push_back(std::move(trouble));
+void Progress::report(ChannelFailure failure) {
+  failures_.push_back(std::move(failure));
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = ::write(descriptor_, &one, sizeof one);
 }
@@ -196,7 +196,7 @@ void Progress::launch(std::vector<Ref<Collective>>&& fresh) {
       report({collective->channel_, collective->described(), false, std::move(error)});
       break;
     }
-    flying_.push_back(std::move(collective));
+    tested_.push_back(std::move(collective));
   }
 }
 
@@ -228,15 +228,15 @@ void Progress::check_time(Collective& collective, Steady::time_point now) {
 bool Progress::test_all() {
   bool news = false;
   const auto now = Steady::now();
-  for (std::size_t i = 0; i < flying_.size();) {
-    test(*flying_[i]);
-    if (over(*flying_[i])) {
-      const Ref<Collective> ended = std::move(flying_[i]);
-      flying_.erase(flying_.begin() + static_cast<std::ptrdiff_t>(i));
+  for (std::size_t i = 0; i < tested_.size();) {
+    test(*tested_[i]);
+    if (over(*tested_[i])) {
+      const Ref<Collective> ended = std::move(tested_[i]);
+      tested_.erase(tested_.begin() + static_cast<std::ptrdiff_t>(i));
       finish(ended);
       news = true;
     } else {
-      check_time(*flying_[i++], now);
+      check_time(*tested_[i++], now);
     }
   }
   return news;
@@ -260,7 +260,7 @@ void Progress::abandon_failed() {
   std::vector<std::pair<Ref<Collective>, Ref<Failure>>> failed;
   {
     const std::lock_guard lock(mutex_);
-    for (auto each = flying_.begin(); each != flying_.end();) {
+    for (auto each = tested_.begin(); each != tested_.end();) {
       const Ref<Failure> failure = (*each)->channel_->failure_;
       if (!failure) {
         ++each;
@@ -268,7 +268,7 @@ void Progress::abandon_failed() {
       }
       (*each)->channel_->started_ones_.clear();
       failed.emplace_back(std::move(*each), failure);
-      each = flying_.erase(each);
+      each = tested_.erase(each);
     }
   }
   for (auto& [collective, failure] : failed) {

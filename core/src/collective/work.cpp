@@ -31,10 +31,10 @@ void CollectiveWork::withdraw() {
 }
 
 // Replays of an instance do not overlap, so they arrive in launch order.
-Ref<Pending> CollectiveWork::make(const Ref<RefCounted>&) noexcept {
+Ref<HostOperation> CollectiveWork::make(const Ref<RefCounted>&) noexcept {
   const std::lock_guard lock(mutex_);
   if (reserved_.empty()) {
-    auto missing = make_ref<Pending>();
+    auto missing = make_ref<HostOperation>();
     missing->complete(make_ref<Failure>("a replay reached a collective that its launch has not reserved"));
     return missing;
   }

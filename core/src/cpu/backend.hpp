@@ -40,7 +40,7 @@ class CpuBackend final : public Backend {
                std::span<const std::uint64_t> arguments) override;
   Point launch_grid(Stream& stream, Kernel& kernel, const LaunchGrid& grid,
                     std::span<const std::uint64_t> arguments) override;
-  Point suspend(Stream& stream, Ref<Pending> pending) override;
+  Point suspend(Stream& stream, Ref<HostOperation> pending) override;
 
   Ref<Library> load_library(std::span<const std::byte> image) override;
 

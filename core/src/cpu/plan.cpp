@@ -129,7 +129,7 @@ PlanNode* PlanNode::begin(const Range& range, Turn& turn) noexcept {
 
 PlanNode* PlanNode::begin(HostWork& host, Turn& turn) noexcept {
   // Kept here: after `enter` the operation may complete, and the replay end, before `start` is called.
-  const Ref<Pending> pending = host.make(plan_->replay_.context());
+  const Ref<HostOperation> pending = host.make(plan_->replay_.context());
   pending_ = pending;
   if (!pending->enter(&PlanNode::resume, this)) return host_over(turn);
   if (explore::Controller* const controller = pool_->controller()) controller->calling(*this);
@@ -144,7 +144,7 @@ PlanNode* PlanNode::begin(const NestedWork& nested, Turn& turn) noexcept {
 }
 
 PlanNode* PlanNode::host_over(Turn& turn) noexcept {
-  const Ref<Pending> pending = std::move(pending_);
+  const Ref<HostOperation> pending = std::move(pending_);
   if (pending->failure()) plan_->replay_.fail(pending->failure());
   return over(turn);
 }

@@ -107,7 +107,7 @@ class PlanNode final : public Job, private RangeOwner {
   std::uint32_t number_ = 0;
   std::uint32_t before_ = 0;
   std::atomic<std::uint32_t> missing_{0};  // predecessors that are not over; used only if there are several
-  Ref<Pending> pending_;                   // of a host function that was called
+  Ref<HostOperation> pending_;             // of a host function that was called
   std::unique_ptr<Plan> body_;
   std::unique_ptr<Plan> otherwise_;
 };

@@ -37,7 +37,7 @@ Step OtherWaitTask::start(CpuStream& stream, Ref<Failure>& failure) noexcept {
 
 Step PendingTask::start(CpuStream& stream, Ref<Failure>& failure) noexcept {
   // Kept here: after `enter` the operation may complete, and the task be deleted, before `start` is called.
-  const Ref<Pending> pending = pending_;
+  const Ref<HostOperation> pending = pending_;
   stream_ = &stream;
   if (pending->enter(&PendingTask::resume, this)) {
     if (explore::Controller* const controller = stream.pool().controller()) controller->calling(stream.runnable());

@@ -70,10 +70,10 @@ class OtherWaitTask final : public Task, private Waiter {
   CpuStream* stream_ = nullptr;
 };
 
-// Parks the stream until a `Pending` is completed.
+// Parks the stream until a `HostOperation` is completed.
 class PendingTask final : public Task {
  public:
-  explicit PendingTask(Ref<Pending> pending) : pending_(std::move(pending)) {}
+  explicit PendingTask(Ref<HostOperation> pending) : pending_(std::move(pending)) {}
   Step start(CpuStream& stream, Ref<Failure>& failure) noexcept override;
   bool starts_anywhere() const noexcept override { return true; }
   void skip(const Ref<Failure>& failure) noexcept override { pending_->skip(failure); }
@@ -90,7 +90,7 @@ class PendingTask final : public Task {
  private:
   static void resume(void* context) noexcept;
 
-  Ref<Pending> pending_;
+  Ref<HostOperation> pending_;
   CpuStream* stream_ = nullptr;
 };
 

@@ -31,7 +31,7 @@ void CpuBackend::refuse_blocks(const Kernel& kernel) const {
               "kernel '" + kernel.name + "' is launched with blocks, which " + capabilities_.name + " does not have");
 }
 
-Point CpuBackend::suspend(Stream& stream, Ref<Pending> pending) {
+Point CpuBackend::suspend(Stream& stream, Ref<HostOperation> pending) {
   return as_cpu(stream).push(std::make_unique<PendingTask>(std::move(pending)));
 }
 

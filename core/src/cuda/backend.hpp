@@ -68,7 +68,7 @@ class CudaBackend final : public Backend {
   Point launch_grid(Stream& stream, Kernel& kernel, const LaunchGrid& grid,
                     std::span<const std::uint64_t> arguments) override;
   Point external(Stream& stream, Ref<ExternalWork> work) override;
-  Point suspend(Stream& stream, Ref<Pending> pending) override;
+  Point suspend(Stream& stream, Ref<HostOperation> pending) override;
 
   bool known_completed(Stream& stream, Point point) noexcept override {
     return static_cast<CudaStream&>(stream).known_completed(point);

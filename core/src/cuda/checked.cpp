@@ -42,7 +42,7 @@ class HostRecords {
 };
 
 // A launch and, once the stream reaches it, the check of its record.
-class CheckedLaunch final : public Pending {
+class CheckedLaunch final : public HostOperation {
  public:
   CheckedLaunch(CudaKernel& kernel, const LaunchShape& shape, std::span<const std::uint64_t> arguments)
       : kernel_(Ref<CudaKernel>::share(&kernel)),

@@ -86,7 +86,7 @@ class WaitOperation final : public Operation, private Waiter {
 
 class PendingOperation final : public Operation, private Waiter {
  public:
-  explicit PendingOperation(Ref<Pending> pending) : pending_(std::move(pending)) {}
+  explicit PendingOperation(Ref<HostOperation> pending) : pending_(std::move(pending)) {}
   bool step(CudaStream& stream, Ref<Failure>& failure) override;
   void skip(const Ref<Failure>& failure) noexcept override { pending_->skip(failure); }
   bool completes() const noexcept override { return true; }
@@ -96,7 +96,7 @@ class PendingOperation final : public Operation, private Waiter {
   void wake(const Ref<Failure>& failure) noexcept override;
   static void resume(void* context) noexcept;
 
-  Ref<Pending> pending_;
+  Ref<HostOperation> pending_;
   State state_ = State::fresh;
   CudaStream* stream_ = nullptr;
   Ref<Failure> met_;

@@ -73,7 +73,7 @@ Ref<Failure> CudaStream::failure_at(Point point) const {
 
 // -- order --
 
-Point CudaStream::suspend(Ref<Pending> pending) {
+Point CudaStream::suspend(Ref<HostOperation> pending) {
   if (pending->completed() && !pending->failure() && (direct() || rejoined())) return mark();
   return hold(std::make_unique<PendingOperation>(std::move(pending)));
 }

@@ -42,7 +42,7 @@ class CudaStream final : public Stream {
     }
     return hold(std::make_unique<WorkOperation>(later()));
   }
-  Point suspend(Ref<Pending> pending);
+  Point suspend(Ref<HostOperation> pending);
   Point wait(Stream& target, Point point, Marker* marker);
   Point record();
   Point record(const EventOptions& options, Ref<Marker>& marker);

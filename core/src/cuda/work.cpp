@@ -68,6 +68,8 @@ Point CudaBackend::external(Stream& stream, Ref<ExternalWork> work) {
       [&] { return [work](CUstream native) { work->enqueue(reinterpret_cast<std::uintptr_t>(native)); }; });
 }
 
-Point CudaBackend::suspend(Stream& stream, Ref<Pending> pending) { return as_own(stream).suspend(std::move(pending)); }
+Point CudaBackend::suspend(Stream& stream, Ref<HostOperation> pending) {
+  return as_own(stream).suspend(std::move(pending));
+}
 
 }  // namespace anabranch::cuda

@@ -96,7 +96,7 @@ Outcome Controller::end(bool details) {
   return outcome;
 }
 
-void opened(const Pending& gate) {
+void opened(const HostOperation& gate) {
   if (Controller* controller = Controller::current()) controller->opened(gate);
 }
 

@@ -67,7 +67,7 @@ class Controller final : public Exploration {
   std::uint64_t begin_view(const Touch& touch);
   void end_view(std::uint64_t number);
   void pass_views(Stream& stream);
-  void opened(const Pending& gate);
+  void opened(const HostOperation& gate);
 
  private:
   enum Kind : std::uint8_t {
@@ -88,9 +88,9 @@ class Controller final : public Exploration {
   };
   struct Operation {
     std::shared_ptr<Step> step;
-    Reach created;                  // what the host knew when it enqueued it
-    std::vector<EventId> waits;     // what it starts after
-    const Pending* gate = nullptr;  // and, of a gate, what the host knew when it opened it
+    Reach created;                        // what the host knew when it enqueued it
+    std::vector<EventId> waits;           // what it starts after
+    const HostOperation* gate = nullptr;  // and, of a gate, what the host knew when it opened it
     std::uint64_t sequence = 0;
     std::string what;
     Site site;
@@ -204,7 +204,7 @@ class Controller final : public Exploration {
   std::vector<Stuck> stuck_;
   std::unordered_map<std::uint64_t, Reach> completions_;        // of functions that waited
   std::unordered_map<const std::byte*, std::uint32_t> blocks_;  // numbers of memory allocated in this run
-  std::unordered_map<const Pending*, Reach> gates_;
+  std::unordered_map<const HostOperation*, Reach> gates_;
   std::vector<View> views_;
   std::uint64_t newest_view_ = 0;
   std::vector<Runnable*> ready_;

@@ -22,7 +22,7 @@ enum class Readiness : std::uint8_t {
 struct Description {
   std::string what;
   bool kernel = false;                                // it can be run as a trial
-  const Pending* gate = nullptr;                      // that the host opens
+  const HostOperation* gate = nullptr;                // that the host opens
   bool explicit_site = false;                         // whether to record the caller's place
   std::vector<std::pair<Stream*, Point>> waits = {};  // that it starts after, apart from those before it in its stream
   bool order = false;                                 // it only creates order and accesses nothing

@@ -181,7 +181,7 @@ void Controller::ask(Stream& stream, Point point, const char* what) {
   wait(lock, host, std::chrono::hours(1));
 }
 
-void Controller::opened(const Pending& gate) {
+void Controller::opened(const HostOperation& gate) {
   const std::lock_guard lock(mutex_);
   gates_.try_emplace(&gate, this_host().past);
 }

@@ -100,6 +100,6 @@ Point CaptureBackend::external(Stream& stream, Ref<ExternalWork> work) {
   return capture_.add(stream, NodeKind::external, std::move(name), std::move(work));
 }
 
-Point CaptureBackend::suspend(Stream&, Ref<Pending>) { capture_.refuse("a one-time hold cannot be captured"); }
+Point CaptureBackend::suspend(Stream&, Ref<HostOperation>) { capture_.refuse("a one-time hold cannot be captured"); }
 
 }  // namespace anabranch

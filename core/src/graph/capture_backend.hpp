@@ -46,7 +46,7 @@ class CaptureBackend final : public Backend {
   Point launch_grid(Stream& stream, Kernel& kernel, const LaunchGrid& grid,
                     std::span<const std::uint64_t> arguments) override;
   Point external(Stream& stream, Ref<ExternalWork> work) override;
-  Point suspend(Stream& stream, Ref<Pending> pending) override;
+  Point suspend(Stream& stream, Ref<HostOperation> pending) override;
 
   Ref<Library> load_library(std::span<const std::byte> image) override { return real_.load_library(image); }
   std::unique_ptr<Activation> activate() override { return real_.activate(); }

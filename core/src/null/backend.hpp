@@ -20,8 +20,8 @@ struct Call {
 };
 
 // A device that runs nothing and records its calls, for tests of code above backends. Operations complete at once,
-// except those after a `Pending` and those that a test holds. The legacy stream has no order with the others. Lives
-// until the process ends.
+// except those after a `HostOperation` and those that a test holds. The legacy stream has no order with the others.
+// Lives until the process ends.
 class NullBackend final : public Backend {
  public:
   // `host_memory`: one whose memory the host may touch, as far as its capabilities say.
@@ -60,7 +60,7 @@ class NullBackend final : public Backend {
                std::span<const std::uint64_t> arguments) override;
   Point launch_grid(Stream& stream, Kernel& kernel, const LaunchGrid& grid,
                     std::span<const std::uint64_t> arguments) override;
-  Point suspend(Stream& stream, Ref<Pending> pending) override;
+  Point suspend(Stream& stream, Ref<HostOperation> pending) override;
 
   Ref<Library> load_library(std::span<const std::byte> image) override;
 

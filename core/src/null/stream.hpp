@@ -19,7 +19,7 @@ struct Operation {
   bool held = false;            // until a test releases it
   Ref<NullStream> target = {};  // a wait: until this stream has completed `until`
   Point until = 0;
-  Ref<Pending> pending = {};
+  Ref<HostOperation> pending = {};
   Ref<Timestamp> stamp = {};
 
   Point point = 0;

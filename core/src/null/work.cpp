@@ -19,7 +19,7 @@ Point NullBackend::launch_grid(Stream& stream, Kernel& kernel, const LaunchGrid&
   return enqueue({"launch_grid", stream.name(), kernel.name}, stream, {});
 }
 
-Point NullBackend::suspend(Stream& stream, Ref<Pending> pending) {
+Point NullBackend::suspend(Stream& stream, Ref<HostOperation> pending) {
   return enqueue({"suspend", stream.name()}, stream, {.pending = std::move(pending)});
 }
 

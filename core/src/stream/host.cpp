@@ -5,7 +5,7 @@
 
 namespace anabranch {
 
-void Pending::complete(Ref<Failure> failure) noexcept {
+void HostOperation::complete(Ref<Failure> failure) noexcept {
   Resume resume = nullptr;
   {
     std::lock_guard lock(mutex_);
@@ -17,7 +17,7 @@ void Pending::complete(Ref<Failure> failure) noexcept {
   if (resume) resume(context_);
 }
 
-bool Pending::enter(Resume resume, void* context) noexcept {
+bool HostOperation::enter(Resume resume, void* context) noexcept {
   {
     std::lock_guard lock(mutex_);
     if (state_ == State::completed) return false;

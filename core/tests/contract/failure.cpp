@@ -113,7 +113,7 @@ TEST(an_event_tells_whether_the_work_before_it_failed) {
 
 TEST(a_pending_may_fail_where_it_is_reached) {
   const auto a = stream(device());
-  const auto pending = make_ref<Pending>();
+  const auto pending = make_ref<HostOperation>();
   const Point point = device().suspend(*a, pending);
   CHECK(!device().query(*a, point));
   pending->complete(make_ref<Failure>("broken"));
@@ -128,7 +128,7 @@ TEST(a_failure_is_kept_as_long_as_it_can_be_met) {
   auto b = stream(device());
   {
     int payload = 0;
-    const auto pending = make_ref<Pending>();
+    const auto pending = make_ref<HostOperation>();
     pending->complete(make_ref<Failure>("broken", &payload, [](void*) noexcept { ++released; }));
     device().wait(*b, *a, device().suspend(*a, pending));
     CHECK_EQUAL(failure_at(*b, b->issued()), "broken");

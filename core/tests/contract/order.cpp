@@ -353,7 +353,7 @@ TEST(a_pending_may_be_completed_before_it_is_reached) {
 }
 
 TEST(a_pending_is_started_when_it_is_reached) {
-  class Started final : public Pending {
+  class Started final : public HostOperation {
    public:
     void start() noexcept override { started = true; }
     std::atomic<bool> started{false};

@@ -12,15 +12,15 @@ namespace anabranch::cpu {
 // A host function of a graph: a function that makes the operation of each replay.
 class HostFunction final : public HostWork {
  public:
-  explicit HostFunction(std::function<Ref<Pending>()> make) : make_(std::move(make)) {}
-  Ref<Pending> make(const Ref<RefCounted>&) noexcept override { return make_(); }
+  explicit HostFunction(std::function<Ref<HostOperation>()> make) : make_(std::move(make)) {}
+  Ref<HostOperation> make(const Ref<RefCounted>&) noexcept override { return make_(); }
 
  private:
-  std::function<Ref<Pending>()> make_;
+  std::function<Ref<HostOperation>()> make_;
 };
 
 // An operation that calls one function when it is reached, or the other if it is not to run.
-class Told final : public Pending {
+class Told final : public HostOperation {
  public:
   Told(std::function<void(Told&)> started, std::function<void()> skipped)
       : started_(std::move(started)), skipped_(std::move(skipped)) {}
@@ -63,11 +63,11 @@ struct Draft {
   std::uint32_t log(Nodes after, const check::Log& log, const std::string& line) {
     return call(std::move(after), [log, line] { log.add(line); }, [log, line] { log.add("no " + line); });
   }
-  std::uint32_t host(Nodes after, std::function<Ref<Pending>()> make) {
+  std::uint32_t host(Nodes after, std::function<Ref<HostOperation>()> make) {
     return add(NodeKind::host, std::move(after), Ref<HostWork>(make_ref<HostFunction>(std::move(make))));
   }
   // One whose operations are all this one.
-  std::uint32_t hold(Nodes after, const Ref<Pending>& pending) {
+  std::uint32_t hold(Nodes after, const Ref<HostOperation>& pending) {
     return host(std::move(after), [pending] { return pending; });
   }
   std::uint32_t nest(Nodes after, const Draft& body) {

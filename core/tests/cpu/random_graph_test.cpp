@@ -133,7 +133,7 @@ class RandomGraph {
           return make_ref<Told>(
               [this, &times](Told& told) {
                 times.begin();
-                elsewhere_.add([pending = Ref<Pending>::share(&told), &times] {
+                elsewhere_.add([pending = Ref<HostOperation>::share(&told), &times] {
                   times.end();
                   pending->complete();
                 });

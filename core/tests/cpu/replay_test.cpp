@@ -103,11 +103,11 @@ TEST(a_host_function_holds_what_follows_and_no_worker) {
   const auto b = stream(device);
   std::string text;
   Draft draft(device);
-  std::vector<Ref<Pending>> made;
+  std::vector<Ref<HostOperation>> made;
   std::latch reached(2);
   for (int i = 0; i < 2; ++i) {
     const auto held = draft.host({}, [&] {
-      made.push_back(make_ref<Pending>());
+      made.push_back(make_ref<HostOperation>());
       reached.count_down();
       return made.back();
     });
@@ -131,7 +131,7 @@ TEST(nodes_do_not_run_on_the_thread_that_completes_a_host_function) {
   CpuBackend& device = make_device(2);
   const auto a = stream(device);
   Draft draft(device);
-  const auto pending = make_ref<Pending>();
+  const auto pending = make_ref<HostOperation>();
   std::atomic<bool> foreign{false};
   const auto here = std::this_thread::get_id();
   const auto held = draft.hold({}, pending);
@@ -156,7 +156,7 @@ TEST(a_host_function_that_fails_fails_the_stream) {
       pass.call({}, [&] { flag = 0, log.add("pass"); }, [&] { log.add("no pass"); });
       Draft draft(device);
       const auto before = draft.log({}, log, "before");
-      auto pending = make_ref<Pending>();
+      auto pending = make_ref<HostOperation>();
       const auto failing = draft.host({before}, [&pending] { return pending; });
       const auto after = draft.launch<std::string>({failing}, &write<'x'>, text);
       draft.log({draft.loop({draft.nest({after}, within)}, flag, pass)}, log, "after");
@@ -170,7 +170,7 @@ TEST(a_host_function_that_fails_fails_the_stream) {
       CHECK_EQUAL(text, "");
       CHECK(log.lines() == (Lines{"before", "no within", "no after", "no before", "no within", "no after"}));
       // The executable is none the worse for it.
-      pending = make_ref<Pending>();
+      pending = make_ref<HostOperation>();
       pending->complete();
       const auto b = stream(device);
       finish(*b, executable->launch(*b, draft.works));
@@ -186,7 +186,7 @@ TEST(nodes_that_run_when_another_fails_come_to_their_end) {
   const auto a = stream(device);
   const Log log;
   Draft draft(device);
-  const auto failing = make_ref<Pending>();
+  const auto failing = make_ref<HostOperation>();
   std::latch running(1);
   std::latch failed(1);
   const auto other = draft.call({}, [&] {
@@ -208,8 +208,8 @@ TEST(a_replay_that_a_failed_stream_skips_leaves_the_one_that_runs_alone) {
   const auto a = stream(device);
   const auto b = stream(device);
   const Log log;
-  const auto held = make_ref<Pending>();
-  const auto failing = make_ref<Pending>();
+  const auto held = make_ref<HostOperation>();
+  const auto failing = make_ref<HostOperation>();
   std::atomic<bool> begun{false};
   Draft draft(device);
   const auto next = draft.log({draft.hold({}, failing)}, log, "next");

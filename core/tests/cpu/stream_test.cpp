@@ -35,7 +35,7 @@ TEST(waiting_streams_take_no_thread) {
 }
 
 TEST(what_only_hands_over_wakes_no_worker_in_an_idle_stream) {
-  struct Noted final : Pending {
+  struct Noted final : HostOperation {
     void start() noexcept override { thread = std::this_thread::get_id(); }
     std::atomic<std::thread::id> thread{};
   };

@@ -199,7 +199,7 @@ TEST(copies_to_and_from_pinned_memory) {
 
 class Nothing final : public HostWork {
  public:
-  Ref<Pending> make(const Ref<RefCounted>&) noexcept override { return make_ref<Pending>(); }
+  Ref<HostOperation> make(const Ref<RefCounted>&) noexcept override { return make_ref<HostOperation>(); }
 };
 
 TEST(host_functions_and_conditions_that_the_driver_lacks_are_somebody_elses) {

@@ -63,7 +63,7 @@ Point wait_for_what_is_elsewhere(Stream& stream) {
 }
 
 Point suspend_for_what_is_over(Stream& stream) {
-  auto pending = make_ref<Pending>();
+  auto pending = make_ref<HostOperation>();
   pending->complete();
   return device().suspend(stream, std::move(pending));
 }

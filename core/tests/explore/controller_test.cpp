@@ -155,7 +155,7 @@ TEST(a_gate_that_stays_closed_is_a_deadlock) {
   const Result result = explore([&] {
     Host host;
     const Ref<Stream> a = host.stream("held");
-    cpu().suspend(*a, make_ref<Pending>());
+    cpu().suspend(*a, make_ref<HostOperation>());
     check::finish(*a);
   });
   CHECK_EQUAL(result.runs, 1U);

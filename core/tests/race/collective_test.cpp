@@ -112,15 +112,15 @@ TEST(what_takes_too_long_or_is_refused_is_reported) {
   refused->enqueue(bad);
   never->start();
   bad->start();
-  std::vector<Trouble> found;
+  std::vector<ChannelFailure> found;
   CHECK(eventually([&] {
-    for (Trouble& trouble : Progress::instance().take_trouble()) found.push_back(std::move(trouble));
+    for (ChannelFailure& failure : Progress::instance().take_failures()) found.push_back(std::move(failure));
     return found.size() == 2;
   }));
-  for (const Trouble& trouble : found) {
-    CHECK_EQUAL(trouble.late, trouble.channel == slow);
-    CHECK_EQUAL(trouble.text, trouble.late ? "" : "refused");
-    trouble.channel->fail(make_ref<Failure>("given up"));
+  for (const ChannelFailure& failure : found) {
+    CHECK_EQUAL(failure.late, failure.channel == slow);
+    CHECK_EQUAL(failure.text, failure.late ? "" : "refused");
+    failure.channel->fail(make_ref<Failure>("given up"));
   }
   CHECK(eventually([&] { return never->completed() && bad->completed(); }));
 }
@@ -193,10 +193,10 @@ TEST(replays_take_their_places_when_they_are_launched) {
   work->reserve();
   work->withdraw();
   between->start();
-  const Ref<Pending> first = work->make(nullptr);
+  const Ref<HostOperation> first = work->make(nullptr);
   first->start();
   CHECK(eventually([&] { return between->completed() && first->completed(); }));
-  const Ref<Pending> second = work->make(nullptr);
+  const Ref<HostOperation> second = work->make(nullptr);
   second->start();
   CHECK(eventually([&] { return second->completed() && channel->idle(); }));
   CHECK(work->make(nullptr)->failure().get() != nullptr);

@@ -147,8 +147,8 @@ TEST(streams_are_dropped_while_others_wait_for_them) {
 TEST(pendings_are_completed_while_they_are_reached) {
   CpuBackend& device = make_device(2);
   const auto a = stream(device);
-  std::vector<Ref<Pending>> pendings;
-  for (int i = 0; i < 2000; ++i) pendings.push_back(make_ref<Pending>());
+  std::vector<Ref<HostOperation>> pendings;
+  for (int i = 0; i < 2000; ++i) pendings.push_back(make_ref<HostOperation>());
   std::thread first([&] {
     for (const auto& pending : pendings) pending->complete();
   });

@@ -128,7 +128,7 @@ cdef extern from "anabranch/stream/event.hpp" namespace "anabranch" nogil:
     double elapsed_milliseconds(const Record&, const Record&) except +translate
 
 cdef extern from "anabranch/stream/host.hpp" namespace "anabranch" nogil:
-    cdef cppclass Pending:
+    cdef cppclass HostOperation:
         void complete()
         void complete(Ref[Failure])
         cbool completed() const
@@ -322,7 +322,7 @@ cdef extern from "anabranch/backend.hpp" namespace "anabranch" nogil:
         Point copy(CStream&, const Elements&, const Elements&, int64_t) except +translate
         Point fill(CStream&, const Elements&, const void*, int64_t) except +translate
         Point launch(CStream&, CKernel&, const LaunchShape&, Slots) except +translate
-        Point suspend(CStream&, Ref[Pending]) except +translate
+        Point suspend(CStream&, Ref[HostOperation]) except +translate
         CBackend& device()
         unique_ptr[Activation] activate() except +translate
 
@@ -370,19 +370,19 @@ cdef extern from "anabranch/_core/host_job.hpp" namespace "anabranch::python" no
         JobKind kind
         void* object
         Ref[Failure] error
-    cdef cppclass HostCall(Pending, PythonJob):
+    cdef cppclass HostCall(HostOperation, PythonJob):
         void release()
     cdef cppclass Notice(Waiter, PythonJob):
         Notice(object)
-    cdef cppclass ReplayedCall(Pending, PythonJob):
+    cdef cppclass ReplayedCall(HostOperation, PythonJob):
         void release()
     Ref[HostWork] make_graph_call(object)
     Ref[RefCounted] as_context(object)
     object context_of(const ReplayedCall&)
     void discard_reference "anabranch::python::discard"(void*) noexcept
-    Ref[Pending] make_gate() except +translate
+    Ref[HostOperation] make_gate() except +translate
     Ref[Failure] make_failure(const string&, object) except +translate
-    Ref[Pending] as_pending(HostCall*)
+    Ref[HostOperation] as_pending(HostCall*)
     void throw_failure(const Ref[Failure]&) except +translate
 
 

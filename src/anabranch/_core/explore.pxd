@@ -3,7 +3,7 @@ from libcpp cimport bool as cbool
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from anabranch._core.core cimport CStream, Pending, Point, Touch, translate
+from anabranch._core.core cimport CStream, HostOperation, Point, Touch, translate
 from anabranch._core.graph cimport CGraph, NodeTouch
 
 cdef extern from "anabranch/trace/trace.hpp" namespace "anabranch" nogil:
@@ -18,7 +18,7 @@ cdef extern from "anabranch/explore/explore.hpp" namespace "anabranch::explore" 
     void end_view(uint64_t) except +translate
     # Call this for what was enqueued while `exploring`, without the interpreter lock.
     void pass_views(CStream&) except +translate
-    void gate_opened "anabranch::explore::opened"(const Pending&) except +translate
+    void gate_opened "anabranch::explore::opened"(const HostOperation&) except +translate
     # The graph that is about to be launched, with the accesses of its nodes.
     void expect_nodes(CStream&, const CGraph&, const vector[NodeTouch]&) except +translate
     void name_parameters(CStream&, vector[string]) except +translate

@@ -19,7 +19,7 @@ struct PythonJob : HostJob {
 };
 
 // A host function in stream order: holds the stream until a host thread has called it.
-struct HostCall final : Pending, PythonJob {
+struct HostCall final : HostOperation, PythonJob {
   explicit HostCall(PyObject* object) : PythonJob(JobKind::call, object) {}
   bool calls() const noexcept override { return true; }
   void start() noexcept override {
@@ -100,13 +100,13 @@ class GraphCall final : public HostWork {
   explicit GraphCall(PyObject* object) : object_(object) { Py_INCREF(object); }
   ~GraphCall() override { discard(object_); }
   PyObject* object() const noexcept { return object_; }
-  Ref<Pending> make(const Ref<RefCounted>& context) noexcept override;
+  Ref<HostOperation> make(const Ref<RefCounted>& context) noexcept override;
 
  private:
   PyObject* object_;
 };
 
-struct ReplayedCall final : Pending, PythonJob {
+struct ReplayedCall final : HostOperation, PythonJob {
   ReplayedCall(GraphCall& call, Ref<RefCounted> context)
       : PythonJob(JobKind::replay, call.object()), call(Ref<GraphCall>::share(&call)), context(std::move(context)) {}
   bool calls() const noexcept override { return true; }
@@ -122,7 +122,7 @@ struct ReplayedCall final : Pending, PythonJob {
   const Ref<RefCounted> context;
 };
 
-inline Ref<Pending> GraphCall::make(const Ref<RefCounted>& context) noexcept {
+inline Ref<HostOperation> GraphCall::make(const Ref<RefCounted>& context) noexcept {
   return make_ref<ReplayedCall>(*this, context);
 }
 // A Python object owned by the core: the origin of a node or the context of a replay.
@@ -169,8 +169,8 @@ inline Ref<Kernel> make_kernel(void* code, const std::string& name, const std::v
   return make_ref<PythonKernel>(code, name, places, keep);
 }
 
-inline Ref<Pending> make_gate() { return make_ref<Pending>(); }
-inline Ref<Pending> as_pending(HostCall* call) { return Ref<Pending>::share(call); }
+inline Ref<HostOperation> make_gate() { return make_ref<HostOperation>(); }
+inline Ref<HostOperation> as_pending(HostCall* call) { return Ref<HostOperation>::share(call); }
 [[noreturn]] inline void throw_failure(const Ref<Failure>& failure) { throw AsyncError(failure); }
 
 }  // namespace anabranch::python

@@ -7,7 +7,7 @@ from anabranch._core.core cimport Layout, byte_t
 from anabranch._math.broadcast cimport (
     Axes, add_operand, all_place, flat_view, launch_dim, merge_axes, most_axes, operand_view, place_of, scalar_place,
     view_over)
-from anabranch._math.numbers cimport kind_of, number_for
+from anabranch._math.scalars cimport kind_of, number_for
 from anabranch._math.reduction cimport reduce_array
 from anabranch._math.run cimport contiguous_copy, copy_to, result_array, run, stream_on
 from anabranch._memory.array cimport Array

@@ -8,7 +8,7 @@ from libc.stdint cimport uint64_t
 from libcpp.string cimport string
 
 from anabranch._core cimport core
-from anabranch._core.core cimport CStream, Pending, Ref, make_failure, make_gate
+from anabranch._core.core cimport CStream, HostOperation, Ref, make_failure, make_gate
 from anabranch._core.explore cimport exploring, gate_opened
 from anabranch._hazards.ordering cimport begin_operation, note_operation
 from anabranch._stream.stream cimport Stream
@@ -46,7 +46,7 @@ cdef class Gate:
     >>> s.synchronize()
     """
 
-    cdef Ref[Pending] pending
+    cdef Ref[HostOperation] pending
     cdef readonly Stream stream
 
     def __cinit__(self, Stream stream not None):
@@ -103,7 +103,7 @@ def fail(Stream stream not None, error=None):
     else:
         raise TypeError(f"error is an exception, a str or None, not {type(error).__name__}")
     cdef string message = str(raised).encode(errors="backslashreplace")
-    cdef Ref[Pending] pending = make_gate()
+    cdef Ref[HostOperation] pending = make_gate()
     pending.get().complete(make_failure(message, raised))
     cdef uint64_t snapshot = begin_operation(deref(target), deref(current_task()))
     target.backend().suspend(deref(target), pending)

@@ -2,7 +2,7 @@ from anabranch._task.context cimport TaskState
 from libc.stdint cimport uint64_t
 from libcpp.string cimport string
 
-from anabranch._core.core cimport CStream, Past, Pending, Ref, ReplayedCall
+from anabranch._core.core cimport CStream, Past, HostOperation, Ref, ReplayedCall
 from anabranch._hazards.ordering cimport DeferredMoment, Touches
 
 
@@ -24,7 +24,7 @@ cdef class ReplayedFunction:
 
     cdef int run(self, ReplayedCall* call, object error) except -1
     cdef int run_with(self, ReplayedCall* call, object error) except -1
-    cdef int complete(self, Pending* pending, const string& message, object error) except -1
+    cdef int complete(self, HostOperation* pending, const string& message, object error) except -1
 
 
 cdef class ReservedWork:

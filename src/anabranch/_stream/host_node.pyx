@@ -7,7 +7,7 @@ from cython.operator cimport dereference as deref
 from libcpp.string cimport string
 
 from anabranch._core.core cimport (
-    CStream, HazardMode, Moment, Pending, Point, Ref, context_of, make_failure,
+    CStream, HazardMode, Moment, HostOperation, Point, Ref, context_of, make_failure,
     make_graph_call)
 from anabranch._core.graph cimport add_host, tell_origin
 from anabranch._hazards.ordering cimport PastOf, Submission, begin, commit, follow_call, past_of
@@ -60,7 +60,7 @@ cdef class ReplayedFunction:
 
     cdef int run(self, ReplayedCall* call, object error) except -1:
         # This method owns `call` until the release below.
-        cdef Pending* pending = call
+        cdef HostOperation* pending = call
         try:
             self.run_with(call, error)
         finally:
@@ -70,7 +70,7 @@ cdef class ReplayedFunction:
         return 0
 
     cdef int run_with(self, ReplayedCall* call, object error) except -1:
-        cdef Pending* pending = call
+        cdef HostOperation* pending = call
         cdef ReplayContext context = context_of(deref(call))
         cdef string message
         # Replays of several instances may arrive at the same time; the first takes the future.
@@ -100,7 +100,7 @@ cdef class ReplayedFunction:
             future.announce()
         return 0
 
-    cdef int complete(self, Pending* pending, const string& message, object error) except -1:
+    cdef int complete(self, HostOperation* pending, const string& message, object error) except -1:
         # The stream already has an error that came from it.
         if message.empty():
             pending.complete()

@@ -19,7 +19,7 @@ from anabranch._core.core import finalizing, stopped
 
 from anabranch._core cimport core
 from anabranch._core.core cimport (
-    CStream, JobKind, Failure, HazardMode, HostCall, Moment, Notice, OperationKind, Past, Pending, Point,
+    CStream, JobKind, Failure, HazardMode, HostCall, Moment, Notice, OperationKind, Past, HostOperation, Point,
     PythonJob, Record, Ref, ReplayedCall, Site, as_pending, host_inbox, synchronize_point, throw_failure,
     tracing,
 )
@@ -220,7 +220,7 @@ cdef class Call:
 
     cdef int run(self, HostCall* call, object error) except -1:
         # This method owns `call` until the release below.
-        cdef Pending* pending = call
+        cdef HostOperation* pending = call
         try:
             if error is not None:
                 outcome = _future.failed(error)

@@ -18,7 +18,7 @@ from anabranch.distributed._engine import Engine
 from anabranch.distributed._launcher import Launch, find_launch
 from anabranch.distributed._mpi_engine import MpiEngine
 from anabranch.distributed._rendezvous import stop_server
-from anabranch.distributed._side import SideChannel
+from anabranch.distributed._side_channel import SideChannel
 
 if TYPE_CHECKING:
     from anabranch._device.device import DeviceLike

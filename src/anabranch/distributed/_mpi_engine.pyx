@@ -5,7 +5,7 @@ from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
 
 from anabranch._core.core cimport (
-    CStream, Failure, HostWork, OperationKind, Pending, Point, Ref, make_failure, tracing)
+    CStream, Failure, HostWork, OperationKind, HostOperation, Point, Ref, make_failure, tracing)
 from anabranch._core.graph cimport add_host, tell_origin
 from anabranch._core.tracing cimport show
 from anabranch._hazards.ordering cimport Submission, begin, begin_untouched, commit
@@ -43,7 +43,7 @@ cdef extern from *:
     Ref[CollectiveWork] make_work "made_of<anabranch::CollectiveWork>"(
         const Ref[Channel]&, Batch&, const Label&) except +
     Ref[HostWork] as_host_work "as_base<anabranch::HostWork>"(const Ref[CollectiveWork]&)
-    Ref[Pending] as_pending "as_base<anabranch::Pending>"(const Ref[Collective]&)
+    Ref[HostOperation] as_pending "as_base<anabranch::HostOperation>"(const Ref[Collective]&)
 
 cdef int _average = OPS.index("avg")
 
@@ -154,7 +154,7 @@ cdef class MpiEngine(Engine):
         return commit(&submission, state, point)
 
     def has_channel(self, channel):
-        """Return whether a channel of `take_trouble` is this one's."""
+        """Return whether a channel of `take_failures` is this one's."""
         return <uintptr_t>self.channel.get() == channel
 
     @property

@@ -174,7 +174,7 @@ cdef class NcclEngine(Engine):
     def watch(self):
         """Report the first failure: an error of NCCL, a stream's, or that the oldest operation is late."""
         while not self.ended:
-            reason = self.trouble()
+            reason = self.failure()
             if reason is not None and not self.ended:
                 self.report(reason)
                 return
@@ -191,7 +191,7 @@ cdef class NcclEngine(Engine):
             self.resting = False
         return self.resting
 
-    cdef object trouble(self):
+    cdef object failure(self):
         failure = self.channel.get().failure().decode(errors="replace")
         if failure:
             return f"its stream has failed: {failure}"

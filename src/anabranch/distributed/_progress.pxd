@@ -5,13 +5,13 @@ from libcpp cimport bool as cbool
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from anabranch._core.core cimport Failure, Pending, Ref
+from anabranch._core.core cimport Failure, HostOperation, Ref
 from anabranch.distributed._engine cimport Waiting
 
 cdef extern from "anabranch/collective/collective.hpp" namespace "anabranch" nogil:
     cdef cppclass CTransport "anabranch::Transport":
         pass
-    cdef cppclass Collective(Pending):
+    cdef cppclass Collective(HostOperation):
         pass
     cdef cppclass Channel:
         uint64_t enqueue(const Ref[Collective]&) except +
@@ -24,7 +24,7 @@ cdef extern from "anabranch/collective/collective.hpp" namespace "anabranch" nog
     cdef cppclass CollectiveWork:
         void reserve() except +
         void withdraw()
-    cdef cppclass Trouble:
+    cdef cppclass ChannelFailure:
         Ref[Channel] channel
         Waiting collective
         cbool late
@@ -33,7 +33,7 @@ cdef extern from "anabranch/collective/collective.hpp" namespace "anabranch" nog
         @staticmethod
         Progress& instance()
         int descriptor()
-        vector[Trouble] take_trouble() except +
+        vector[ChannelFailure] take_failures() except +
         cbool stop()
 
 cdef extern from "anabranch/collective/mpi.hpp" namespace "anabranch" nogil:

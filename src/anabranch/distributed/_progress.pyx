@@ -20,13 +20,13 @@ def current_place():
 
 
 def descriptor():
-    """Return a file descriptor that is readable while there is trouble to be taken."""
+    """Return a file descriptor that is readable while there are failures to be taken."""
     return Progress.instance().descriptor()
 
 
-def take_trouble():
+def take_failures():
     """Return what went wrong: channels, as `MpiEngine.has_channel` takes them, numbers, whether late, and texts."""
-    cdef vector[Trouble] found = Progress.instance().take_trouble()
+    cdef vector[ChannelFailure] found = Progress.instance().take_failures()
     return [
         (<uintptr_t>found[i].channel.get(), found[i].collective.number, found[i].late,
          found[i].text.decode(errors="replace"))

@@ -4,7 +4,7 @@ from typing import Any, Self
 from anabranch._core.errors import CollectiveError
 from anabranch._device.device import Device
 from anabranch.distributed._engine import Engine
-from anabranch.distributed._side import SideChannel
+from anabranch.distributed._side_channel import SideChannel
 
 class Ranks:
     @property

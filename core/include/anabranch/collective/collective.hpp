@@ -91,7 +91,7 @@ struct Waiting {
 class Channel;
 
 // A collective, or several messages as one operation. Its stream waits until all transfers have completed.
-class Collective final : public Pending {
+class Collective final : public HostOperation {
  public:
   // `kept`: the memory that the transport accesses.
   Collective(Ref<Channel> channel, std::vector<Transfer> transfers, std::vector<Ref<Storage>> kept, Division division,
@@ -118,7 +118,7 @@ class Collective final : public Pending {
 };
 
 // A failure of a collective. The layer above decides whether the channel fails.
-struct Trouble {
+struct ChannelFailure {
   Ref<Channel> channel;
   Waiting collective;
   bool late = false;  // it has timed out
@@ -173,7 +173,7 @@ class CollectiveWork final : public HostWork {
   // Call before each replay is launched, and `withdraw` if it is not launched after all.
   void reserve();
   void withdraw();
-  Ref<Pending> make(const Ref<RefCounted>& context) noexcept override;
+  Ref<HostOperation> make(const Ref<RefCounted>& context) noexcept override;
 
  private:
   const Ref<Channel> channel_;
@@ -193,9 +193,9 @@ class Progress {
   // The instance of this process, never destroyed. The first collective starts the thread.
   static Progress& instance();
 
-  // A descriptor for `poll`, readable while `take_trouble` has something to return.
+  // A descriptor for `poll`, readable while `take_failures` has something to return.
   int descriptor() const noexcept { return descriptor_; }
-  std::vector<Trouble> take_trouble();
+  std::vector<ChannelFailure> take_failures();
   // The number of collectives that have started and not completed.
   std::size_t in_flight() const noexcept { return in_flight_.load(std::memory_order_acquire); }
   // Stops the thread; collectives in flight never complete. Returns whether there were none.
@@ -221,7 +221,7 @@ class Progress {
   void abandon_failed();
   void finish(const Ref<Collective>& collective);
   void settle_closed(Channel& channel);
-  void report(Trouble trouble);
+  void report(ChannelFailure failure);
   void rest(int idle_rounds);
 
   std::mutex mutex_;
@@ -233,8 +233,8 @@ class Progress {
   std::atomic<bool> attention_{false};  // something to do since the last round
   bool dozing_ = false;                 // the thread sleeps with a timeout
   std::vector<Ref<Channel>> listed_;    // with something to do
-  std::vector<Trouble> trouble_;
-  std::vector<Ref<Collective>> flying_;           // guarded by `driving_`
+  std::vector<ChannelFailure> failures_;
+  std::vector<Ref<Collective>> tested_;           // in each round; guarded by `driving_`
   std::atomic<int> helping_{0};                   // 1 while a host thread drives
   std::chrono::steady_clock::time_point helped_;  // when the last host thread helped
   std::atomic<std::size_t> in_flight_{0};

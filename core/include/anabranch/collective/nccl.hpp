@@ -58,7 +58,7 @@ class NcclChannel final : public RefCounted {
 
  private:
   class Work;
-  struct Flying {
+  struct InFlight {
     std::uint64_t number;
     Label label;
     Ref<Stream> stream;
@@ -78,7 +78,7 @@ class NcclChannel final : public RefCounted {
     return called_.load(std::memory_order_acquire) == enqueued_.load(std::memory_order_relaxed);
   }
   void prune() noexcept;
-  bool completed(const Flying& operation) noexcept;
+  bool completed(const InFlight& operation) noexcept;
   void note_failure(const Error& error) noexcept;
 
   const NcclFunctions functions_;
@@ -90,7 +90,7 @@ class NcclChannel final : public RefCounted {
   std::atomic<bool> abandoned_{false};
   std::mutex calling_;  // NCCL takes one call at a time
   mutable std::mutex mutex_;
-  std::deque<Flying> flying_;
+  std::deque<InFlight> in_flight_;
   std::string failure_;
 };
 

@@ -95,7 +95,7 @@ void end_view(std::uint64_t number);
 // tries both orders: before the host continues, and later. The caller must not hold the interpreter lock.
 void pass_views(Stream& stream);
 // Call before the host opens a gate.
-void opened(const Pending& gate);
+void opened(const HostOperation& gate);
 // Call before this thread launches a graph on the stream: its nodes, with these accesses, become separate operations.
 // Without this call the graph is one operation.
 void expect_nodes(Stream& stream, const Graph& graph, std::span<const NodeTouch> touches);

@@ -87,7 +87,7 @@ class HostWork : public RefCounted {
  public:
   // Makes the operation of one replay, given the context of its works. Any thread may call it, including a worker: it
   // runs no Python.
-  virtual Ref<Pending> make(const Ref<RefCounted>& context) noexcept = 0;
+  virtual Ref<HostOperation> make(const Ref<RefCounted>& context) noexcept = 0;
 };
 // Work that another library enqueues into a stream of a device that such libraries use.
 class ExternalWork : public RefCounted {

@@ -13,7 +13,7 @@ namespace anabranch {
 // An operation that something outside the stream completes: a host function or a gate. When the stream reaches it, the
 // backend calls `start`. The stream continues once any thread has called `complete`, which may happen before. Such an
 // operation suspends its own stream only.
-class Pending : public RefCounted {
+class HostOperation : public RefCounted {
  public:
   // Lets the stream continue, or fails it. Only the first call has an effect. Any thread may call it; it does not
   // block.

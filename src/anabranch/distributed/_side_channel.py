@@ -11,15 +11,15 @@ import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from anabranch.distributed import _progress
-from anabranch.distributed._hub import Hub
-from anabranch.distributed._line import Line, Message
+from anabranch.distributed._connection import Connection, Message
+from anabranch.distributed._coordinator import Coordinator
 
 if TYPE_CHECKING:
     from anabranch.distributed._ranks import Ranks
 
 # How long collectives may continue after a rank has left: it may have completed its part of them.
 _GRACE = 5.0
-# Longer than the hub waits for the ranks.
+# Longer than the coordinator waits for the ranks.
 _PATIENCE = 5.0
 
 
@@ -50,28 +50,28 @@ class SideChannel:
         self._changed = threading.Condition()
         self._due: list[tuple[float, str, str, tuple[int, ...]]] = []
         self._ending = False
-        self._hub: Hub | None = None
-        self._line = self._connect(world) if self.size > 1 else None
+        self._coordinator: Coordinator | None = None
+        self._connection = self._connect(world) if self.size > 1 else None
         self._bell, self._ringer = os.pipe()
         self._thread = threading.Thread(target=self._run, name="anabranch-ranks", daemon=True)
         self._thread.start()
 
-    def _connect(self, world: Any) -> Line:
+    def _connect(self, world: Any) -> Connection:
         told = None
         if self.rank == 0:
             one_host = len(set(world.gather(socket.gethostname(), 0))) == 1
             host = "127.0.0.1" if one_host else socket.gethostname()
             listener = socket.create_server((host, 0), backlog=self.size)
             token = secrets.token_hex(16)
-            self._hub = Hub(listener, self.size, token)
+            self._coordinator = Coordinator(listener, self.size, token)
             told = host, listener.getsockname()[1], token
         else:
             world.gather(socket.gethostname(), 0)
         host, port, token = world.bcast(told, 0)
-        line = Line(socket.create_connection((host, port), timeout=60))
-        line.send(token=token, rank=self.rank)
-        line._connection.settimeout(None)
-        return line
+        connection = Connection(socket.create_connection((host, port), timeout=60))
+        connection.send(token=token, rank=self.rank)
+        connection._socket.settimeout(None)
+        return connection
 
     def register(self, communicator: Ranks) -> None:
         """Deliver messages about a communicator to it from now on."""
@@ -90,12 +90,14 @@ class SideChannel:
         TimeoutError
             They have not, in the communicator's time. The call counts as not made.
         """
-        if self._line is None or communicator.size == 1:
+        if self._connection is None or communicator.size == 1:
             return None
         key = communicator.name + series, number
         with self._changed:
             self._verdicts[key] = None
-        self._line.send(t="call", comm=key[0], number=number, rank=communicator.rank, size=communicator.size, call=call)
+        self._connection.send(
+            t="call", comm=key[0], number=number, rank=communicator.rank, size=communicator.size, call=call
+        )
         with self._changed:
             heard = self._changed.wait_for(
                 lambda: self._verdicts[key] is not None or communicator.error is not None, communicator.timeout
@@ -104,14 +106,14 @@ class SideChannel:
         if verdict is not None:
             return verdict if verdict["error"] else None
         if not heard:
-            self._line.send(t="withdraw", comm=key[0], number=number, rank=communicator.rank)
+            self._connection.send(t="withdraw", comm=key[0], number=number, rank=communicator.rank)
             raise TimeoutError
         return None
 
     def announce(self, **message: Any) -> None:
-        """Send a message to the hub, if there is one."""
-        if self._line is not None:
-            self._line.send(**message)
+        """Send a message to the coordinator, if there is one."""
+        if self._connection is not None:
+            self._connection.send(**message)
 
     def close(self, timeout: float) -> None:
         """Say goodbye, and end the threads."""
@@ -119,17 +121,17 @@ class SideChannel:
         self.announce(t="bye")
         os.write(self._ringer, b"x")
         self._thread.join(timeout)
-        if self._line is not None:
-            self._line.close()
-        if self._hub is not None:
-            self._hub.join(timeout)
+        if self._connection is not None:
+            self._connection.close()
+        if self._coordinator is not None:
+            self._coordinator.join(timeout)
 
     def _run(self) -> None:
         with selectors.DefaultSelector() as selector:
-            selector.register(_progress.descriptor(), selectors.EVENT_READ, self._take_trouble)
+            selector.register(_progress.descriptor(), selectors.EVENT_READ, self._take_failures)
             selector.register(self._bell, selectors.EVENT_READ, None)
-            if self._line is not None:
-                selector.register(self._line, selectors.EVENT_READ, self._hear)
+            if self._connection is not None:
+                selector.register(self._connection, selectors.EVENT_READ, self._hear)
             while not self._ending:
                 for key, _ in selector.select(self._until_due()):
                     if key.data is not None and not key.data():
@@ -147,8 +149,8 @@ class SideChannel:
             if communicator is not None and communicator.is_waiting:
                 communicator.fail(reason, ranks)
 
-    def _take_trouble(self) -> bool:
-        for channel, number, late, text in _progress.take_trouble():
+    def _take_failures(self) -> bool:
+        for channel, number, late, text in _progress.take_failures():
             for communicator in list(self._communicators.values()):
                 if not communicator.has_channel(channel) or communicator.error is not None:
                     continue
@@ -162,7 +164,7 @@ class SideChannel:
 
     def _ask_who_is_late(self, communicator: Ranks, number: int) -> None:
         reason = f"its {communicator.timeout:g} s are over"
-        if self._line is None or number == 0:
+        if self._connection is None or number == 0:
             # Of a message this rank knows as much as anybody.
             communicator.fail(reason, ())
             self.announce(t="fail", comm=communicator.name, reason=reason, ranks=[])
@@ -171,8 +173,8 @@ class SideChannel:
         self._due.append((time.monotonic() + _PATIENCE, communicator.name, f"{reason}, and rank 0 is silent", (0,)))
 
     def _hear(self) -> bool:
-        assert self._line is not None
-        messages = self._line.receive()
+        assert self._connection is not None
+        messages = self._connection.receive()
         if messages is None:
             if 0 not in self._left:
                 self._on_lost({"rank": 0})

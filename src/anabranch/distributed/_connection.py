@@ -11,29 +11,29 @@ from typing import Any
 Message = dict[str, Any]
 
 
-class Line:
+class Connection:
     """One end of a connection. Any thread may send; one receives."""
 
     def __init__(self, connection: socket.socket) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._connection = connection
+        self._socket = connection
         self._sending = threading.Lock()
         self._received = b""
 
     def fileno(self) -> int:
         """Return the descriptor, for `selectors`."""
-        return self._connection.fileno()
+        return self._socket.fileno()
 
     def send(self, **message: Any) -> None:
         """Send a message. To nobody, if the other end is gone: the receiving side finds that out."""
         data = json.dumps(message).encode() + b"\n"
         with self._sending, contextlib.suppress(OSError):
-            self._connection.sendall(data)
+            self._socket.sendall(data)
 
     def receive(self) -> list[Message] | None:
         """Return what has arrived, blocking until something has; None once the other end is gone."""
         try:
-            data = self._connection.recv(65536)
+            data = self._socket.recv(65536)
         except OSError:
             data = b""
         if not data:
@@ -44,5 +44,5 @@ class Line:
     def close(self) -> None:
         """Close this end."""
         with contextlib.suppress(OSError):
-            self._connection.shutdown(socket.SHUT_RDWR)
-        self._connection.close()
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from anabranch.distributed._line import Line, Message
+from anabranch.distributed._connection import Connection, Message
 
 # Seconds in which ranks must answer a question.
 _PATIENCE = 2.0
@@ -27,7 +27,7 @@ class _Question:
     missing: list[int] = field(default_factory=list)
 
 
-class Hub:
+class Coordinator:
     """A thread that all ranks are connected to.
 
     Parameters
@@ -42,13 +42,13 @@ class Hub:
         self._listener = listener
         self._size = size
         self._token = token
-        self._lines: dict[int, Line] = {}
+        self._connections: dict[int, Connection] = {}
         self._left: set[int] = set()
         self._calls: dict[tuple[str, int], dict[int, Message]] = {}
         self._messages: dict[tuple[Any, ...], Message] = {}
         self._questions: dict[int, _Question] = {}
         self._selector = selectors.DefaultSelector()
-        self._thread = threading.Thread(target=self._run, name="anabranch-ranks-hub", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="anabranch-ranks-coordinator", daemon=True)
         self._thread.start()
 
     def join(self, timeout: float) -> None:
@@ -58,34 +58,34 @@ class Hub:
     def _run(self) -> None:
         early: list[tuple[int, list[Message]]] = []
         with self._listener:
-            while len(self._lines) < self._size:
+            while len(self._connections) < self._size:
                 early += self._accept()
-        for rank, line in self._lines.items():
-            self._selector.register(line, selectors.EVENT_READ, rank)
+        for rank, connection in self._connections.items():
+            self._selector.register(connection, selectors.EVENT_READ, rank)
         for rank, messages in early:
             self._act_on(rank, messages)
-        while self._lines:
+        while self._connections:
             for key, _ in self._selector.select(self._until_due()):
                 self._hear(key.data)
             self._give_up()
 
     def _accept(self) -> list[tuple[int, list[Message]]]:
         # Returns a rank with what came together with its hello: it does not wait for an answer.
-        connection, _ = self._listener.accept()
-        connection.settimeout(5)
-        line = Line(connection)
-        while (messages := line.receive()) == []:
+        accepted, _ = self._listener.accept()
+        accepted.settimeout(5)
+        connection = Connection(accepted)
+        while (messages := connection.receive()) == []:
             pass
-        connection.settimeout(None)
+        accepted.settimeout(None)
         if messages and hmac.compare_digest(str(messages[0].get("token")), self._token):
             hello, *others = messages
-            self._lines[int(hello["rank"])] = line
+            self._connections[int(hello["rank"])] = connection
             return [(int(hello["rank"]), others)]
-        line.close()
+        connection.close()
         return []
 
     def _hear(self, rank: int) -> None:
-        messages = self._lines[rank].receive()
+        messages = self._connections[rank].receive()
         if messages is None:
             self._lose(rank)
         else:
@@ -96,9 +96,9 @@ class Hub:
             getattr(self, f"_on_{message['t']}")(rank, message)
 
     def _lose(self, rank: int) -> None:
-        line = self._lines.pop(rank)
-        self._selector.unregister(line)
-        line.close()
+        connection = self._connections.pop(rank)
+        self._selector.unregister(connection)
+        connection.close()
         if rank not in self._left:
             self._tell_all(t="lost", rank=rank)
         for question in self._questions.values():
@@ -108,9 +108,9 @@ class Hub:
         self._answer_settled()
 
     def _tell_all(self, but: int = -1, **message: Any) -> None:
-        for rank, line in list(self._lines.items()):
+        for rank, connection in list(self._connections.items()):
             if rank != but:
-                line.send(**message)
+                connection.send(**message)
 
     def _on_bye(self, rank: int, message: Message) -> None:
         self._left.add(rank)
@@ -128,8 +128,8 @@ class Hub:
         del self._calls[key]
         error, ranks = disagreement([calls[each] for each in sorted(calls)])
         for call in calls.values():
-            if call["world"] in self._lines:
-                self._lines[call["world"]].send(t="verdict", comm=key[0], number=key[1], error=error, ranks=ranks)
+            if call["world"] in self._connections:
+                self._connections[call["world"]].send(t="verdict", comm=key[0], number=key[1], error=error, ranks=ranks)
 
     def _on_withdraw(self, rank: int, message: Message) -> None:
         self._calls.get((message["comm"], message["number"]), {}).pop(message["rank"], None)
@@ -147,11 +147,11 @@ class Hub:
     def _on_where(self, rank: int, message: Message) -> None:
         others = {each for each in message["members"] if each != rank}
         number = max(self._questions, default=0) + 1
-        gone = [each for each in others if each not in self._lines]
+        gone = [each for each in others if each not in self._connections]
         question = _Question(rank, message, time.monotonic() + _PATIENCE, others - set(gone), gone)
         self._questions[number] = question
         for each in question.open:
-            self._lines[each].send(t="where", comm=message["comm"], question=number)
+            self._connections[each].send(t="where", comm=message["comm"], question=number)
         self._answer_settled()
 
     def _on_at(self, rank: int, message: Message) -> None:
@@ -168,8 +168,8 @@ class Hub:
             if question.open:
                 continue
             del self._questions[number]
-            if question.asker in self._lines:
-                self._lines[question.asker].send(
+            if question.asker in self._connections:
+                self._connections[question.asker].send(
                     t="arrived", comm=question.message["comm"], missing=sorted(question.missing)
                 )
 
