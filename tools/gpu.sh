@@ -115,11 +115,11 @@ sanitizer() {
   CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-0} ANABRANCH_CPU_DEVICES=1 ANABRANCH_CUDA_SANITIZER=1 \
     PYTHONPATH=$PYTHONPATH:$PWD/tools WORKERS=${SANITIZER_WORKERS:-4} \
     UNDER="compute-sanitizer $* --target-processes all --report-api-errors no --print-limit 10
-      --show-backtrace ${BACKTRACE:-no} --log-file $SANITIZER_LOGS/%p" \
+      --show-backtrace ${BACKTRACE:-no} --log-file $SANITIZER_LOGS/log" \
     pytest $files --timeout 120 -k cuda -m "$marks" -p sanitizer_errors 2>&1 | tee "$SANITIZER_LOGS.pytest" || status=1
   found=$(cat "$SANITIZER_LOGS"/* | grep -c 'ERROR SUMMARY: [1-9]')
   [ "$found" = 0 ] || { cat "$SANITIZER_LOGS"/*; status=1; }
-  echo "$(tail -n 1 "$SANITIZER_LOGS.pytest"); $found processes with errors"
+  echo "$(tail -n 1 "$SANITIZER_LOGS.pytest"); ${found:-0} logs with errors"
   return $status
 }
 export -f sanitizer

@@ -1,7 +1,7 @@
-"""A plugin of pytest under compute-sanitizer: an error that the tool reports fails the test that ends next.
+"""A plugin of pytest under compute-sanitizer: an error that the tool reports fails the tests that end next.
 
-The tool tells no test, and writes into `$SANITIZER_LOGS/<process>`: its option `--log-file` with `%p` for the number.
-An error of work that a test leaves behind may fail the test after it.
+The tool tells no test, and writes what all processes do wrong into one file in `$SANITIZER_LOGS`. So in each process
+the test that ends next fails; one of these tests, or the one before it, has made the error.
 """
 
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-_log = Path(os.environ["SANITIZER_LOGS"], str(os.getpid()))
+_folder = Path(os.environ["SANITIZER_LOGS"])
 _read = 0
 
 
@@ -17,8 +17,8 @@ _read = 0
 def pytest_runtest_teardown(item):
     global _read
     result = yield
-    if _log.exists():
-        with _log.open() as log:
+    for path in _folder.iterdir():
+        with path.open() as log:
             log.seek(_read)
             said = log.read()
             _read = log.tell()
