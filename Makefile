@@ -118,11 +118,14 @@ free-threaded: $(ft_bin)/.package
 
 # Every test of the contract runs in 4 threads at once, and conftest.py has the run fail if the lock came on.
 test-free-threaded: $(ft_bin)/.package simulated-driver
-	env -u PYTHON_GIL $(on_simulated) PATH='$(ft_bin)':"$$PATH" \
-	  $(ft_bin)/python -m pytest -q tests/contract tests/threads -m 'not numba' -k cuda
-	env -u PYTHON_GIL PATH='$(ft_bin)':"$$PATH" ANABRANCH_DEVICE=cpu \
-	  $(ft_bin)/python -m pytest -q tests/contract -m 'not numba' -k cpu:0 --parallel-threads=4
-	env -u PYTHON_GIL PATH='$(ft_bin)':"$$PATH" $(ft_bin)/python -m pytest -m 'not numba' --ignore=tests/contract
+	$(unlocked) $(on_simulated) $(ft_pytest) $(spread) -q tests/contract tests/threads -m 'not numba and not ($(alone))' -k cuda
+	$(unlocked) $(on_simulated) $(ft_pytest) -q tests/contract tests/threads -m 'not numba and ($(alone))' -k cuda
+	$(unlocked) ANABRANCH_DEVICE=cpu $(ft_pytest) -q tests/contract -m 'not numba' -k cpu:0 --parallel-threads=4
+	$(unlocked) $(ft_pytest) -q --ignore=tests/contract -m 'not numba and ($(alone))'
+	$(unlocked) $(ft_pytest) $(spread) -q --ignore=tests/contract -m 'not numba and not ($(alone))'
+
+unlocked = env -u PYTHON_GIL PATH='$(ft_bin)':"$$PATH"
+ft_pytest = $(ft_bin)/python -m pytest
 
 mutate: $(bin)/.package $(bin)/.test
 	$(bin)/python tools/mutate.py

@@ -32,6 +32,8 @@ settings.load_profile("busy")
 # Under compute-sanitizer an interpreter that uses a GPU has taken 36 s to come and go.
 SLOW = 3 if os.environ.get("ANABRANCH_CUDA_SANITIZER") else 1
 
+LOCK_ON = "the interpreter lock, off at the beginning, is on"
+
 
 def pytest_collection_modifyitems(config, items):
     # pytest-run-parallel calls each test in so many threads at once.
@@ -57,9 +59,18 @@ def in_a_loop(test):
     return run
 
 
-def pytest_sessionfinish():
-    if sysconfig.get_config_var("Py_GIL_DISABLED") and sys._is_gil_enabled():
-        pytest.exit("the interpreter lock, off at the beginning, is on", returncode=1)
+def pytest_sessionfinish(session):
+    on = bool(sysconfig.get_config_var("Py_GIL_DISABLED") and sys._is_gil_enabled())
+    if hasattr(session.config, "workerinput"):  # pytest-xdist heeds no exit of its workers
+        session.config.workeroutput["lock_on"] = on
+    elif on:
+        pytest.exit(LOCK_ON, returncode=1)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    if getattr(node, "workeroutput", {}).get("lock_on"):
+        pytest.exit(LOCK_ON, returncode=1)
 
 
 def pytest_runtest_setup(item):
