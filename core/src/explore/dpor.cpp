@@ -43,7 +43,7 @@ void insert(std::vector<Wakeup>& tree, Steps steps) {
 
 void Dpor::begin() {
   depth_ = 0;
-  redundant_ = false;
+  redundant_ = diverged_ = false;
 }
 
 // The same choice as in the run before, for the same reason.
@@ -51,7 +51,10 @@ std::optional<std::size_t> Dpor::repeat(std::span<const StepPointer> steps) {
   Level& level = levels_[depth_++];
   const auto found =
       std::find_if(steps.begin(), steps.end(), [&](const StepPointer& step) { return step->same(*level.chosen); });
-  if (found == steps.end()) return std::nullopt;
+  if (found == steps.end()) {
+    diverged_ = true;
+    return std::nullopt;
+  }
   level.chosen = *found;
   return found - steps.begin();
 }
@@ -103,7 +106,7 @@ void Dpor::plan(const Run& run, const Reversible& pair) {
 }
 
 bool Dpor::end(const Run& run) {
-  const bool fresh = !redundant_;
+  const bool fresh = !redundant_ && !diverged_;
   if (fresh) {
     // Earlier runs have planned their own pairs. The newest known level is the one where this run diverged.
     for (const Reversible& pair : run.reversible()) {

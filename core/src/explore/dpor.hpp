@@ -42,6 +42,7 @@ class Dpor final : public Chooser {
   std::size_t depth_ = 0;     // in the current run
   std::size_t known_ = 0;     // levels whose choice is made
   bool redundant_ = false;    // everything that could happen was asleep
+  bool diverged_ = false;     // a choice was impossible, after which there are no levels
   bool more_ = true;
 };
 
