@@ -237,3 +237,25 @@ def test_a_double_buffer_with_its_waits_passes() -> None:
     assert report.ok
     assert report.complete
     assert report.classes == 1
+
+
+def test_what_is_left_of_an_earlier_run_changes_nothing() -> None:
+    left: list[ab.Stream] = []
+
+    def blocking() -> ab.Stream:
+        return ab.Stream("cpu:0", non_blocking=False)
+
+    def program() -> None:
+        home = ab.Stream("cpu:0")
+        array, other = (ab.zeros(4, stream=home) for _ in range(2))
+        home.synchronize()
+        for value in range(3):
+            ab.fill(array, value, stream=blocking())
+        left.clear()  # this one came first of those that the legacy stream comes after
+        ab.legacy_stream("cpu:0").query()
+        left.append(blocking())
+        ab.fill(other, 1, stream=left[0])
+
+    report = explore(program)
+    assert report.ok, report.explain()
+    assert report.complete

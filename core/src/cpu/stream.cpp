@@ -346,10 +346,15 @@ void CpuStream::dispose() noexcept {
   {
     std::lock_guard lock(order_.mutex);
     if (fresh_slot_ >= 0) {
-      const auto slot = static_cast<std::size_t>(fresh_slot_);
-      order_.fresh[slot] = order_.fresh.back();
-      order_.fresh[slot]->fresh_slot_ = fresh_slot_;
-      order_.fresh.pop_back();
+      auto place = order_.fresh.begin() + fresh_slot_;
+      if (pool_.controller()) {
+        // A query of the legacy stream asks about these in their order, which has to be the same in every run.
+        for (place = order_.fresh.erase(place); place != order_.fresh.end(); ++place) --(*place)->fresh_slot_;
+      } else {
+        *place = order_.fresh.back();
+        (*place)->fresh_slot_ = fresh_slot_;
+        order_.fresh.pop_back();
+      }
       fresh_slot_ = -1;
     }
   }
