@@ -206,6 +206,15 @@ def test_a_source_compiles_for_an_architecture_that_the_machine_need_not_have(ar
 
 
 @nvrtc
+def test_an_empty_log_leaves_the_interpreter_s_bytes_alone():
+    from anabranch.kernels._cpp import nvrtc
+
+    program = nvrtc.compile_source('extern "C" __global__ void f(int* y) { y[0] = 1; }', [], [], 90)
+    assert program.log == ""
+    assert bytes([ord(" ")])[0] == ord(" ")
+
+
+@nvrtc
 def test_an_error_of_the_compiler_shows_the_line():
     from anabranch.kernels._cpp import nvrtc
 

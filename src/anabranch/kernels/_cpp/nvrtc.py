@@ -131,10 +131,11 @@ def _checked(nvrtc: Any, result: tuple[Any, ...]) -> Any:
 
 def _bytes(nvrtc: Any, handle: Any, what: str) -> bytes:
     size: int = _checked(nvrtc, getattr(nvrtc, f"nvrtcGet{what}Size")(handle))
-    buffer = b" " * size
+    # NVRTC writes into an object that is immutable elsewhere. One byte longer, it is never CPython's only b" ".
+    buffer = b" " * (size + 1)
     if size:
         _checked(nvrtc, getattr(nvrtc, f"nvrtcGet{what}")(handle, buffer))
-    return buffer
+    return buffer[:size]
 
 
 def _text(nvrtc: Any, handle: Any, what: str) -> str:
