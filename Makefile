@@ -1,6 +1,6 @@
 # Every target makes what it needs, from a fresh clone with Python, a C++20 compiler and make.
 #
-#   make test        the core's tests (CTest), then the Python tests: the contract on three CPU devices and the GPUs there are, then
+#   make test        the core's tests (CTest), then the Python tests: the contract on two CPU devices and the GPUs there are, then
 #                    on two simulated GPUs; all others; and programs of several processes, under MPI
 #   make mutate      plants bugs in the hazard engine, one at a time, and says which the tests notice
 #   make lint        formatters and checkers; changes nothing
@@ -66,21 +66,22 @@ test-core: core
 	$(bin)/ctest --test-dir build/core -j $(JOBS) --output-on-failure --no-tests=error --timeout 300
 
 test-python: $(bin)/.package $(bin)/.test $(bin)/.mpi $(bin)/.dask $(bin)/.cuda $(bin)/.uvloop $(bin)/.lint simulated-driver
-	$(on_three) $(pytest) $(spread) -q tests/contract tests/hazards -m 'not ($(alone))'
-	$(on_simulated) $(pytest) $(spread) $(of_two_gpus) -m 'not numba and not ($(alone))'
-	$(on_three) $(pytest) -q tests/contract tests/hazards -m '$(alone)'
-	$(on_simulated) $(pytest) $(of_two_gpus) -m 'not numba and ($(alone))'
-	$(pytest) $(others) -m '$(alone)'
+	$(on_two) $(pytest) $(spread) -q tests/contract tests/hazards -m 'not ($(alone))'
+	$(on_simulated) $(pytest) $(spread) -q tests/contract tests/cuda/test_peer.py -k cuda -m 'not numba and not ($(alone))'
+	$(on_two) $(pytest) -q $(filter tests/contract/%,$(alone_in)) -m '$(alone)'
+	$(on_simulated) $(pytest) -q $(filter tests/contract/%,$(alone_in)) -k cuda -m 'not numba and ($(alone))'
+	$(pytest) $(filter-out tests/contract/%,$(alone_in)) -m '$(alone)'
 	$(pytest) $(spread) $(others) -m 'not ($(alone))'
 	$(pytest) -q tests/distributed
 
 pytest = $(bin)/python -m pytest
-of_two_gpus = -q tests/contract tests/cuda/test_peer.py -k cuda
 others = --ignore=tests/contract --ignore=tests/hazards --ignore=tests/distributed
 # In a process for each core, but for what looks at times or at free memory.
 spread = -n $(JOBS) --dist worksteal
 alone = alone or memory or slow
-on_three = ANABRANCH_CPU_DEVICES=3
+# The files that have such tests: to collect all takes longer than to run these.
+alone_in = $(shell grep -rlE 'mark\.(alone|memory|slow)\b' tests --include='test_*.py')
+on_two = ANABRANCH_CPU_DEVICES=2
 
 # What runs with this in front sees one CPU device and two simulated GPUs.
 on_simulated = LD_LIBRARY_PATH='$(CURDIR)/build/core/core/tests/simulated' FAKE_DEVICES=2 \
@@ -94,10 +95,14 @@ sanitized = \
 	$(bin)/cmake -S . -B build/$(1) -G Ninja --log-level=WARNING \
 	  -DCMAKE_BUILD_TYPE=RelWithDebInfo -DANABRANCH_SANITIZE=$(1) && \
 	$(bin)/cmake --build build/$(1) && \
-	$(bin)/ctest --test-dir build/$(1) -j $(JOBS) --output-on-failure --no-tests=error --timeout 300
+	$(bin)/ctest --test-dir build/$(1) -j $(JOBS) --output-on-failure --no-tests=error --timeout 300 $(2)
+
+# Tests of random programs that start no thread.
+one_thread = ^(hazard_history|hazard_clock|memory_layout|memory_copy_path|explore_dpor)_test$$
 
 test-tsan: $(bin)/.base
-	TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1" && export TSAN_OPTIONS && $(call sanitized,thread)
+	TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1" && export TSAN_OPTIONS && \
+	$(call sanitized,thread,-E '$(one_thread)')
 
 test-asan: $(bin)/.base
 	ASAN_OPTIONS="detect_stack_use_after_return=1" && export ASAN_OPTIONS && $(call sanitized,address)
@@ -119,9 +124,9 @@ free-threaded: $(ft_bin)/.package
 # Every test of the contract runs in 4 threads at once, and conftest.py has the run fail if the lock came on.
 test-free-threaded: $(ft_bin)/.package simulated-driver
 	$(unlocked) $(on_simulated) $(ft_pytest) $(spread) -q tests/contract tests/threads -m 'not numba and not ($(alone))' -k cuda
-	$(unlocked) $(on_simulated) $(ft_pytest) -q tests/contract tests/threads -m 'not numba and ($(alone))' -k cuda
+	$(unlocked) $(on_simulated) $(ft_pytest) -q $(filter tests/contract/%,$(alone_in)) -m 'not numba and ($(alone))' -k cuda
 	$(unlocked) ANABRANCH_DEVICE=cpu $(ft_pytest) -q tests/contract -m 'not numba' -k cpu:0 --parallel-threads=4
-	$(unlocked) $(ft_pytest) -q --ignore=tests/contract -m 'not numba and ($(alone))'
+	$(unlocked) $(ft_pytest) -q $(filter-out tests/contract/%,$(alone_in)) -m 'not numba and ($(alone))'
 	$(unlocked) $(ft_pytest) $(spread) -q --ignore=tests/contract -m 'not numba and not ($(alone))'
 
 unlocked = env -u PYTHON_GIL PATH='$(ft_bin)':"$$PATH"

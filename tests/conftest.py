@@ -32,12 +32,24 @@ settings.load_profile("busy")
 # Under compute-sanitizer an interpreter that uses a GPU has taken 36 s to come and go.
 SLOW = 3 if os.environ.get("ANABRANCH_CUDA_SANITIZER") else 1
 
+# Where each test runs in several threads, they share the examples.
+settings.register_profile("threads", settings.get_profile("busy"), max_examples=25)
+
 LOCK_ON = "the interpreter lock, off at the beginning, is on"
 
 
-def pytest_collection_modifyitems(config, items):
+def threads_of(config):
     # pytest-run-parallel calls each test in so many threads at once.
-    threads = int(config.getoption("parallel_threads", 1))
+    return int(config.getoption("parallel_threads", 1))
+
+
+def pytest_configure(config):
+    if threads_of(config) > 1:
+        settings.load_profile("threads")
+
+
+def pytest_collection_modifyitems(config, items):
+    threads = threads_of(config)
     for item in items:
         if inspect.iscoroutinefunction(getattr(item, "obj", None)):
             item.obj = in_a_loop(item.obj)

@@ -123,8 +123,10 @@ def test_every_example_runs_on_every_kind_of_device(program, kind, photos, tmp_p
 
 
 @each_program
-def test_every_example_runs_on_one_worker(program, photos, tmp_path):
-    run_example(program, photos, tmp_path, ANABRANCH_CPU_WORKERS="1", ANABRANCH_DEVICE="cpu")
+def test_every_example_runs_on_the_second_cpu_device_with_one_worker(program, photos, tmp_path):
+    run_example(
+        program, photos, tmp_path, ANABRANCH_CPU_WORKERS="1", ANABRANCH_DEVICE="cpu:1", ANABRANCH_CPU_DEVICES="2"
+    )
 
 
 @each_program
@@ -132,12 +134,10 @@ def test_every_example_makes_its_order_itself(program, photos, tmp_path):
     run_example(program, photos, tmp_path, ANABRANCH_HAZARDS="check", ANABRANCH_DEVICE="cpu")
 
 
-@pytest.mark.parametrize("kind", each_kind)
+@pytest.mark.skipif(len(ab.devices("cuda")) < 2, reason="there is no second CUDA device")
 @each_program
-def test_every_example_runs_on_a_device_that_is_not_the_first(program, kind, photos, tmp_path):
-    if len(ab.devices(kind)) < 2:
-        pytest.skip(f"there is only one {kind} device")
-    run_example(program, photos, tmp_path, ANABRANCH_DEVICE=f"{kind}:1")
+def test_every_example_runs_on_the_second_cuda_device(program, photos, tmp_path):
+    run_example(program, photos, tmp_path, ANABRANCH_DEVICE="cuda:1")
 
 
 @pytest.mark.skipif(bool(ab.devices("cuda")), reason="there is a CUDA device, which the example uses")

@@ -118,7 +118,7 @@ sanitizer() {
       --show-backtrace ${BACKTRACE:-no} --log-file $SANITIZER_LOGS/log" \
     pytest $files --timeout 120 -k cuda -m "$marks" -p sanitizer_errors 2>&1 | tee "$SANITIZER_LOGS.pytest" || status=1
   found=$(cat "$SANITIZER_LOGS"/* | grep -c 'ERROR SUMMARY: [1-9]')
-  [ "$found" = 0 ] || { cat "$SANITIZER_LOGS"/*; status=1; }
+  [ "$found" = 0 ] || { cat "$SANITIZER_LOGS"/* "$SANITIZER_LOGS.tests"; status=1; }
   echo "$(tail -n 1 "$SANITIZER_LOGS.pytest"); ${found:-0} logs with errors"
   return $status
 }

@@ -23,5 +23,7 @@ def pytest_runtest_teardown(item):
             said = log.read()
             _read = log.tell()
         if " at " in said or " access " in said:
+            with Path(f"{_folder}.tests").open("a") as tests:
+                print(item.nodeid, file=tests)
             pytest.fail(said, pytrace=False)
     return result

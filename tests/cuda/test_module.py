@@ -1,6 +1,5 @@
 """Modules and launches with blocks. What needs no device comes first."""
 
-import importlib.util
 import pickle
 
 import numpy as np
@@ -183,43 +182,6 @@ def test_a_launch_config_is_a_value():
 def test_a_launch_config_refuses_what_no_device_has(arguments, error, name):
     with pytest.raises(error, match=name):
         ab.LaunchConfig(*arguments)
-
-
-nvrtc = pytest.mark.skipif(
-    importlib.util.find_spec("cuda") is None or importlib.util.find_spec("cuda.bindings") is None,
-    reason="cuda-bindings is not installed",
-)
-
-
-@nvrtc
-@pytest.mark.parametrize("architecture", [80, 90, 100])
-def test_a_source_compiles_for_an_architecture_that_the_machine_need_not_have(architecture):
-    from anabranch.kernels._cpp import nvrtc
-
-    program = nvrtc.compile_source(SOURCE, ["--std=c++17"], ["scale<float>", "plain"], architecture)
-    assert program.image.startswith(b"\x7fELF")
-    assert set(program.symbols) == {"scale<float>", "plain"}
-    sizes = {name: [p.size for p in parameters] for name, parameters in ptx.entries(program.ptx).items()}
-    assert sizes["saxpy"] == [4, 8, 8, 4]
-    assert sizes["kinds"] == [1, 1, 2, 8, 8, 8, 8]
-    assert sizes[program.symbols["scale<float>"]] == [8, 8, 4]
-
-
-@nvrtc
-def test_an_empty_log_leaves_the_interpreter_s_bytes_alone():
-    from anabranch.kernels._cpp import nvrtc
-
-    program = nvrtc.compile_source('extern "C" __global__ void f(int* y) { y[0] = 1; }', [], [], 90)
-    assert program.log == ""
-    assert bytes([ord(" ")])[0] == ord(" ")
-
-
-@nvrtc
-def test_an_error_of_the_compiler_shows_the_line():
-    from anabranch.kernels._cpp import nvrtc
-
-    with pytest.raises(ab.CompileError, match=r'line 2\n    int x = nowhere;(.|\n)*"nowhere" is undefined(.|\n)*-DN=4'):
-        nvrtc.compile_source('extern "C" __global__ void f() {\n  int x = nowhere;\n}', ["-DN=4"], [], 90)
 
 
 def test_a_module_takes_text_or_code():
