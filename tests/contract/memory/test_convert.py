@@ -161,6 +161,7 @@ def test_check_finds_that_nobody_waited(device, make, a, b):
     assert caught.value.kind == "RAW"
 
 
+@pytest.mark.uninitialized
 @each_make
 def test_it_is_captured(device, make, stream):
     array, result = zeros(4, device=device), zeros(4, "float32", device=device)
