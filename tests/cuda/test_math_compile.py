@@ -99,8 +99,7 @@ def test_choices_and_sequences_compile(dtype):
 
 
 @nvrtc
-@pytest.mark.parametrize("dtype", KINDS)
-@pytest.mark.parametrize("name", REDUCTIONS)
+@pytest.mark.parametrize(("name", "dtype"), half(REDUCTIONS))
 def test_reductions_compile(name, dtype):
     from anabranch.kernels._cpp.nvrtc import compile_source
 
