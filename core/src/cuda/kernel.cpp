@@ -80,7 +80,7 @@ CudaKernel::CudaKernel(CudaLibrary& library, CUfunction function, std::string na
     takes_record_ = true;
     slots_.pop_back();
   }
-  block_ = std::min(block_, std::max(1, attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)));
+  most_threads_ = std::max(1, attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
 }
 
 int CudaKernel::attribute(CUfunction_attribute which) const {
@@ -133,22 +133,14 @@ void CudaKernel::allow_shared_memory(std::uint32_t bytes) {
   allowed_shared_memory_.store(bytes, std::memory_order_release);
 }
 
-// The most indices that a thread of a coarse kernel runs, once every thread that the GPU runs at a time has that many.
-constexpr std::int64_t most_per_thread = 4;
-
-std::int64_t CudaKernel::indices_per_thread(const LaunchShape& shape) const noexcept {
-  // If a thread may report an error, its place in the grid stands for the index.
-  if (!coarse_ || across_ || takes_record_) return 1;
-  std::int64_t count = 1;
-  while (count < most_per_thread && shape.size() >= 2 * count * device().capabilities().resident_threads) count *= 2;
-  return count;
-}
-
 template <class Submit>
 void CudaKernel::prepare(const LaunchShape& shape, std::span<const std::uint64_t> arguments, CUdeviceptr record,
                          Submit&& submit) {
-  const int block = shape.block != 0 ? std::min(shape.block, 1024) : block_;
-  const std::int64_t count = indices_per_thread(shape);
+  const std::int64_t resident = device().capabilities().resident_threads;
+  // If a thread may report an error, its place in the grid stands for the index.
+  const std::int64_t count = coarse_ && !across_ && !takes_record_ ? shape.indices_per_thread(resident) : 1;
+  const int block = shape.block != 0 ? std::min(shape.block, 1024)
+                                     : std::min(shape.threads_per_block(resident, count), most_threads_);
   Pointers pointers(static_cast<std::size_t>(shape.ndim) + slots_.size() + 2);
   for (int d = 0; d < shape.ndim; ++d) pointers.add(&shape.dims[d]);
   if (coarse_) pointers.add(&count);

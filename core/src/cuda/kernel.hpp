@@ -51,8 +51,6 @@ class CudaKernel final : public Kernel {
   void prepare(const LaunchShape& shape, std::span<const std::uint64_t> arguments, CUdeviceptr record, Submit&& submit);
   template <class Submit>
   void prepare(const LaunchGrid& grid, std::span<const std::uint64_t> arguments, Submit&& submit);
-  // The number of indices that each thread of the launch runs.
-  std::int64_t indices_per_thread(const LaunchShape& shape) const noexcept;
   void check_launch(CUresult status);
   CUfunction function() const noexcept { return static_cast<CUfunction>(code); }
   int attribute(CUfunction_attribute which) const;
@@ -64,7 +62,7 @@ class CudaKernel final : public Kernel {
   const bool across_;
   const bool coarse_;
   bool takes_record_ = false;  // as its last parameter
-  int block_ = 256;
+  int most_threads_;           // of a block
   std::mutex mutex_;
   std::atomic<std::uint32_t> allowed_shared_memory_{48 * 1024};
 };

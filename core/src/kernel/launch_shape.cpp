@@ -15,6 +15,11 @@ constexpr std::int64_t most_blocks = 65'535;
 constexpr std::int64_t deepest_block = 64;
 constexpr std::int64_t longest = std::numeric_limits<std::int32_t>::max() - 1024;
 
+// The most indices that a thread of a coarse kernel runs.
+constexpr std::int64_t most_per_thread = 4;
+// As many indices in a row, or fewer, take all multiprocessors of a GPU only in blocks of fewer threads.
+constexpr std::int64_t short_row = 2048;
+
 // The least power of two that is at least `size`, but at most the greatest power of two up to `most`.
 std::int64_t threads_for(std::int64_t size, std::int64_t most) noexcept {
   std::int64_t threads = 1;
@@ -40,6 +45,18 @@ std::array<std::int64_t, 6> LaunchShape::grid(int threads, bool across, std::int
           block[0],
           block[1],
           block[2]};
+}
+
+std::int64_t LaunchShape::indices_per_thread(std::int64_t resident_threads) const noexcept {
+  std::int64_t count = 1;
+  while (count < most_per_thread && 8 * size() >= 7 * 2 * count * resident_threads) count *= 2;
+  return count;
+}
+
+// Measured on an H100: docs/internals/measurements.md.
+int LaunchShape::threads_per_block(std::int64_t resident_threads, std::int64_t count) const noexcept {
+  if (ndim == 1) return size() <= short_row ? 128 : count == 1 && size() >= resident_threads ? 512 : 256;
+  return ndim == 3 && count == most_per_thread && dims[0] <= most_blocks ? 128 : 256;
 }
 
 bool LaunchShape::fits_grid() const noexcept {

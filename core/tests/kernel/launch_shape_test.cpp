@@ -8,6 +8,8 @@
 namespace anabranch {
 namespace {
 
+LaunchShape row(std::int64_t size) { return {.dims = {size, 1, 1, 1}}; }
+
 TEST(grids_cover_the_index_space_and_have_no_empty_block) {
   std::mt19937 random(7);
   for (int round = 0; round < 20'000; ++round) {
@@ -32,6 +34,31 @@ TEST(blocks_of_coarse_kernels_are_rows) {
   const LaunchShape shape{.ndim = 2, .dims = {8192, 8192}};
   CHECK((shape.grid(256, false, 4) == std::array<std::int64_t, 6>{32, 2048, 1, 256, 1, 1}));
   CHECK((shape.grid(256, false, 1) == std::array<std::int64_t, 6>{128, 2048, 1, 64, 4, 1}));
+}
+
+TEST(threads_run_several_indices_where_most_have_some) {
+  const std::int64_t resident = 1000;
+  const auto plane = [](std::int64_t size) { return LaunchShape{.ndim = 2, .dims = {size, 1, 1, 1}}; };
+  CHECK(!plane(1999).is_large(resident, false) && plane(2000).is_large(resident, false));
+  CHECK(!plane(3999).is_large(resident, true) && plane(4000).is_large(resident, true));
+  CHECK(!row(3999).is_large(resident, false) && row(4000).is_large(resident, false));
+  CHECK(!plane(1'000'000).is_large(0, false));
+  CHECK(plane(1749).indices_per_thread(resident) == 1);
+  CHECK(plane(1750).indices_per_thread(resident) == 2 && plane(3499).indices_per_thread(resident) == 2);
+  CHECK(plane(3500).indices_per_thread(resident) == 4 && plane(1'000'000).indices_per_thread(resident) == 4);
+}
+
+TEST(blocks_have_the_threads_that_suit_the_launch) {
+  const std::int64_t resident = 100'000;
+  CHECK(row(2048).threads_per_block(resident, 1) == 128);
+  CHECK(row(2049).threads_per_block(resident, 1) == 256);
+  CHECK(row(resident).threads_per_block(resident, 1) == 512);
+  CHECK(row(4 * resident).threads_per_block(resident, 4) == 256);
+  LaunchShape box{.ndim = 3, .dims = {64, 128, 128, 1}};
+  CHECK(box.threads_per_block(resident, 1) == 256);
+  CHECK(box.threads_per_block(resident, 4) == 128);
+  box.dims[0] = 65'536;  // more than there may be blocks along z
+  CHECK(box.threads_per_block(resident, 4) == 256);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ cdef class KernelBase:
     """The data of a kernel that the launch path uses, without attribute access through Python."""
     cdef PlanTable plans
     cdef vector[int] access_codes   # per parameter: 0 in-out, 1 in, 2 out
-    cdef int coarse_from            # indices for each thread of a GPU from which a thread runs several
+    cdef bint loops                 # the function has loops
     cdef Constants constants        # None if there are none, or before the first compilation
     cdef object __weakref__
 

@@ -43,12 +43,12 @@ cdef extern from *:
     static void set_device(uint8_t* key, uint16_t ordinal) { memcpy(key + 1, &ordinal, sizeof(ordinal)); }
     static void set_block(anabranch::LaunchShape& shape, int threads) { shape.block = threads; }
     static bool fits_grid(const anabranch::LaunchShape& shape) { return shape.fits_grid(); }
-    static bool is_large(const anabranch::LaunchShape& shape, const anabranch::Backend& backend, int least) {
-      return shape.is_large(backend.capabilities().resident_threads, least);
+    static bool is_large(const anabranch::LaunchShape& shape, const anabranch::Backend& backend, bool loops) {
+      return shape.is_large(backend.capabilities().resident_threads, loops);
     }
     """
     bint fits_grid(const LaunchShape&) nogil
-    bint is_large(const LaunchShape&, const CBackend&, int least) nogil
+    bint is_large(const LaunchShape&, const CBackend&, bint loops) nogil
     void set_device(uint8_t*, int) nogil
     void set_block(LaunchShape&, int) nogil
 
@@ -58,12 +58,8 @@ cdef extern from "Python.h":
 
 cdef class KernelBase:
     def _bind(self, codes, bint loops):
-        """Take over the access code of each parameter, and whether the kernel has loops. Called once, when it is made.
-
-        The loops of a thread's indices run one after the other, which makes the last threads later; small kernels gain
-        more by fewer threads.
-        """
-        self.coarse_from = 4 if loops else 2
+        """Take over the access code of each parameter; `loops`: the kernel has some. Called once, when it is made."""
+        self.loops = loops
         if len(codes) > most_arguments:
             raise TypeError(f"a kernel has at most {most_arguments} parameters after the index, not {len(codes)}")
         for code in codes:
@@ -129,14 +125,14 @@ cdef Ref[CKernel] _compile(KernelBase kernel, Packed* packed, DeviceBase device)
 
 
 cdef inline void _choose_form(
-        Packed* packed, const LaunchShape& shape, TaskState state, DeviceBase device, int coarse_from) noexcept:
+        Packed* packed, const LaunchShape& shape, TaskState state, DeviceBase device, bint loops) noexcept:
     set_device(packed.key, device.ordinal)
     if state.bounds or state.mode == <int>HazardMode.check:
         packed.key[0] |= checked_bit
     if architecture_of(deref(device.backend)) != 0:
         if packed.wide != 0 or not fits_grid(shape):
             packed.key[0] |= wide_bit
-        elif not packed.key[0] & checked_bit and is_large(shape, deref(device.backend), coarse_from):
+        elif not packed.key[0] & checked_bit and is_large(shape, deref(device.backend), loops):
             packed.key[0] |= coarse_bit
 
 
@@ -194,7 +190,7 @@ cdef int launch_indices(KernelBase kernel, object dim, const CallArgs* given) ex
         touched += 1
     cdef TaskState state = current_state()
     cdef PyObject* target = stream_of(given, state, where)
-    _choose_form(&packed, shape, state, (<Stream>target).device, kernel.coarse_from)
+    _choose_form(&packed, shape, state, (<Stream>target).device, kernel.loops)
     cdef CStream* queue = (<Stream>target).get()
     cdef Ref[CKernel] fresh
     cdef CKernel* compiled = kernel.plans.find(packed.key, packed.key_length)

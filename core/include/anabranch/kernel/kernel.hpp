@@ -109,7 +109,7 @@ class Library : public RefCounted {
 struct LaunchShape {
   int ndim = 1;
   std::int64_t dims[4] = {0, 1, 1, 1};
-  int block = 0;  // threads per block; 0: the device's choice (256, less where the kernel's registers allow less)
+  int block = 0;  // threads per block; 0: as `threads_per_block` says, less where the kernel's registers allow less
   std::int64_t size() const noexcept { return dims[0] * dims[1] * dims[2] * dims[3]; }
   // The indices along x, y and z: the last axis, the one before it, and the first axis. With four axes, z combines the
   // first two.
@@ -132,11 +132,17 @@ struct LaunchShape {
   // Whether devices can run such a grid with blocks of 256 threads, or `block`, and 32-bit indices suffice along each
   // axis.
   bool fits_grid() const noexcept;
-  // Whether the threads of a device should run several indices each: there are at least `least` for each thread that
-  // the device runs at a time. False for a device that states no such number.
-  bool is_large(std::int64_t resident_threads, int least) const noexcept {
-    return resident_threads != 0 && size() >= least * resident_threads;
+  // Whether the threads of a device that runs so many at a time should run several indices each. `loops`: the kernel
+  // has loops; those of a thread's indices run one after the other, which makes the last threads later. False for a
+  // device that states no such number.
+  bool is_large(std::int64_t resident_threads, bool loops) const noexcept {
+    return resident_threads != 0 && size() >= (loops || ndim == 1 ? 4 : 2) * resident_threads;
   }
+  // How many indices a thread of a coarse kernel runs on such a device: up to four, where that leaves most of its
+  // threads something to do.
+  std::int64_t indices_per_thread(std::int64_t resident_threads) const noexcept;
+  // The threads per block that are best for a kernel that runs `count` indices per thread on such a device.
+  int threads_per_block(std::int64_t resident_threads, std::int64_t count) const noexcept;
 };
 
 // A launch of exactly these blocks, for kernels that compute their own index. It opts in to dynamic shared memory above
