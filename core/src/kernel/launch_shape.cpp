@@ -49,7 +49,7 @@ std::array<std::int64_t, 6> LaunchShape::grid(int threads, bool across, std::int
 
 std::int64_t LaunchShape::indices_per_thread(std::int64_t resident_threads) const noexcept {
   std::int64_t count = 1;
-  while (count < most_per_thread && 8 * size() >= 7 * 2 * count * resident_threads) count *= 2;
+  while (count < most_per_thread && 4 * size() >= 7 * count * resident_threads) count *= 2;
   return count;
 }
 
