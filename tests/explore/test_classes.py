@@ -13,7 +13,7 @@ import anabranch as ab
 
 from .program import random_program
 from .running import Run, for_each_program
-from .schedules import DeadlockError, classes, every_schedule, first_node, in_program_order
+from .schedules import DeadlockError, classes, every_schedule, first_node, in_program_order, outcomes
 
 pytestmark = [
     *(pytest.mark.numba, pytest.mark.timeout(0)),
@@ -45,6 +45,16 @@ def test_each_class_is_run_once():
         assert ends == Counter(expected)
 
     for_each_program(2000, check)
+
+
+@pytest.mark.parametrize("seed", [240043, 451725, 474573, 540017])
+def test_each_class_is_run_though_an_earlier_run_had_the_same_pair(seed):
+    """Some of their classes are found only if a pair is planned for in each run that has it."""
+    program = random_program(random.Random(seed), 8)
+    expected = outcomes(program)
+    report, ends = explored(program)
+    assert (report.ok, report.complete, report.classes, report.runs) == (True, True, len(expected), len(expected))
+    assert ends == Counter(expected)
 
 
 def test_with_added_order_only_the_answers_differ():

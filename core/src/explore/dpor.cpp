@@ -6,12 +6,12 @@
 namespace anabranch::explore {
 namespace {
 
-using Steps = std::vector<StepPointer>;
+using Steps = Run::Steps;
 
 // Where the step's process occurs first, or the end.
 Steps::const_iterator find_process(const Steps& steps, const Step& step) {
   return std::find_if(steps.begin(), steps.end(),
-                      [&](const StepPointer& other) { return other->id.process == step.id.process; });
+                      [&](const StepPointer* other) { return (*other)->id.process == step.id.process; });
 }
 
 // Some run that begins with the step is of the same class as one that begins with `steps`: the step is the first of its
@@ -20,10 +20,10 @@ Steps::const_iterator find_process(const Steps& steps, const Step& step) {
 // Order that the program makes needs no look: a step that could happen first comes after none of them that way.
 bool may_begin(const Step& step, const Steps& steps) {
   const auto own = find_process(steps, step);
-  return std::none_of(steps.begin(), own, [&](const StepPointer& other) { return step.conflicts(*other); });
+  return std::none_of(steps.begin(), own, [&](const StepPointer* other) { return step.conflicts(**other); });
 }
 
-void insert(std::vector<Wakeup>& tree, Steps steps) {
+void insert(std::vector<Wakeup>& tree, Steps& steps) {
   std::vector<Wakeup>* place = &tree;
   while (true) {
     const auto branch =
@@ -33,8 +33,8 @@ void insert(std::vector<Wakeup>& tree, Steps steps) {
     if (branch->then.empty()) return;  // what is run from there on covers these steps
     place = &branch->then;
   }
-  for (StepPointer& step : steps) {
-    place->push_back({std::move(step)});
+  for (const StepPointer* step : steps) {
+    place->push_back({*step});
     place = &place->back().then;
   }
 }
@@ -97,21 +97,21 @@ std::optional<std::size_t> Dpor::choose(std::span<const StepPointer> steps) {
 }
 
 // Plans a run that begins like this one up to the first step of the pair and then reverses the pair.
+//
+// Also of a pair that an earlier run had, if both of its steps are before the level where this run diverged: what can
+// begin that run's reversal need not be able to begin this one's, of which other steps are a part.
 void Dpor::plan(const Run& run, const Reversible& pair) {
   Level& level = levels_[pair.first];
-  Steps steps = run.reversal(pair);
+  run.reverse(pair, steps_);
   const bool done = std::any_of(level.asleep.begin(), level.asleep.end(),
-                                [&](const StepPointer& step) { return may_begin(*step, steps); });
-  if (!done) insert(level.tree, std::move(steps));
+                                [&](const StepPointer& step) { return may_begin(*step, steps_); });
+  if (!done) insert(level.tree, steps_);
 }
 
 bool Dpor::end(const Run& run) {
   const bool fresh = !redundant_ && !diverged_;
   if (fresh) {
-    // Earlier runs have planned their own pairs. The newest known level is the one where this run diverged.
-    for (const Reversible& pair : run.reversible()) {
-      if (pair.second + 1 >= known_) plan(run, pair);
-    }
+    for (const Reversible& pair : run.reversible()) plan(run, pair);
   }
   back_up();
   return fresh;
@@ -127,7 +127,6 @@ void Dpor::back_up() {
   level.chosen = std::move(level.tree.front().step);
   next_ = std::move(level.tree.front().then);
   level.tree.erase(level.tree.begin());
-  known_ = levels_.size();
 }
 
 }  // namespace anabranch::explore

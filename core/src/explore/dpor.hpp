@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "chooser.hpp"
+#include "run.hpp"
 
 namespace anabranch::explore {
 
@@ -40,7 +41,7 @@ class Dpor final : public Chooser {
   std::vector<Level> levels_;
   std::vector<Wakeup> next_;  // the tree of the level after the newest
   std::size_t depth_ = 0;     // in the current run
-  std::size_t known_ = 0;     // levels whose choice is made
+  Run::Steps steps_;          // of the pair that is being planned
   bool redundant_ = false;    // everything that could happen was asleep
   bool diverged_ = false;     // a choice was impossible, after which there are no levels
   bool more_ = true;

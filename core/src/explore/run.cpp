@@ -63,13 +63,12 @@ std::uint64_t Run::fingerprint() const noexcept {
   return sum;
 }
 
-std::vector<StepPointer> Run::reversal(const Reversible& pair) const {
-  std::vector<StepPointer> steps;
+void Run::reverse(const Reversible& pair, Steps& steps) const {
+  steps.clear();
   for (std::size_t i = pair.first + 1; i < events_.size(); ++i) {
-    if (!precedes(pair.first, i)) steps.push_back(events_[i].step);
+    if (!precedes(pair.first, i)) steps.push_back(&events_[i].step);
   }
-  steps.push_back(events_[pair.second].step);
-  return steps;
+  steps.push_back(&events_[pair.second].step);
 }
 
 }  // namespace anabranch::explore

@@ -18,6 +18,8 @@ struct Reversible {
 // The events of one run in the order in which they happened, and what each had to come after.
 class Run {
  public:
+  using Steps = std::vector<const StepPointer*>;
+
   void clear();
   // Adds the next event. `before`: what comes before it by the program's own order; it may name only earlier events.
   // `with`: what comes before it as well if what it conflicts with does.
@@ -30,8 +32,9 @@ class Run {
   bool happened(EventId event) const noexcept;
   // In the order of their second events.
   const std::vector<Reversible>& reversible() const noexcept { return reversible_; }
-  // The events after the first one of the pair that do not come after it, and then the second.
-  std::vector<StepPointer> reversal(const Reversible& pair) const;
+  // Fills `steps` with the events after the first one of the pair that do not come after it, and then the second. They
+  // are valid until the run changes.
+  void reverse(const Reversible& pair, Steps& steps) const;
   // Tells classes apart: what each event comes after determines the class, in whatever order the events happened.
   std::uint64_t fingerprint() const noexcept;
   // Whether the later event comes after the earlier one in every run of this class.
