@@ -105,6 +105,8 @@ def little_to_collect(request):
 # The devices that tests run on: all, or those whose names begin so. Tests that were made for others and then deselected
 # would stay in memory, which the free-threaded interpreter walks through at each collection.
 TESTED = [device for device in ab.devices() if device.alias.startswith(os.environ.get("ANABRANCH_TESTED", ""))]
+if not TESTED:
+    raise pytest.UsageError(f"ANABRANCH_TESTED={os.environ['ANABRANCH_TESTED']} names none of {ab.devices()}")
 
 
 @pytest.fixture(params=TESTED, ids=lambda device: device.alias)
