@@ -1,5 +1,7 @@
 """What compiled kernels are kept under: later processes get what they would have compiled, and nothing older."""
 
+import os
+
 import pytest
 
 import anabranch as ab
@@ -98,7 +100,8 @@ def test_an_edit_between_two_processes_is_seen(run_python, tmp_path):
     def run(edit, cache):
         lines = "\n".join(lines[edit] for lines in BODIES.values())
         (tmp_path / "config.py").write_text(CONFIG.format(lines, edit + 1))
-        env = {**CPU, "PYTHONPATH": str(tmp_path), "ANABRANCH_CACHE_DIR": str(tmp_path / cache)}
+        path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+        env = {**CPU, "PYTHONPATH": path, "ANABRANCH_CACHE_DIR": str(tmp_path / cache)}
         *results, compilations = run_python(script, env=env | {"PYTHONDONTWRITEBYTECODE": "1"}).split()
         return results, int(compilations)
 

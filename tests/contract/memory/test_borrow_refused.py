@@ -11,6 +11,12 @@ import anabranch as ab
 
 LARGEST = 2**63 - 1
 
+# Declared once: to set the types of a function of `ctypes.pythonapi`, which all share, while another thread calls it
+# crashes the free-threaded interpreter.
+capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+
 
 class Tensor(ctypes.Structure):
     """What a DLPack capsule refers to, as far as it describes the memory."""
@@ -25,9 +31,7 @@ def described(device, shape, strides=None, ndim=None, start=0):
     """Memory of 64 float32 whose owner says this of it, by DLPack."""
     array = ab.array(np.arange(64, dtype="float32"), device=device)
     capsule = array.__dlpack__()
-    ctypes.pythonapi.PyCapsule_GetPointer.restype = ctypes.c_void_p
-    ctypes.pythonapi.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    tensor = Tensor.from_address(ctypes.pythonapi.PyCapsule_GetPointer(capsule, b"dltensor"))
+    tensor = Tensor.from_address(capsule_pointer(capsule, b"dltensor"))
     tensor.ndim = len(shape or ()) if ndim is None else ndim
     kept = [None if sizes is None else (ctypes.c_int64 * len(sizes))(*sizes) for sizes in (shape, strides)]
     tensor.shape, tensor.strides = (ctypes.cast(sizes, ctypes.POINTER(ctypes.c_int64)) for sizes in kept)
