@@ -50,6 +50,8 @@ def test_each_class_is_run_once():
 @pytest.mark.parametrize("seed", [240043, 451725, 474573, 540017])
 def test_each_class_is_run_though_an_earlier_run_had_the_same_pair(seed):
     """Some of their classes are found only if a pair is planned for in each run that has it."""
+    if len(ab.devices("cpu")) < 2:
+        pytest.skip("there is only one CPU device")
     program = random_program(random.Random(seed), 8)
     expected = outcomes(program)
     report, ends = explored(program)
