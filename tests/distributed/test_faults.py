@@ -109,6 +109,7 @@ def test_torchrun_starts_mpi(torchrun):
     for agent in ("False", "True"):
         done = torchrun(3, "address.py", TORCHELASTIC_USE_AGENT_STORE=agent)
         assert [one.output.split() for one in done] == [[str(rank), "3", str(rank), "6"] for rank in range(3)], done
+        assert [(one.code, one.errors) for one in done] == [(0, "")] * 3
 
 
 def at(address, *ranks, size=2, timeout=3):

@@ -17,7 +17,6 @@ from anabranch.distributed._communicator import Communicator
 from anabranch.distributed._engine import Engine
 from anabranch.distributed._launcher import Launch, find_launch
 from anabranch.distributed._mpi_engine import MpiEngine
-from anabranch.distributed._rendezvous import stop_server
 from anabranch.distributed._side_channel import SideChannel
 
 if TYPE_CHECKING:
@@ -62,7 +61,6 @@ class _Process:
         self.side.close(2.0 if broken or not idle else _DRAIN)
         if self.mpi.owned and idle and not broken and not self.mpi.module.Is_finalized():
             self.mpi.module.Finalize()
-        stop_server()
 
 
 _process: _Process | None = None

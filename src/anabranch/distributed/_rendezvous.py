@@ -18,8 +18,6 @@ import threading
 import time
 from typing import IO, Any
 
-_servers: list[subprocess.Popen[bytes]] = []
-
 # What PMI_Init of MPICH looks for.
 _VARIABLES = ("PMI_RANK", "PMI_SIZE", "PMI_PORT", "PMI_ID")
 
@@ -68,26 +66,28 @@ def _connect(host: str, port: int, deadline: float) -> socket.socket:
 
 
 def _start_server(listener: socket.socket, size: int, timeout: float) -> None:
-    # Its input ends with this process, and so does the server.
-    server = subprocess.Popen(
-        [sys.executable, "-S", "-E", __file__, str(listener.fileno()), str(size), str(timeout)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        pass_fds=[listener.fileno()],
-        start_new_session=True,
-    )
-    _servers.append(server)
-
-
-def stop_server() -> None:
-    """End the server, if this process has it. The other ranks need it until they have MPI finalized."""
-    while _servers:
-        server = _servers.pop()
-        server.communicate()
+    # The pipe's end that stays open here closes with this process, which is how the server learns of its end.
+    read, _ = os.pipe()
+    try:
+        server = subprocess.Popen(
+            [sys.executable, "-S", "-E", __file__, str(listener.fileno()), str(size), str(timeout)],
+            stdin=read,
+            stdout=subprocess.DEVNULL,
+            pass_fds=[listener.fileno()],
+            start_new_session=True,
+        )
+    finally:
+        os.close(read)
+    if code := server.wait():
+        raise OSError(f"the server by which the ranks find one another did not start: {sys.executable} returned {code}")
 
 
 class Server:
-    """Answers all ranks, each in a thread of its own."""
+    """Answers all ranks, each in a thread of its own.
+
+    It outlives rank 0 for as long as another rank is connected: MPICH says goodbye in an exit handler of the C library,
+    after `MPI_Finalize` and after the interpreter's end, and crashes where nobody answers.
+    """
 
     def __init__(self, size: int, timeout: float) -> None:
         self._size = size
@@ -97,6 +97,7 @@ class Server:
         self._values: dict[str, str] = {}
         self._in_barrier = 0
         self._barriers = 0
+        self._connections = 0
         # MPICH names its shared memory after it, and what a killed process has left must not be taken for ours.
         self._name = f"anabranch_{os.getpid()}_{time.time_ns()}"
 
@@ -104,9 +105,24 @@ class Server:
         """Answer whoever connects, for ever."""
         while True:
             connection, _ = listener.accept()
+            with self._changed:
+                self._connections += 1
             threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
 
+    def wait_for_the_last(self) -> None:
+        """Wait until nobody is connected."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._connections)
+
     def _answer(self, connection: socket.socket) -> None:
+        try:
+            self._converse(connection)
+        finally:
+            with self._changed:
+                self._connections -= 1
+                self._changed.notify_all()
+
+    def _converse(self, connection: socket.socket) -> None:
         with connection, connection.makefile("rwb", buffering=0) as stream:
             while line := stream.readline().decode(errors="replace").rstrip("\n"):
                 words = dict(word.split("=", 1) for word in line.split(" ") if "=" in word)
@@ -186,9 +202,12 @@ class Server:
 
 def _main() -> None:
     descriptor, size, timeout = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+    if os.fork():  # rank 0 has no child that it would have to wait for
+        os._exit(0)
     server = Server(size, timeout)
     threading.Thread(target=server.serve, args=(socket.socket(fileno=descriptor),), daemon=True).start()
     sys.stdin.buffer.read()  # until rank 0 has ended
+    server.wait_for_the_last()
     os._exit(0)
 
 
