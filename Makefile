@@ -177,7 +177,8 @@ ft-site: $(ft_bin)/.package
 define copy_package
 	rm -rf $(1)
 	cp -rL src $(1)
-	cp -r "$$(PATH='$(2)':"$$PATH" python -c 'import anabranch._core.core as core; print(core.__file__.rpartition("/")[0])')"/../. $(1)/anabranch
+	compiled="$$(PATH='$(2)':"$$PATH" python -c 'import anabranch._core.core as core; print(core.__file__)')" && \
+	cp -r "$$(dirname "$$compiled")"/../. $(1)/anabranch
 endef
 
 bench: site $(bin)/.bench
