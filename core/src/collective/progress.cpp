@@ -21,6 +21,9 @@ constexpr int short_rests = 20000;
 constexpr auto short_rest = std::chrono::microseconds(50);
 constexpr auto long_rest = std::chrono::microseconds(500);
 
+// A round without news that took longer has moved a part of a large message, which a rest would hold up.
+constexpr auto longest_empty_round = std::chrono::microseconds(8);
+
 // How long a host thread drives collectives before it sleeps. The progress thread completes longer ones, so that the
 // host does not take a core from kernels.
 constexpr auto longest_help = std::chrono::microseconds(400);
@@ -111,7 +114,8 @@ void Progress::run() noexcept {
       }
     }
     if (helping_.load() > 0) continue;
-    if (round()) {
+    const auto begin = Steady::now();
+    if (round() || Steady::now() - begin > longest_empty_round) {
       idle_rounds = 0;
     } else {
       rest(++idle_rounds);

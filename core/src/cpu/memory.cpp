@@ -3,7 +3,9 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -14,14 +16,41 @@
 
 namespace anabranch {
 
+namespace {
+
+constexpr std::size_t page = std::size_t{4} << 10;
+constexpr std::size_t huge_page = std::size_t{2} << 20;
+
+// From here on a block begins somewhere in its first page.
+constexpr std::size_t shifted_from = std::size_t{64} << 10;
+
+// Processors order a load after stores by the low 12 bits of their addresses, and the system's memcpy is slower from the
+// beginning of one page to the beginning of another (docs/internals/measurements.md). So no block begins with its page,
+// and blocks that follow one another begin at different places.
+std::size_t next_shift() noexcept {
+  static std::atomic<std::size_t> blocks = 0;
+  constexpr std::size_t places = page / HostSource::alignment - 1;
+  constexpr std::size_t step = 4;
+  return (1 + blocks.fetch_add(1, std::memory_order_relaxed) * step % places) * HostSource::alignment;
+}
+
+}  // namespace
+
 void* allocate_pages(std::size_t bytes) noexcept {
-  constexpr std::size_t huge_page = std::size_t{2} << 20;
-  const bool large = bytes >= 2 * huge_page;
   void* pointer = nullptr;
-  if (posix_memalign(&pointer, large ? huge_page : HostSource::alignment, bytes) != 0) return nullptr;
+  if (bytes < shifted_from) {
+    return posix_memalign(&pointer, HostSource::alignment, bytes) == 0 ? pointer : nullptr;
+  }
+  const bool large = bytes >= 2 * huge_page;
+  if (posix_memalign(&pointer, large ? huge_page : page, bytes + page) != 0) return nullptr;
   // One page fault instead of 512, and one entry of the processor's page tables. NumPy asks for the same from 4 MiB on.
   if (large) madvise(pointer, bytes, MADV_HUGEPAGE);
-  return pointer;
+  return static_cast<std::byte*>(pointer) + next_shift();
+}
+
+void release_pages(void* pointer, std::size_t bytes) noexcept {
+  const std::size_t shift = bytes < shifted_from ? 0 : reinterpret_cast<std::uintptr_t>(pointer) % page;
+  std::free(static_cast<std::byte*>(pointer) - shift);
 }
 
 }  // namespace anabranch
@@ -163,7 +192,7 @@ void MemoryPool::trim(std::size_t keep) noexcept {
   for (auto entry = blocks_.rbegin(); entry != blocks_.rend(); ++entry) {
     auto& [size, blocks] = *entry;
     while (!blocks.free.empty() && cached_ > keep) {
-      source_.release(blocks.free.back());
+      source_.release(blocks.free.back(), size);
       blocks.free.pop_back();
       cached_ -= size;
     }

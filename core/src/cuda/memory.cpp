@@ -212,7 +212,7 @@ HostSource pinned_source() {
         return pointer;
       },
       .release =
-          [](void* pointer) noexcept {
+          [](void* pointer, std::size_t) noexcept {
             try {
               const ContextScope scope(any_context());
               driver->cuMemFreeHost(pointer);
@@ -249,7 +249,8 @@ Allocation CudaBackend::allocate(Stream* stream, std::size_t bytes, MemoryKind k
 
 void CudaBackend::free(std::byte* pointer, std::size_t bytes, MemoryKind kind, std::vector<Use>& uses) noexcept {
   if (kind == MemoryKind::device) return memory_.free({reinterpret_cast<CUdeviceptr>(pointer), bytes}, uses);
-  after(std::move(uses), [](void* context) noexcept { pinned_source().release(context); }, pointer);
+  // The driver knows how many bytes it has pinned.
+  after(std::move(uses), [](void* context) noexcept { pinned_source().release(context, 0); }, pointer);
 }
 
 std::size_t CudaBackend::free_memory() {

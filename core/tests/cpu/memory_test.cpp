@@ -2,11 +2,13 @@
 #include "cpu/memory.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <random>
 #include <set>
+#include <vector>
 
 #include "device.hpp"
 
@@ -43,6 +45,24 @@ TEST(a_block_comes_back_to_its_stream_at_once) {
   CHECK(uses[0].stream == a);
   CHECK_EQUAL(uses[0].point, point);
   gate.open();
+}
+
+TEST(large_blocks_begin_at_different_places_of_a_page) {
+  constexpr std::size_t page = 4096;
+  for (const std::size_t bytes : {std::size_t{1} << 16, std::size_t{1} << 20, std::size_t{5} << 20}) {
+    std::set<std::size_t> places;
+    std::vector<void*> blocks;
+    for (int i = 0; i < 8; ++i) {
+      blocks.push_back(allocate_pages(bytes));
+      CHECK(blocks.back() != nullptr);
+      std::memset(blocks.back(), 1, bytes);
+      places.insert(reinterpret_cast<std::uintptr_t>(blocks.back()) % page);
+    }
+    CHECK_EQUAL(places.size(), blocks.size());
+    CHECK(!places.contains(0));
+    CHECK(std::all_of(places.begin(), places.end(), [](std::size_t at) { return at % HostSource::alignment == 0; }));
+    for (void* block : blocks) release_pages(block, bytes);
+  }
 }
 
 TEST(a_block_is_for_everyone_once_its_use_is_over) {

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <vector>
 
 #include "anabranch/memory/access_log.hpp"
@@ -26,6 +25,8 @@ struct Allocation {
 // Memory of the system's heap, aligned as `HostSource` says; large blocks are made of huge pages where the system has
 // them. Returns null if memory is exhausted.
 void* allocate_pages(std::size_t bytes) noexcept;
+// Releases what `allocate_pages` has returned for so many bytes.
+void release_pages(void* pointer, std::size_t bytes) noexcept;
 
 // The source of host memory: the system's heap, or pages that a driver has pinned. Any thread may call it.
 struct HostSource {
@@ -33,7 +34,8 @@ struct HostSource {
 
   // Returns null if memory is exhausted.
   void* (*allocate)(std::size_t bytes) noexcept = &allocate_pages;
-  void (*release)(void* pointer) noexcept = [](void* pointer) noexcept { std::free(pointer); };
+  // `bytes` are those of the allocation.
+  void (*release)(void* pointer, std::size_t bytes) noexcept = &release_pages;
 };
 
 // A block of memory that arrays share. Dropping the last reference, on any thread, releases the memory in stream order,
