@@ -24,9 +24,9 @@ constexpr std::size_t huge_page = std::size_t{2} << 20;
 // From here on a block begins somewhere in its first page.
 constexpr std::size_t shifted_from = std::size_t{64} << 10;
 
-// Processors order a load after stores by the low 12 bits of their addresses, and the system's memcpy is slower from the
-// beginning of one page to the beginning of another (docs/internals/measurements.md). So no block begins with its page,
-// and blocks that follow one another begin at different places.
+// Processors order a load after stores by the low 12 bits of their addresses, and the system's memcpy is slower from
+// the beginning of one page to the beginning of another (docs/internals/measurements.md). So no block begins with its
+// page, and blocks that follow one another begin at different places.
 std::size_t next_shift() noexcept {
   static std::atomic<std::size_t> blocks = 0;
   constexpr std::size_t places = page / HostSource::alignment - 1;
