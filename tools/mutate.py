@@ -1,10 +1,11 @@
 """Plant bugs in the hazard engine, in captures and in replays, one at a time, and see whether the tests notice.
 
-Works in a copy of the repository below build/, of which each bug builds again what it changes. The random programs run
+Works in copies of the repository below build/, of which each bug builds again what it changes. The random programs run
 first; what they miss the engine's other tests may notice. Then random programs are explored, whoever has noticed, so
 that the report says which bugs it finds, and which it alone does. A test that hangs or crashes has noticed, too.
 
-    make mutate, or .venv/bin/python tools/mutate.py [--only random|exploration] [--list] [PART OF FILE OR BUG]...
+    make mutate, or
+    .venv/bin/python tools/mutate.py [--only random|exploration] [--workers N] [--list] [PART OF FILE OR BUG]...
 
 The bugs are in mutations.txt. The exit status is 0 if each was noticed, or is declared there to change nothing.
 """
@@ -16,13 +17,17 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import SimpleQueue
+from typing import NoReturn
 
 import cython_cmake
 
 ROOT = Path(__file__).resolve().parent.parent
-COPY = ROOT / "build" / "mutate"
+COPIES = ROOT / "build" / "mutate"  # one for each worker
 CORE_TESTS = [
     *("hazard_clock_test", "hazard_history_test", "hazard_hazard_test", "hazard_shared_stream_test"),
     *("hazard_submission_test", "memory_copy_path_test", "memory_layout_test", "graph_graph_test"),
@@ -106,40 +111,25 @@ def read_mutations() -> list[Mutation]:
     return mutations
 
 
-def run(command: list[str], limit: float, **environment: str) -> int | None:
-    """Run in the copy, silently; the exit status, or None if it took too long."""
-    with (COPY / "log").open("w") as log:
-        process = subprocess.Popen(
-            command,
-            cwd=COPY,
-            env=os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"} | environment,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        try:
-            return process.wait(limit)
-        except subprocess.TimeoutExpired:
-            return None
-        finally:
-            # With all that it has started. One that is through has no group any more.
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-
-
-def must(command: list[str]) -> None:
-    if run(command, 1800) != 0:
-        raise SystemExit(f"{' '.join(command)}:\n{(COPY / 'log').read_text()[-4000:]}")
-
-
 class Copy:
-    """The repository as it is now, built without optimizations that take long, and its tests."""
+    """The repository as it is now, built without optimizations that take long, and its tests.
 
-    def __init__(self, programs: int) -> None:
+    Parameters
+    ----------
+    folder : Path
+        Where it is kept from one run to the next.
+    programs : int
+        Random programs of each kind.
+    jobs : int
+        Compilers to run at a time.
+    """
+
+    def __init__(self, folder: Path, programs: int, jobs: int) -> None:
+        self.folder = folder
         self.programs = programs
+        self.jobs = jobs
         self.limits: dict[str, float] = {}
-        COPY.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         tracked = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
             cwd=ROOT,
@@ -150,40 +140,70 @@ class Copy:
         names = {name for name in tracked.stdout.split("\0") if name and (ROOT / name).is_file()}
         for name in names:
             self.write(name, (ROOT / name).read_bytes())
-        for folder in ("core", "src", "tests"):
-            for path in (COPY / folder).rglob("*.[chp]*"):
-                if path.is_file() and str(path.relative_to(COPY)) not in names:
+        for part in ("core", "src", "tests"):
+            for path in (folder / part).rglob("*.[chp]*"):
+                if path.is_file() and str(path.relative_to(folder)) not in names:
                     path.unlink()
         modules = Path(cython_cmake.__file__).with_name("cmake")
         python = ["-DSKBUILD=2", f"-DPython_EXECUTABLE={sys.executable}", f"-DCMAKE_MODULE_PATH={modules}"]
-        for folder, options in (("core", []), ("package", python)):
+        for part, options in (("core", []), ("package", python)):
             flags = ["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O0 -w", "--log-level=WARNING"]
-            must(["cmake", "-S", ".", "-B", f"build/{folder}", "-G", "Ninja", *flags, *options])
+            self.must("cmake", "-S", ".", "-B", f"build/{part}", "-G", "Ninja", *flags, *options)
+
+    def run(self, command: Sequence[str], limit: float, **environment: str) -> int | None:
+        """Run in the copy, silently; the exit status, or None if it took too long."""
+        with (self.folder / "log").open("w") as log:
+            process = subprocess.Popen(
+                command,
+                cwd=self.folder,
+                env=os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"} | environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            try:
+                return process.wait(limit)
+            except subprocess.TimeoutExpired:
+                return None
+            finally:
+                # With all that it has started. One that is through has no group any more.
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
+
+    def must(self, *command: str) -> None:
+        """Run what has to succeed."""
+        if self.run(command, 1800) != 0:
+            self.stop(" ".join(command))
+
+    def stop(self, why: str) -> NoReturn:
+        """End the program, with the end of the log."""
+        raise SystemExit(f"{why}:\n{(self.folder / 'log').read_text()[-4000:]}")
 
     def write(self, name: str, content: bytes) -> None:
         # What does not change is not built again.
-        path = COPY / name
+        path = self.folder / name
         if not path.is_file() or path.read_bytes() != content:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
 
     def replace(self, mutation: Mutation, text: str) -> None:
         """Put a text in a mutation's file; what has to be built again is found by the times of files."""
-        path = COPY / mutation.file
+        path = self.folder / mutation.file
         before = path.stat()
         path.write_text(text)
         if mutation.by:
             os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
             for name in mutation.by:
-                (COPY / name).touch()
+                (self.folder / name).touch()
 
     def fails(self, name: str, command: list[str], failures: tuple[int, ...] | None, **environment: str) -> bool:
         """Tell whether a test fails; without a bug, how long that takes is measured."""
         begin = time.monotonic()
-        status = run(command, self.limits.get(name, 1800), **environment)
+        status = self.run(command, self.limits.get(name, 1800), **environment)
         self.limits.setdefault(name, 3 * (time.monotonic() - begin) + 10)
         if status is not None and status > 0 and failures is not None and status not in failures:
-            raise SystemExit(f"{' '.join(command)}:\n{(COPY / 'log').read_text()[-4000:]}")
+            self.stop(" ".join(command))
         return status != 0
 
     def pytest_fails(self, name: str, *arguments: str, programs: int | None = None) -> bool:
@@ -198,13 +218,17 @@ class Copy:
             ANABRANCH_FIRST_SEED="0",
             # The package that is installed for development must not be found, nor built.
             SKBUILD_EDITABLE_SKIP=":".join(map(str, (ROOT / "build").glob("editable-*"))),
-            PYTHONPATH=str(COPY / "src"),
+            PYTHONPATH=str(self.folder / "src"),
         )
 
     def build(self) -> None:
-        """Build what changed."""
-        must(["cmake", "--build", "build/package"])
-        must(["cmake", "--install", "build/package", "--prefix", "src"])
+        """Build what changed of the package."""
+        self.compile("package")
+        self.must("cmake", "--install", "build/package", "--prefix", "src")
+
+    def compile(self, part: str, *targets: str) -> None:
+        chosen = ["--target", *targets] if targets else []
+        self.must("cmake", "--build", f"build/{part}", "--parallel", str(self.jobs), *chosen)
 
     def exploration_fails(self) -> bool:
         # A program is run once for each of its classes.
@@ -217,7 +241,7 @@ class Copy:
         if only_random:
             return ""
         targets = [name.removesuffix("_simulated") for name in CORE_TESTS]
-        must(["cmake", "--build", "build/core", "--target", *targets, "simulated_driver"])
+        self.compile("core", *targets, "simulated_driver")
         for name in CORE_TESTS:
             if self.fails(name, ["ctest", "--test-dir", "build/core", "--no-tests=error", "-R", f"^{name}$"], None):
                 return name
@@ -227,34 +251,51 @@ class Copy:
                 return files[0]
         return ""
 
+    def test(self, only: str) -> tuple[str, bool]:
+        """Build, and return what noticed a bug first, exploration left out, and whether exploration has."""
+        self.build()
+        by = "" if only == "exploration" else self.noticed_by(only == "random")
+        return by, only != "random" and self.exploration_fails()
 
-def mutate(copy: Copy, chosen: list[Mutation], only: str) -> bool:
+    def plant(self, mutation: Mutation, only: str) -> tuple[str, bool]:
+        """Test with a bug."""
+        original = (ROOT / mutation.file).read_text()
+        self.replace(mutation, mutation.planted(original))
+        try:
+            return self.test(only)
+        finally:
+            self.replace(mutation, original)
+
+
+def mutate(chosen: list[Mutation], workers: int, programs: int, only: str) -> bool:
     noticed: dict[Mutation, str] = {}  # by what first, exploration left out
     explored: list[Mutation] = []  # noticed by exploration
+    jobs = max((os.cpu_count() or 1) // workers, 1)
+    idle: SimpleQueue[Copy] = SimpleQueue()
 
-    def test() -> tuple[str, bool]:
-        copy.build()
-        by = "" if only == "exploration" else copy.noticed_by(only == "random")
-        return by, only != "random" and copy.exploration_fails()
+    def prepare(number: int) -> None:
+        copy = Copy(COPIES / str(number), programs, jobs)
+        by, by_exploration = copy.test(only)
+        if by or by_exploration:
+            copy.stop(f"without a bug {by or 'exploration'} failed")
+        idle.put(copy)
 
-    by, by_exploration = test()
-    if by or by_exploration:
-        raise SystemExit(f"without a bug {by or 'exploration'} failed:\n{(COPY / 'log').read_text()[-4000:]}")
-    for each in chosen:
+    def plant(mutation: Mutation) -> None:
+        copy = idle.get()
         begin = time.monotonic()
-        original = (ROOT / each.file).read_text()
-        copy.replace(each, each.planted(original))
         try:
-            noticed[each], by_exploration = test()
+            noticed[mutation], by_exploration = copy.plant(mutation, only)
         finally:
-            copy.replace(each, original)
+            idle.put(copy)
         if by_exploration:
-            explored.append(each)
-        by = noticed[each] or ("" if by_exploration else "NOBODY")
-        print(
-            f"{by:>25} {'and exploration' if by_exploration else '':15}  {each}  ({time.monotonic() - begin:.0f} s)",
-            flush=True,
-        )
+            explored.append(mutation)
+        by = noticed[mutation] or ("" if by_exploration else "NOBODY")
+        too = "and exploration" if by_exploration else ""
+        print(f"{by:>25} {too:15}  {mutation}  ({time.monotonic() - begin:.0f} s)", flush=True)
+
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(prepare, range(workers)))
+        list(pool.map(plant, chosen))
     return report(chosen, noticed, explored, only)
 
 
@@ -285,6 +326,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", help="only those whose file or description contains one of these")
     parser.add_argument("--only", choices=["random", "exploration"], help="run these random programs alone")
+    parser.add_argument(
+        "--workers", type=int, default=os.cpu_count() or 1, help="bugs to test at a time, each in a copy of its own"
+    )
     parser.add_argument("--list", action="store_true", help="say which bugs there are, and run nothing")
     parser.add_argument("--programs", type=int, default=8000, help="random programs of each kind")
     options = parser.parse_args()
@@ -296,7 +340,7 @@ def main() -> int:
         for each in chosen:
             print(each, f"(changes nothing: {each.equivalent})" if each.equivalent else "")
         return 0
-    return 0 if mutate(Copy(options.programs), chosen, options.only or "") else 1
+    return 0 if mutate(chosen, options.workers, options.programs, options.only or "") else 1
 
 
 if __name__ == "__main__":
