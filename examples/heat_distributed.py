@@ -5,7 +5,8 @@ it. In each step the border rows are computed and sent on one stream, while anot
 the first version nothing waits explicitly: hazards put the streams in order. In the second, events do. Both give the
 same numbers as one process, bit by bit.
 
-Run it with ``mpiexec -n 4 python examples/heat_distributed.py``, or as it is, for one rank.
+Run it with ``mpiexec -n 4 python examples/heat_distributed.py``, or as it is, for one rank. It saves the timeline of
+all ranks, in ``heat_distributed.html`` or in the file that an argument names.
 """
 
 import sys
@@ -104,7 +105,7 @@ def hidden(trace):
     return covered / (sum(exchange.end - exchange.begin for exchange in exchanges) or 1.0)
 
 
-def main(timeline=None):
+def main(timeline="heat_distributed.html"):
     """Run both versions on all ranks, compare them, and show how much of the exchange was hidden."""
     with ab.distributed.init() as comm:
         band = Band(comm)
@@ -121,8 +122,7 @@ def main(timeline=None):
         comm.all_reduce(share, "avg")
         if comm.rank == 0:
             print(f"{ROWS} x {COLUMNS} cells on {comm.size} ranks: {share.numpy()[0]:.0%} of the exchange was hidden")
-        if timeline is not None:
-            trace.save(timeline, comm=comm)
+        trace.save(timeline, comm=comm)
 
 
 if __name__ == "__main__":
