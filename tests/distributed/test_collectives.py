@@ -42,5 +42,9 @@ def test_collectives_are_operations_of_streams(ranks, number):
     assert ranks(number, "order.py").output.count("fine") == number
 
 
+def test_communicators_are_given_back(ranks):
+    assert "fine" in ranks(1, "reopened.py", 2100).output
+
+
 def test_many_small_collectives_need_no_more_memory(ranks):
     assert ranks(2, "growth.py", 4000).output.count("flat") == 2

@@ -22,6 +22,7 @@ VERBS = [
     "reduce",
     "reduce_scatter",
     "scatter",
+    "send",
 ]
 
 
@@ -96,6 +97,23 @@ def test_a_call_that_blocks_the_host_has_a_limit_where_a_rank_is_absent(ranks, t
     both = r"rank 0 calls split\(\) at \S*absent.py:\d+ and rank 1 calls trace.save\(\) at \S*absent.py:\d+"
     assert len(re.findall(rf"rank [01]: {both}", output)) == 2, output
     assert output.count("fine") == 2
+
+
+def test_after_a_late_call_the_next_ones_are_compared_again(ranks):
+    assert ranks(2, "late.py").output.count("fine") == 2
+
+
+def test_a_rank_that_is_late_for_a_graph_is_named(torchrun):
+    waiting, _ = torchrun(2, "late_graph.py")
+    late = r"all_reduce at \S*late_graph.py:\d+, enqueued .* its 1 s are over, and rank 1 has not arrived"
+    for stream in ("its", "other"):
+        assert re.search(f"rank 0, {stream} stream: {late}", waiting.output), waiting
+
+
+@pytest.mark.parametrize("way", ["call", "graph"])
+def test_a_message_that_is_shorter_is_an_error(torchrun, way):
+    _, receiver = torchrun(2, "short.py", way)
+    assert "a message from rank 0 has 40 bytes, and its recv 64" in receiver.output, receiver
 
 
 def test_a_failed_stream_is_told_to_the_others(torchrun, tmp_path):

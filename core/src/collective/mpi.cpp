@@ -27,6 +27,13 @@ class MpiTransport final : public Transport {
     Status status{};
     const int code = as<int(void*, int*, void*)>(functions_.test)(&transfer.request, &flag, &status);
     if (code != 0) return text_of(code);
+    if (flag != 0 && transfer.verb == Verb::receive) {
+      // MPI takes a message that is shorter than its buffer.
+      if (const std::int64_t count = count_of(status, transfer.type); count != transfer.count) {
+        return "a message from rank " + std::to_string(transfer.peer) + " has " + std::to_string(count) +
+               " bytes, and its recv " + std::to_string(transfer.count);
+      }
+    }
     transfer.over = flag != 0;
     return {};
   }
@@ -40,6 +47,18 @@ class MpiTransport final : public Transport {
   template <class F>
   static F* as(void* function) {
     return reinterpret_cast<F*>(function);
+  }
+
+  // Of a message: its type is that of bytes.
+  std::int64_t count_of(const Status& status, Handle type) const {
+    if (functions_.large_counts) {
+      std::int64_t count = 0;
+      as<int(const void*, Handle, std::int64_t*)>(functions_.get_count)(&status, type, &count);
+      return count;
+    }
+    int count = 0;
+    as<int(const void*, Handle, int*)>(functions_.get_count)(&status, type, &count);
+    return count;
   }
 
   int call(Handle comm, Transfer& t) {

@@ -22,6 +22,9 @@ from anabranch.distributed._side_channel import SideChannel
 if TYPE_CHECKING:
     from anabranch._device.device import DeviceLike
 
+# The longest timeout, in seconds, that all clocks and calls of the system can take.
+_LONGEST = 1e9
+
 # How long the end of the process waits for collectives that other ranks have joined.
 _DRAIN = 10.0
 
@@ -104,7 +107,8 @@ def init(
     ModuleNotFoundError
         The engine is not installed; the message says which extra has it.
     ValueError
-        Arguments or launcher variables are incomplete or contradict each other.
+        Arguments or launcher variables are incomplete or contradict each other; `timeout` is not positive or over
+        a billion seconds.
     Error
         The port is taken, ranks did not come, or MPI cannot start so.
     """
@@ -113,8 +117,8 @@ def init(
         raise ValueError(f"backend is 'nccl', 'mpi' or None, not {backend!r}")
     if isinstance(timeout, bool) or not isinstance(timeout, int | float):
         raise TypeError(f"timeout is a number of seconds, not {timeout!r}")
-    if not timeout > 0:
-        raise ValueError(f"timeout is more than 0 seconds, not {timeout}")
+    if not 0 < timeout <= _LONGEST:
+        raise ValueError(f"timeout is more than 0 and at most {_LONGEST:g} seconds, not {timeout:g}")
     launch = find_launch(os.environ, rank, size, address)
     with _joining:
         if _process is None:
@@ -198,12 +202,13 @@ def _made(
     timeout: float,
 ) -> Communicator:
     engine: Engine
+    title = "" if name == "world.0" else f"{name} "
     if backend == "nccl":
         from anabranch.distributed._nccl import NcclEngine
 
-        engine = NcclEngine(control, device, timeout, lambda reason: made.give_up(reason))
+        engine = NcclEngine(control, device, title, timeout, lambda reason: made.give_up(reason))
     else:
-        engine = MpiEngine(process.mpi, control.Dup(), "" if name == "world.0" else f"{name} ", timeout)
+        engine = MpiEngine(process.mpi, control.Dup(), title, timeout)
     made = Communicator(
         engine, control, process.side, name, members=members, local=local, device=device, timeout=timeout
     )

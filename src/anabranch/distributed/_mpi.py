@@ -117,10 +117,11 @@ def start(launch: Launch, timeout: float) -> Mpi:
     world = module.COMM_WORLD
     if launch.by == "address" and (world.size, world.rank) != (launch.size, launch.rank):
         raise Error(_wrong_world(module, launch, owned))
-    if module.Query_thread() < module.THREAD_SERIALIZED:
+    if module.Query_thread() < module.THREAD_MULTIPLE:
+        # A thread drives the collectives while `split` and others call MPI in the program's.
         raise Error(
-            "mpi4py has started MPI for one thread only, and collectives are started by a thread of their own: "
-            "set mpi4py.rc.thread_level to 'serialized' or 'multiple'"
+            "MPI was started for fewer threads than call it here, one of which drives the collectives: "
+            "set mpi4py.rc.thread_level to 'multiple', its default, with an MPI library that has it"
         )
     transport, large_counts = _transport(module)
     return Mpi(module, transport, large_counts, owned)
@@ -184,8 +185,10 @@ def _transport(module: Any) -> tuple[Transport, bool]:
     transport = Transport(
         starts,
         address_of("MPI_Test"),
+        address_of("MPI_Get_count" + suffix),
         address_of("MPI_Error_string"),
         address_of("MPI_Comm_free"),
         int(module.IN_PLACE) % 2**64,
+        large_counts,
     )
     return transport, large_counts

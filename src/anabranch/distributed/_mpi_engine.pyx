@@ -6,6 +6,7 @@ from libc.stdint cimport int64_t, uint64_t, uintptr_t
 
 from anabranch._core.core cimport (
     CStream, Failure, HostWork, OperationKind, HostOperation, Point, Ref, make_failure, tracing)
+from anabranch._core.explore cimport exploring
 from anabranch._core.graph cimport add_host, tell_origin
 from anabranch._core.tracing cimport show
 from anabranch._hazards.ordering cimport Submission, begin, begin_untouched, commit
@@ -16,7 +17,7 @@ from anabranch._task.context cimport TaskState, current_state
 from anabranch.distributed._engine cimport Batch, Call, Engine, Label, described
 from anabranch.distributed._progress cimport Channel, Collective, CollectiveWork, CTransport, Transport
 
-from anabranch._core.errors import CaptureError
+from anabranch._core.errors import CaptureError, Error
 from anabranch._memory.factories import empty
 from anabranch.distributed._engine import OPS
 from anabranch.distributed._mpi import LARGEST_COUNT
@@ -119,6 +120,10 @@ cdef class MpiEngine(Engine):
     cdef int submit(self, Stream stream, const Label& label, Batch& batch) except -1:
         cdef TaskState state = current_state()
         cdef CStream* queue = stream.get()
+        if exploring():
+            raise Error(
+                "a collective cannot be explored, because the other ranks do not repeat theirs: explore the program "
+                "without it, or with a kernel in its place")
         if queue.capture() != NULL:
             return self.record(state, queue, label, batch)
         cdef Submission submission

@@ -98,6 +98,8 @@ cdef class NcclEngine(Engine):
     control : mpi4py.MPI.Comm
         A communicator of the same ranks, over which they share NCCL's identifier.
     device : Device
+    title : str
+        What traces call it.
     timeout : float
         Seconds that a collective may take after it was enqueued.
     report : callable
@@ -107,6 +109,7 @@ cdef class NcclEngine(Engine):
     cdef Ref[NcclChannel] channel
     cdef DeviceBase device
     cdef object comm            # nccl4py's
+    cdef str title
     cdef double timeout
     cdef object report
     cdef Array token
@@ -117,11 +120,12 @@ cdef class NcclEngine(Engine):
 
     name = "nccl"
 
-    def __init__(self, control, DeviceBase device not None, double timeout, report):
+    def __init__(self, control, DeviceBase device not None, str title, double timeout, report):
         require()
         import nccl.core
 
         self.device = device
+        self.title = title
         self.timeout = timeout
         self.report = report
         self.byte = _byte
@@ -162,7 +166,8 @@ cdef class NcclEngine(Engine):
             point = self.channel.get().enqueue(deref(queue), move(batch.transfers), label)
         if tracing():
             name = label.name.decode()
-            show(queue, point, OperationKind.collective, f"{name} #{number}" if number else name, batch.size)
+            told = f"{name} {self.title}#{number}" if number else name
+            show(queue, point, OperationKind.collective, told, batch.size)
         commit(&submission, state, point)
         if self.resting:
             self.resting = False

@@ -41,9 +41,11 @@ cdef extern from "anabranch/collective/mpi.hpp" namespace "anabranch" nogil:
         MpiFunctions()
         void** start
         void* test
+        void* get_count
         void* error_string
         void* comm_free
         void* in_place
+        cbool large_counts
     Ref[CTransport] make_mpi_transport(const MpiFunctions&) except +
 
 

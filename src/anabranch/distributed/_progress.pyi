@@ -7,4 +7,13 @@ def take_failures() -> list[tuple[int, int, bool, str]]: ...
 def stop() -> bool: ...
 
 class Transport:
-    def __init__(self, start: Sequence[int], test: int, error_string: int, comm_free: int, in_place: int) -> None: ...
+    def __init__(
+        self,
+        start: Sequence[int],
+        test: int,
+        get_count: int,
+        error_string: int,
+        comm_free: int,
+        in_place: int,
+        large_counts: bool,
+    ) -> None: ...

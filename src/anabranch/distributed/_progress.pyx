@@ -46,12 +46,14 @@ def stop():
 cdef class Transport:
     """Functions of the MPI library, by address: those that start collectives in the order of `VERBS`."""
 
-    def __init__(self, start, test, error_string, comm_free, in_place):
+    def __init__(self, start, test, get_count, error_string, comm_free, in_place, bint large_counts):
         cdef MpiFunctions functions
         cdef int verb
         for verb, address in enumerate(start):
             functions.start[verb] = <void*><uintptr_t>address
         functions.test = <void*><uintptr_t>test
+        functions.get_count = <void*><uintptr_t>get_count
+        functions.large_counts = large_counts
         functions.error_string = <void*><uintptr_t>error_string
         functions.comm_free = <void*><uintptr_t>comm_free
         functions.in_place = <void*><uintptr_t>in_place

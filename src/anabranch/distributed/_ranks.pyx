@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t
 
 import copy
 import operator
+import sys
 import threading
 from collections import defaultdict
 
@@ -114,8 +115,8 @@ cdef class Ranks:
         cdef Stream target = self.stream_for(stream)
         self.engine.check(call)
         if self.size > 1 and current_state().mode == <int>HazardMode.check:
+            self.compare(self.calls + 1, told_of(call), "")
             self.calls += 1
-            self.compare(self.calls, told_of(call), "")
         if call.count or call.verb == Verb.barrier:
             self.engine.enqueue([call], target, False)
         return 0
@@ -217,9 +218,13 @@ cdef class Ranks:
             self.engine.fail(self.error)
 
     cdef int close_engine(self) except -1:
-        if not self.closed:
-            self.closed = True
-            self.engine.close()
+        if self.closed:
+            return 0
+        self.closed = True
+        self.engine.close()
+        # Ranks that no longer agree cannot give it back, nor can anyone once MPI has ended.
+        if self.error is None and not sys.modules["mpi4py.MPI"].Is_finalized():
+            self.control.Free()
         return 0
 
 

@@ -55,7 +55,10 @@ if comm.rank == 0:
     refused(ValueError, "x is None on rank 0", comm.scatter, out, None)
 refused(ValueError, "backend is 'nccl', 'mpi' or None", ab.distributed.init, backend="gloo")
 refused(ValueError, "without size and address", ab.distributed.init, rank=1)
-refused(ValueError, "more than 0 seconds", ab.distributed.init, timeout=0)
+for seconds in (0, float("inf"), float("nan"), 1e10):
+    refused(ValueError, "more than 0 and at most", ab.distributed.init, timeout=seconds)
+report = ab.testing.explore(lambda: comm.all_reduce(ab.ones(4)))
+assert "a collective cannot be explored" in str(report), report
 with comm.group():
     refused(ab.Error, "all_reduce cannot be part of a group", comm.all_reduce, x)
     comm.send(x, comm.rank)

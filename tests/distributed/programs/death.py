@@ -21,6 +21,7 @@ calls = {
     "all_to_all": lambda: comm.all_to_all(ab.ones(100_000 * n), whole),
     "gather": lambda: comm.gather(whole, x, dead),
     "scatter": lambda: comm.scatter(x, whole, dead),
+    "send": lambda: comm.send(x, dead),
     "recv": lambda: comm.recv(x, dead),
     "barrier": lambda: comm.barrier(),
 }

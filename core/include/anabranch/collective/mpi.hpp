@@ -13,6 +13,7 @@ namespace anabranch {
 struct MpiFunctions {
   void* start[11] = {};  // MPI_Iallreduce and so on, with int or 64-bit counts
   void* test = nullptr;
+  void* get_count = nullptr;  // with the same counts
   void* error_string = nullptr;
   void* comm_free = nullptr;
   void* in_place = nullptr;
