@@ -82,8 +82,9 @@ def _is_random(value: Any) -> bool:
     if isinstance(value, ModuleType):
         return value.__name__ in ("random", "numpy.random")
     owner = getattr(value, "__self__", None)
-    module = type(value if owner is None or isinstance(owner, ModuleType) else owner).__module__
-    return module == "random" or module.startswith("numpy.random")
+    kind = type(value if owner is None or isinstance(owner, ModuleType) else owner)
+    modules = (kind.__module__, getattr(value, "__module__", None) or "")  # a function's or a class's own, too
+    return any(module == "random" or module.startswith("numpy.random") for module in modules)
 
 
 def _place_of(part: FunctionType, name: str) -> tuple[str, int]:

@@ -163,6 +163,11 @@ def drawn(i, x, y):
 
 
 @ab.kernel
+def drawn_anew(i, x, y):
+    x[i] = np.random.default_rng(0).random() + y[i]
+
+
+@ab.kernel
 def drawn_by_python(i, x, y):
     x[i] = math.sqrt(random.random())
 
@@ -253,6 +258,7 @@ def parted(i, x, y):
         (norm, "x[i] = np.linalg.norm(y)", "np.linalg.norm works on whole arrays"),
         (labelled, 'label = f"{i}"', "a kernel cannot make text, as an f-string does"),
         (drawn, "x[i] = np.random.random() + y[i]", "np.random.random draws from a generator with a state"),
+        (drawn_anew, "x[i] = np.random.default_rng(0).random() + y[i]", "np.random.default_rng draws from a generator"),
         (drawn_by_python, "x[i] = math.sqrt(random.random())", "random.random draws from a generator with a state"),
         (from_object, "x[i] = SETTINGS.scale", "'SETTINGS', of type Settings, comes from outside the kernel"),
         (from_list, "x[i] = NUMBERS[i % 3]", "'NUMBERS', of type list, comes from outside the kernel"),
