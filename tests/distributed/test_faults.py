@@ -99,15 +99,19 @@ def test_a_call_that_blocks_the_host_has_a_limit_where_a_rank_is_absent(ranks, t
     assert output.count("fine") == 2
 
 
-def test_after_a_late_call_the_next_ones_are_compared_again(ranks):
-    assert ranks(2, "late.py").output.count("fine") == 2
+def test_after_a_late_call_the_next_ones_are_compared_again(ranks, tmp_path):
+    assert ranks(2, "late.py", tmp_path).output.count("fine") == 2
 
 
-def test_a_rank_that_is_late_for_a_graph_is_named(torchrun):
-    waiting, _ = torchrun(2, "late_graph.py")
-    late = r"all_reduce at \S*late_graph.py:\d+, enqueued .* its 1 s are over, and rank 1 has not arrived"
+def test_a_rank_that_is_late_for_a_graph_is_named(torchrun, tmp_path):
+    waiting, _ = torchrun(2, "late_graph.py", tmp_path)
+    late = r"all_reduce at \S*late_graph.py:\d+, enqueued .* its 3 s are over, and rank 1 has not arrived"
     for stream in ("its", "other"):
         assert re.search(f"rank 0, {stream} stream: {late}", waiting.output), waiting
+
+
+def test_mpi_for_too_few_threads_is_refused(ranks):
+    assert "set mpi4py.rc.thread_level to 'multiple'" in ranks(1, "serialized.py").output
 
 
 @pytest.mark.parametrize("way", ["call", "graph"])
