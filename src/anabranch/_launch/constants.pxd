@@ -4,6 +4,7 @@ cdef class Constants:
     cdef list places    # a cell, or a pair of a dictionary and a key
     cdef list names     # for messages
     cdef list values
+    cdef list elements  # bytes of a value that is a small array, or None
     cdef bint told      # of a change
 
 

@@ -1,10 +1,20 @@
-"""Globals and closure variables of kernels. Compilation makes them constants, so a later change of one warns."""
+"""Globals and closure variables of kernels. Compilation makes them constants, so a later change of one warns.
 
+A change of another kind, within a list or a large array, is not seen.
+"""
+
+from cpython.buffer cimport PyBUF_ANY_CONTIGUOUS, Py_buffer, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.object cimport PyObject
+from libc.string cimport memcmp
 
 cdef extern from "Python.h":
     PyObject* PyCell_GET(object cell) noexcept
     PyObject* PyDict_GetItemWithError(object scope, object key) except? NULL
+
+# A change in place is looked for at each launch, in arrays of at most so many bytes.
+cdef enum:
+    WATCHED = 16384
 
 
 cdef class Constants:
@@ -20,11 +30,12 @@ cdef class Constants:
 
     def __init__(self, str kernel not None, reads):
         self.kernel = kernel
-        self.names, self.places, self.values = [], [], []
+        self.names, self.places, self.values, self.elements = [], [], [], []
         for name, place, value in reads:
             self.names.append(name)
             self.places.append(place)
             self.values.append(value)
+            self.elements.append(_small_array(value))
 
 
 cdef int check_constants(Constants constants) except -1:
@@ -40,19 +51,51 @@ cdef int check_constants(Constants constants) except -1:
         else:
             now = PyCell_GET(place)
         if now != <PyObject*>constants.values[i] and now != NULL:
-            _tell(constants, i, <object>now)
+            _tell_another(constants, i, <object>now)
+        elif constants.elements[i] is not None and not _has(constants.values[i], <bytes>constants.elements[i]):
+            _tell(constants, f"other elements of {constants.names[i]} than it has now; the kernel keeps the old ones")
     return 0
 
 
-cdef int _tell(Constants constants, Py_ssize_t i, object value) except -1:
-    if constants.told or _is_same(constants.values[i], value):
+cdef bytes _small_array(object value):
+    """Return the bytes of a NumPy array that is watched for changes in place, or None."""
+    cdef Py_buffer view
+    if not hasattr(value, "__array_interface__") or not 0 < value.nbytes <= WATCHED:
+        return None
+    try:
+        PyObject_GetBuffer(value, &view, PyBUF_ANY_CONTIGUOUS)
+    except (BufferError, ValueError):  # strided, or of a dtype that buffers do not have
+        return None
+    try:
+        return PyBytes_FromStringAndSize(<char*>view.buf, view.len)
+    finally:
+        PyBuffer_Release(&view)
+
+
+cdef bint _has(object array, bytes elements) except -1:
+    cdef Py_buffer view
+    PyObject_GetBuffer(array, &view, PyBUF_ANY_CONTIGUOUS)
+    try:
+        return view.len == len(elements) and memcmp(view.buf, PyBytes_AS_STRING(elements), view.len) == 0
+    finally:
+        PyBuffer_Release(&view)
+
+
+cdef int _tell_another(Constants constants, Py_ssize_t i, object value) except -1:
+    if not _is_same(constants.values[i], value):
+        was, now = _shown(constants.values[i]), _shown(value)
+        _tell(constants, f"{constants.names[i]} = {was}, which is {now} now; the kernel keeps the old value")
+    return 0
+
+
+cdef int _tell(Constants constants, str what) except -1:
+    if constants.told:
         return 0
     constants.told = True
     import warnings
 
     warnings.warn(
-        f"kernel {constants.kernel!r} was compiled with {constants.names[i]} = {_shown(constants.values[i])}, which is "
-        f"{_shown(value)} now; the kernel keeps the old value: make it a parameter, or decorate the function again",
+        f"kernel {constants.kernel!r} was compiled with {what}: make it a parameter, or decorate the function again",
         RuntimeWarning, stacklevel=1)
     return 0
 

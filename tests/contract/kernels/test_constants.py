@@ -92,7 +92,30 @@ def by_helpers_global(monkeypatch):
     return kernel, "scale = 2.0, which is 5.0 now", lambda: monkeypatch.setitem(globals(), "scale", 5.0)
 
 
-@pytest.mark.parametrize("make", [by_global, by_closure, by_module, by_array, by_helper, by_helpers_global])
+def by_element(monkeypatch):
+    table = np.array([2.0, 3.0])
+
+    @ab.kernel
+    def kernel(i, x):
+        x[i] = table[0]
+
+    return kernel, "other elements of table than it has now", lambda: table.__setitem__(0, 5.0)
+
+
+def by_element_of_a_plane(monkeypatch):
+    table = np.full((3, 4), 2.0, order="F")
+
+    @ab.kernel
+    def kernel(i, x):
+        x[i] = table[2, 3]
+
+    return kernel, "other elements of table than it has now", lambda: table.__setitem__((2, 3), 5.0)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [by_global, by_closure, by_module, by_array, by_element, by_element_of_a_plane, by_helper, by_helpers_global],
+)
 def test_a_change_is_told_once(device, monkeypatch, make):
     kernel, told, change = make(monkeypatch)
     assert (launched(kernel), launched(kernel)) == (2, 2)
