@@ -8,13 +8,14 @@ of its own, nor a library for whole arrays. The same holds for helper functions.
 from __future__ import annotations
 
 import dis
+import re
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
 from anabranch._launch.indices import KernelBase
 from anabranch._memory.array import Array
 from anabranch.kernels._compile_error import captured, compile_error, definition
-from anabranch.kernels._reference import codes_of, helpers, library_name, references
+from anabranch.kernels._reference import UNDEFINED, codes_of, helpers, library_name, loads
 
 # Opcodes. An assertion has both, its own before that of `raise`.
 _ASSERT: Final = "LOAD_ASSERTION_ERROR"
@@ -47,10 +48,17 @@ def check_restrictions(function: FunctionType) -> None:
 
 
 def _check_calls(function: FunctionType, part: FunctionType) -> None:
-    for name, value in references(part):
-        reason = _refused(name, value)
+    for load in loads(part):
+        reason = _missing(load.name) if load.value is UNDEFINED else _refused(load.name, load.value)
         if reason is not None:
-            raise compile_error(function, reason, _place_of(part, name))
+            raise compile_error(function, reason, _place_of(part, load.name))
+
+
+def _missing(name: str) -> str | None:
+    """Return why a kernel cannot use a name that is nowhere; None if that is for the compiler to say."""
+    if re.search(r"\brandom\.\w+$", name):
+        return f"there is no {name}; a kernel calls ab.random(seed, counter) with a counter of each index"
+    return None
 
 
 def _refused(name: str, value: Any) -> str | None:

@@ -72,6 +72,53 @@ def three_of_two(ij, x):
     x[i, j] = k
 
 
+@ab.kernel
+def to_float(i, x):
+    x[0, 0] = float(i)
+
+
+@ab.kernel
+def to_complex(i, x):
+    x[0, 0] = complex(i).real
+
+
+@ab.kernel
+def root_of_index(i, x):
+    x[0, 0] = np.sqrt(i)
+
+
+@ab.kernel
+def smaller(i, x):
+    x[0, 0] = min(i, 3)
+
+
+@ab.kernel
+def drawn_for_index(i, x):
+    x[0, 0] = ab.random(1, i)
+
+
+def twice(number):
+    return number * 2
+
+
+@ab.kernel
+def twice_the_index(i, x):
+    x[0, 0] = twice(i)
+
+
+@ab.kernel
+def third_of_two(i, x):
+    x[0, 0] = i[2]
+
+
+@pytest.mark.parametrize(
+    "kernel", [to_float, to_complex, root_of_index, smaller, drawn_for_index, twice_the_index, third_of_two]
+)
+def test_a_tuple_is_no_number(device, kernel):
+    message = told(ab.CompileError, ab.launch, kernel, (4, 4), ab.zeros((4, 4)))
+    assert "the launch is over 2 dimensions, so the index 'i' is one tuple of 2 ints: i, j = ij" in message
+
+
 def test_an_index_of_several_dimensions_is_a_tuple(device):
     message = told(ab.CompileError, ab.launch, scaled, (4, 4), ab.zeros((4, 4)))
     assert "the launch is over 2 dimensions, so the index 'i' is one tuple of 2 ints: i, j = ij" in message
@@ -160,6 +207,11 @@ def labelled(i, x, y):
 @ab.kernel
 def drawn(i, x, y):
     x[i] = np.random.random() + y[i]
+
+
+@ab.kernel
+def drawn_whole(i, x, y):
+    x[i] = np.random.integers(3) + y[i]
 
 
 @ab.kernel
@@ -258,6 +310,11 @@ def parted(i, x, y):
         (norm, "x[i] = np.linalg.norm(y)", "np.linalg.norm works on whole arrays"),
         (labelled, 'label = f"{i}"', "a kernel cannot make text, as an f-string does"),
         (drawn, "x[i] = np.random.random() + y[i]", "np.random.random draws from a generator with a state"),
+        (
+            drawn_whole,
+            "x[i] = np.random.integers(3) + y[i]",
+            "there is no np.random.integers; a kernel calls ab.random",
+        ),
         (drawn_anew, "x[i] = np.random.default_rng(0).random() + y[i]", "np.random.default_rng draws from a generator"),
         (drawn_by_python, "x[i] = math.sqrt(random.random())", "random.random draws from a generator with a state"),
         (from_object, "x[i] = SETTINGS.scale", "'SETTINGS', of type Settings, comes from outside the kernel"),
