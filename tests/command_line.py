@@ -23,3 +23,11 @@ def start(*command, env=(), cwd=None):
 
 def anabranch(*arguments, **options):
     return start(*OURS, *arguments, **options)
+
+
+def altered(preparation, *arguments, **options):
+    """Run the command line in an interpreter that has executed `preparation` before."""
+    code = (
+        f"import sys\n{preparation}\nsys.argv = ['anabranch', *{arguments!r}]\nfrom anabranch.cli import main\nmain()"
+    )
+    return start(sys.executable, "-c", code, **options)

@@ -13,15 +13,7 @@ from textwrap import dedent
 
 import pytest
 
-from .command_line import OURS, anabranch, start
-
-
-def altered(preparation, *arguments):
-    """Run the command line in an interpreter that has executed `preparation` before."""
-    code = (
-        f"import sys\n{preparation}\nsys.argv = ['anabranch', *{arguments!r}]\nfrom anabranch.cli import main\nmain()"
-    )
-    return start(sys.executable, "-c", code)
+from .command_line import OURS, altered, anabranch, start
 
 
 def rows(text):
@@ -298,6 +290,10 @@ def test_bench_says_where_benchmarks_are():
     result = altered(preparation, "bench")
     assert result.returncode == 1
     assert "The benchmarks come with the source" in result.stderr
+
+    result = altered(preparation, "bench", "--help")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "come with the source" in result.stdout
 
 
 def test_bench_runs_the_benchmarks_of_a_checkout(script):

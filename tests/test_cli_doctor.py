@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
-from .command_line import anabranch
+from .command_line import altered, anabranch
 
 CPU = {"ANABRANCH_DEVICE": "cpu", "CUDA_VISIBLE_DEVICES": ""}
 
@@ -14,6 +15,14 @@ CPU = {"ANABRANCH_DEVICE": "cpu", "CUDA_VISIBLE_DEVICES": ""}
 def findings(result):
     lines = [re.split(r" {2,}", line.strip(), maxsplit=2) for line in result.stdout.split("\n\n")[0].splitlines()]
     return {line[0]: line[1:] for line in lines if len(line) == 3}
+
+
+@pytest.fixture
+def altered_doctor():
+    """Run `anabranch doctor` after a statement that changes its modules."""
+    return lambda change: altered(
+        f"from anabranch.cli import _doctor as doctor, _versions as versions\n{change}", "doctor", env=CPU
+    )
 
 
 def test_a_machine_that_is_well(tmp_path):
@@ -41,6 +50,45 @@ def test_a_device_that_is_none_is_a_problem():
     assert "cuda:99" in findings(result)["devices"][1]
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("ANABRANCH_HAZARDS", "most", "is 'most'; it is one of auto, check, off"),
+        ("ANABRANCH_CPU_WORKERS", "x", 'is "x"; it must be a number from 1 to 1024'),
+    ],
+)
+def test_a_wrong_value_is_a_problem_of_its_variable_alone(name, value, text):
+    result = anabranch("doctor", env={**CPU, name: value})
+    assert result.returncode == 1
+    found = findings(result)
+    assert found[name] == ["problem", text]
+    assert found["devices"] == ["problem", f"none can be used: {name} {text}"]
+    assert found["kernels"][0] == "note"
+    assert f"{name}: set it to what can be used, or unset it\n" in result.stdout
+    assert "reinstall" not in result.stdout
+
+
+def test_a_package_that_is_too_old_is_a_problem(altered_doctor):
+    found = altered_doctor("versions.version = lambda name: {'numpy': '1.26.4'}.get(name, '99.0')")
+    assert "numpy: pip install --upgrade 'numpy>=2.0'\n" in found.stdout
+    assert findings(found)["numpy"] == ["problem", "1.26.4 is older than 2.0"]
+
+
+def test_a_driver_that_is_too_old_is_a_problem(altered_doctor):
+    found = altered_doctor("doctor.driver_version = lambda: (12, 4); versions.version = lambda name: '13.2.0'")
+    text = "numba-cuda-mlir 13.2.0, cuda-core 13.2.0, cuda-bindings 13.2.0, newer than the driver, of CUDA 12.4"
+    assert findings(found)["kernels for GPUs"] == ["problem", text]
+    assert "kernels for GPUs: pip install 'anabranch[cu12]', or a newer driver\n" in found.stdout
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that nobody can write to")
+def test_a_cache_that_cannot_be_written_is_a_problem():
+    result = anabranch("doctor", env={**CPU, "ANABRANCH_CACHE_DIR": "/proc/cache"})
+    assert result.returncode == 1
+    assert findings(result)["cache folder"][0] == "problem"
+    assert "/proc cannot be written" in findings(result)["cache folder"][1]
+
+
 @pytest.mark.parametrize("mode", [0o777, 0o720])
 def test_a_cache_that_others_may_write_is_a_problem(tmp_path, mode):
     folder = tmp_path / "cache"
@@ -60,8 +108,6 @@ def test_a_cache_that_is_a_file_is_a_problem(tmp_path):
 
 
 def test_every_variable_of_the_reference_is_known():
-    from pathlib import Path
-
     from anabranch.cli._doctor import VARIABLES
 
     page = (Path(__file__).parents[1] / "docs" / "reference" / "environment.md").read_text()

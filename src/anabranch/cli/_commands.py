@@ -86,6 +86,9 @@ def demo(argv: Sequence[str]) -> None:
 def bench(argv: Sequence[str]) -> None:
     """Run the benchmarks; `argv` is for them."""
     if not BENCHMARKS.is_file():
+        if {"-h", "--help"} & set(argv):
+            print("usage: anabranch bench [IDS]\n\nThe benchmarks, and the help about them, come with the source.")
+            return
         sys.exit("The benchmarks come with the source: in a clone of it, run make bench")
     run_script(str(BENCHMARKS), ["anabranch bench", *(argv or _measured_by_default())])
 

@@ -6,6 +6,7 @@ import difflib
 import os
 import stat
 import sys
+import tempfile
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,8 +14,9 @@ from time import perf_counter
 from typing import Final, NamedTuple
 
 import anabranch as ab
-from anabranch.cli._info import version_of, why_no_gpu
+from anabranch.cli._info import why_no_gpu
 from anabranch.cli._table import show
+from anabranch.cli._versions import driver_version, too_old, version_of
 from anabranch.kernels import _cache
 
 OK: Final = "ok"
@@ -64,17 +66,30 @@ def doctor() -> None:
 
 def examine() -> Iterator[Finding]:
     """Yield the findings about this machine and this environment."""
-    yield from _variables()
-    yield from _devices()
-    yield _gpu()
-    yield _kernels_for_gpus()
+    wrong = _why_no_device()
+    yield from _variables(wrong)
+    yield _devices(wrong)
+    yield _gpu(wrong)
+    yield _kernels_for_gpus(wrong)
+    yield from _old_packages()
     yield _cache_folder()
-    yield _kernel()
+    yield _kernel(wrong)
 
 
-def _variables() -> Iterator[Finding]:
+def _why_no_device() -> str:
+    """Return why no program can run here, or nothing."""
+    try:
+        ab.current_device()
+    except (ab.Error, ValueError) as error:
+        return str(error)
+    return ""
+
+
+def _variables(wrong: str) -> Iterator[Finding]:
     for name in sorted(name for name in os.environ if name.startswith("ANABRANCH_")):
-        if name in VARIABLES:
+        if wrong.startswith(f"{name} "):
+            yield Finding(name, PROBLEM, wrong.removeprefix(f"{name} "), "set it to what can be used, or unset it")
+        elif name in VARIABLES:
             yield Finding(name, OK, os.environ[name])
         else:
             near = difflib.get_close_matches(name, VARIABLES, 1)
@@ -82,42 +97,56 @@ def _variables() -> Iterator[Finding]:
             yield Finding(name, PROBLEM, "is no variable that anything reads", advice)
 
 
-def _devices() -> Iterator[Finding]:
-    try:
-        current = ab.current_device()
-        yield Finding("devices", OK, f"{', '.join(device.alias for device in ab.devices())}; first {current.alias}")
-    except (ab.Error, ValueError) as error:
-        yield Finding("devices", PROBLEM, str(error), "correct the environment variable that the message names")
+def _devices(wrong: str) -> Finding:
+    if wrong:
+        return Finding("devices", PROBLEM, f"none can be used: {wrong}")
+    return Finding(
+        "devices", OK, f"{', '.join(device.alias for device in ab.devices())}; first {ab.current_device().alias}"
+    )
 
 
-def _gpu() -> Finding:
-    try:
-        missing = why_no_gpu()
-    except (ab.Error, ValueError):
-        return Finding("GPU", NOTE, "not looked for, since the environment names no device that can be used")
+def _gpu(wrong: str) -> Finding:
+    driver = driver_version()
+    if wrong:
+        return Finding("GPU", NOTE, "not looked for, since no device can be used")
+    missing = why_no_gpu()
     if missing is None:
         names = ", ".join(device.name for device in ab.devices("cuda"))
-        return Finding("GPU", OK, names)
+        return Finding("GPU", OK, f"{names}; a driver of CUDA {_dotted(driver)}" if driver else names)
     if not _DRIVER_FILE.exists():
         return Finding("GPU", NOTE, "none; everything runs on the CPU")
     advice = "install the user-space part of the driver (libcuda.so.1), or look at CUDA_VISIBLE_DEVICES"
     return Finding("GPU", PROBLEM, missing, advice)
 
 
-def _kernels_for_gpus() -> Finding:
+def _dotted(numbers: tuple[int, int]) -> str:
+    return ".".join(map(str, numbers))
+
+
+def _kernels_for_gpus(wrong: str) -> Finding:
     versions = {name: version_of(name) for name in _CUDA_PACKAGES}
     found = ", ".join(f"{name} {version}" for name, version in versions.items() if version is not None)
+    driver = driver_version()
+    bindings = versions["cuda-bindings"]
+    if bindings is not None and driver is not None and int(bindings.partition(".")[0]) > driver[0]:
+        advice = f"pip install 'anabranch[cu{driver[0]}]', or a newer driver"
+        return Finding(
+            "kernels for GPUs", PROBLEM, f"{found}, newer than the driver, of CUDA {_dotted(driver)}", advice
+        )
     if None not in versions.values():
         return Finding("kernels for GPUs", OK, found)
-    try:
-        wanted = bool(ab.devices("cuda"))
-    except (ab.Error, ValueError):
-        wanted = False
-    if not wanted:
+    if wrong or not ab.devices("cuda"):
         return Finding("kernels for GPUs", NOTE, "no compiler, and no GPU that needs one")
     missing = ", ".join(name for name, version in versions.items() if version is None)
     advice = "pip install 'anabranch[cu13]', or 'anabranch[cu12]' for a driver of CUDA 12"
     return Finding("kernels for GPUs", PROBLEM, f"not installed: {missing}", advice)
+
+
+def _old_packages() -> Iterator[Finding]:
+    for package, installed, least in too_old():
+        yield Finding(
+            package, PROBLEM, f"{installed} is older than {least}", f"pip install --upgrade '{package}>={least}'"
+        )
 
 
 def _cache_folder() -> Finding:
@@ -138,15 +167,22 @@ def _cache_folder() -> Finding:
         return Finding(
             "cache folder", PROBLEM, f"{folder} may be written by others: it is not used", f"chmod go-w '{folder}'"
         )
+    try:
+        with tempfile.TemporaryFile(dir=nearest):
+            pass
+    except OSError as error:
+        return Finding("cache folder", PROBLEM, f"{nearest} cannot be written: {error.strerror}", advice)
     entries = sum(1 for path in folder.rglob("*") if path.is_file())
     return Finding("cache folder", OK, f"{folder}, {entries} kernels")
 
 
-def _kernel() -> Finding:
+def _kernel(wrong: str) -> Finding:
     versions = ", ".join(f"{name} {version_of(name) or 'missing'}" for name in ("numpy", "numba", "llvmlite"))
     if find_spec("numba") is None:
         return Finding("kernels", NOTE, versions, "pip install 'anabranch[kernels]' for kernels written in Python")
     began = perf_counter()
+    if wrong:
+        return Finding("kernels", NOTE, f"{versions}; none was tried, since no device can be used")
     try:
         array = ab.zeros(8, device="cpu")
         ab.launch(_add_index, 8, array)

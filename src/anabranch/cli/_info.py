@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from platform import python_version
 from typing import Final
 
 import anabranch as ab
 from anabranch._core import core
 from anabranch.cli._table import show
+from anabranch.cli._versions import version_of
 
 # Packages that the library uses, and compilers of kernels: for CPUs, from Python for GPUs, from CUDA C++.
 PACKAGES: Final = ("anabranch", "numpy", "numba", "numba-cuda-mlir", "cuda-core")
@@ -51,14 +51,6 @@ def info() -> None:
         [("device", current.alias, chosen_by), ("stream", stream, reason)],
         sys.stdout,
     )
-
-
-def version_of(package: str) -> str | None:
-    """Return the version of an installed package; None if it is not installed."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def variables_in_force() -> list[tuple[str, str]]:
