@@ -27,6 +27,7 @@ from anabranch._memory.operators cimport (
 from anabranch._memory.slice cimport element_of, view_of, whole_of
 from anabranch._memory.staging cimport download
 from anabranch._memory.views cimport reshaped, retyped, squeezed, transposed
+from anabranch._stream.current cimport stream_of_record
 from anabranch._task.context cimport TaskState, current_state
 
 from anabranch._core.errors import ClosedError
@@ -740,7 +741,8 @@ cdef class Array:
         return f"<Array {self.shape} {self._dtype} on {self._device.alias}{pinned}>"
 
     def _completed(self):
-        # The elements if all work that writes to them is complete, without waiting for it; else None.
+        # The elements if all work that writes to them is complete, without waiting for it; else None. And the streams
+        # of such work that is pending.
         cdef TaskState state = current_state()
         cdef Array kept = whole_of(self)
         cdef Touch touch = kept.touch(MemoryAccess.read)
@@ -749,25 +751,27 @@ cdef class Array:
         import numpy
 
         if state.capture.get() != NULL and state.capture.get().active():
-            return None
-        uses = uses_of(touch)
+            return None, []
+        uses, pending = uses_of(touch), []
         for i in range(uses.size()):
             if uses[i].stream.get().capture() != NULL:
-                return None
+                return None, []
             if not uses[i].stream.get().backend().query(deref(uses[i].stream.get()), uses[i].point):
-                return None
+                pending.append(stream_of_record(uses[i].stream))
+        if pending:
+            return None, pending
         result = numpy.empty(kept.shape, kept._dtype)
         cdef Elements dst = kept.elements_of(result)
         cdef Ref[CStream] stream
         if kept._device.backend.capabilities().host_memory:
             copy_elements(dst, kept.elements(0), kept.layout.size())
-            return result
+            return result, []
         uses.clear()
         stream = kept.reader(uses)
         kept.hold(stream.get(), kept._device.backend.newest(deref(stream.get())), MemoryAccess.read)
         download(stream.get(), dst, kept.elements(0), kept.layout.size())
         kept.storage.get().accesses().forget(deref(stream.get()))
-        return result
+        return result, []
 
     def __repr__(self):
         return display.text(self)

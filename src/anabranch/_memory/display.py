@@ -15,14 +15,17 @@ _FEW = 100
 
 
 def _seen(array: Array) -> tuple[Any, str]:
-    """Return the elements, or None, and a word for the work that they depend on."""
+    """Return the elements, or None, and words for the work that they depend on."""
     if array.closed or array.size > _FEW:
         return None, ""
     try:
-        values = array._completed()
+        values, streams = array._completed()
     except Error:
         return None, ", failed"
-    return values, "" if values is not None else ", pending"
+    if values is not None:
+        return values, ""
+    names = [repr(stream.name) if stream.name else f"{stream.handle:#x}" for stream in streams]
+    return None, f", pending on stream {' and '.join(names)}" if names else ", pending"
 
 
 def text(array: Array) -> str:
@@ -40,4 +43,4 @@ def html(array: Array) -> str:
     described = escape(array._described().strip("<>"))
     values, state = _seen(array)
     elements = "" if values is None else f"<pre>{escape(str(values))}</pre>"
-    return f"<div><code>{described}{state}</code>{elements}</div>"
+    return f"<div><code>{described}{escape(state)}</code>{elements}</div>"

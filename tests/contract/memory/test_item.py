@@ -132,11 +132,22 @@ def test_pending_work_is_told_of_and_not_waited_for(device, stream, mode):
     with ab.hazards(mode):
         with ab.testing.Gate(stream):
             ab.fill(array[:1], 1, stream=stream)
-            assert repr(array) == f"<Array (3,) float32 on {device.alias}, pending>"
+            where = f"{device.alias}, pending on stream {stream.handle:#x}"
+            assert repr(array) == f"<Array (3,) float32 on {where}>"
             assert "[0. 0.]" in repr(array[1:])
             assert "pending" in array._repr_html_()
         stream.synchronize()
         assert "[1. 0. 0.]" in repr(array)
+
+
+def test_pending_work_has_the_names_of_its_streams(device):
+    first, second = ab.Stream(device, name="up"), ab.Stream(device, name="<down>")
+    array = zeros(2, device=device)
+    with ab.testing.Gate(first), ab.testing.Gate(second), ab.hazards("off"):
+        ab.fill(array[:1], 1, stream=first)
+        ab.fill(array[1:], 1, stream=second)
+        assert ", pending on stream 'up' and '<down>'>" in repr(array)
+        assert "pending on stream &#x27;up&#x27; and &#x27;&lt;down&gt;&#x27;" in array._repr_html_()
 
 
 def test_a_reader_does_not_hide_elements(device, stream):
