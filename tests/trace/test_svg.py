@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
@@ -167,3 +168,23 @@ def test_a_long_gap_is_folded_and_the_compilation_in_it_is_labelled():
 def test_overlap_is_explained():
     words = [text for text in texts(photos()) if text and text.startswith("overlap")]
     assert words[0] == "overlap 54% of the time in which the device was busy, two or more of its streams were"
+
+
+def test_labels_of_the_axis_do_not_lie_on_each_other():
+    stream = Stream(GPU, "s")
+    work = [Operation("kernel", "k", stream, GPU, 1000.0 * n, 1000.0 * n + 1) for n in range(8)]
+    labels = sorted(
+        (float(text.get("x")), len(text.text)) for text in picture(work).iter(f"{SVG}text") if text.get("y") == "53"
+    )
+    assert len(labels) > 4
+    for (x, length), (following, other) in pairwise(labels):
+        assert following - x > 6 * (length + other) / 2
+    gaps = [element for element in picture(work).iter() if element.get("class") == "gap"]
+    assert [gap.findtext(f"{SVG}title") for gap in gaps] == ["no stream is busy for 999 ms; shown short"] * 7
+
+
+@pytest.mark.parametrize(("streams", "height"), [(1, 80), (3, 76), (20, 34)])
+def test_few_lanes_are_high(streams, height):
+    operations = [Operation("kernel", "k", Stream(GPU, f"s{n}"), GPU, 0.0, 1.0) for n in range(streams)]
+    lanes = [element for element in picture(operations).iter() if element.get("class") == "lane"]
+    assert {float(lane.get("height")) for lane in lanes} == {float(height)}

@@ -18,8 +18,10 @@ LETTER = 6.4  # average width of a small letter
 LABEL = 22  # maximum letters of a stream's name
 TOP = 64  # above the lanes: summary and axis
 HEADING = 30  # above the lanes of a device
-LANE, GAP = 34, 10
-BLOCK = 24  # in the middle of a lane
+GAP = 10  # below each lane
+LEAST, MOST = 34, 80  # heights of a lane
+FILLED = 260  # height that lanes fill if they are few
+MARGIN = 10  # of a lane, around the blocks in its middle
 FOOT = 46  # below the lanes: the legend
 MANY = 300  # threshold of arrows: more are drawn thin, since they cross
 OVERLAP = "of the time in which the device was busy, two or more of its streams were"
@@ -72,6 +74,8 @@ class _Picture:
         self.left = EDGE + max(84.0, longest * LETTER * 1.15) + 12
         self.right = WIDTH - EDGE - 8
         self.scale = (self.right - self.left) / self.axis.length
+        self.lane = min(MOST, max(LEAST, FILLED // max(1, len(self.lanes)) - GAP))
+        self.block = self.lane - MARGIN
         self.tops: list[float] = []
         self.headings: list[tuple[Lane, float]] = []
         bottom = float(TOP)
@@ -80,7 +84,7 @@ class _Picture:
                 self.headings.append((lane, bottom))
                 bottom += HEADING
             self.tops.append(bottom)
-            bottom += LANE + GAP
+            bottom += self.lane + GAP
         self.bottom = bottom
         self.height = bottom + FOOT
 
@@ -104,7 +108,7 @@ class _Picture:
         for lane, top in zip(self.lanes, self.tops, strict=True):
             for operation in lane.operations:
                 if operation.kind not in MOMENTS:
-                    yield from self._block(operation, top + (LANE - BLOCK) / 2)
+                    yield from self._block(operation, top + MARGIN / 2)
         yield from self._arrows()
         # On top of the enclosing blocks and of the arrows that start there.
         for lane, top in zip(self.lanes, self.tops, strict=True):
@@ -118,8 +122,12 @@ class _Picture:
         places = ticks_between(self.axis, 10)
         lines = "".join(f"M{_number(self.x(place))} {TOP - 6}V{_number(self.bottom)}" for place, _ in places)
         yield f'<path class="grid" d="{lines}"/>'
-        for place, label in places:
-            yield f'<text class="faint mid" x="{_number(self.x(place))}" y="{TOP - 11}">{label}</text>'
+        ticks = [(self.x(place), label) for place, label in places]
+        gaps = [(self.x(gap.begin) + self.x(gap.end)) / 2 for gap in self.axis.gaps]
+        lengths = [f"⋯ {time(float(f'{gap.end - gap.begin:.2g}'))}" for gap in self.axis.gaps]
+        # The last tick has the unit.
+        for x, label in _apart([*ticks[-1:], *zip(gaps, lengths, strict=True), *ticks[:-1]]):
+            yield f'<text class="faint mid" x="{_number(x)}" y="{TOP - 11}">{label}</text>'
 
     def _devices(self) -> Iterator[str]:
         shares = overlap(self.operations)
@@ -133,10 +141,11 @@ class _Picture:
         label = lane.label if len(lane.label) <= LABEL else lane.label[: LABEL - 1] + "…"
         busy = sum(end - begin for begin, end in busy_spans(lane)) / (self.axis.end - self.axis.begin)
         band = f'x="{_number(self.left - 4)}" y="{_number(top)}" width="{_number(self.right - self.left + 8)}"'
-        yield f'<rect class="lane" {band} height="{LANE}" rx="5"/>'
-        yield f'<text x="{EDGE}" y="{_number(top + 15)}"><title>{_text(lane.label)}</title>{_text(label)}</text>'
+        yield f'<rect class="lane" {band} height="{self.lane}" rx="5"/>'
+        middle = top + self.lane / 2
+        yield f'<text x="{EDGE}" y="{_number(middle - 2)}"><title>{_text(lane.label)}</title>{_text(label)}</text>'
         if lane.stream is not None:
-            yield f'<text class="faint" x="{EDGE}" y="{_number(top + 29)}">{busy:.0%} busy</text>'
+            yield f'<text class="faint" x="{EDGE}" y="{_number(middle + 12)}">{busy:.0%} busy</text>'
 
     def _block(self, operation: Operation, y: float) -> Iterator[str]:
         x = self.x(operation.begin)
@@ -144,24 +153,20 @@ class _Picture:
         if width > 3:
             width -= 0.6  # a line between neighbours
         waits = operation.kind == "wait"
-        place = f'x="{_number(x)}" y="{_number(y)}" width="{_number(width)}" height="{BLOCK}"'
+        place = f'x="{_number(x)}" y="{_number(y)}" width="{_number(width)}" height="{self.block}"'
         yield f'<rect {_class(operation)} {place} rx="{_number(min(4, width / 4))}">{_title(operation)}</rect>'
         name = printable(f"compile {operation.name}" if operation.kind == "compile" else operation.name)
         fitting = int((width - 6) / LETTER)
         if not waits and fitting >= min(len(name), 5):
             shown = name if len(name) <= fitting else name[: fitting - 2] + "…"
-            middle = f'x="{_number(x + width / 2)}" y="{_number(y + BLOCK / 2 + 4)}"'
+            middle = f'x="{_number(x + width / 2)}" y="{_number(y + self.block / 2 + 4)}"'
             yield f'<text class="name mid" {middle}>{escape(shown)}</text>'
 
     def _gap(self, gap: Gap) -> Iterator[str]:
         x, end = self.x(gap.begin), self.x(gap.end)
-        top, height = _number(TOP - 4), _number(self.bottom - TOP + 4)
-        yield f'<rect class="gap" x="{_number(x)}" y="{top}" width="{_number(end - x)}" height="{height}"/>'
+        place = f'x="{_number(x)}" y="{TOP - 4}" width="{_number(end - x)}" height="{_number(self.bottom - TOP + 4)}"'
         words = f"<title>no stream is busy for {time(gap.end - gap.begin)}; shown short</title>"
-        yield (
-            f'<text class="faint mid" x="{_number((x + end) / 2)}" y="{TOP - 11}">{words}'
-            f"⋯ {time(float(f'{gap.end - gap.begin:.2g}'))}</text>"
-        )
+        yield f'<rect class="gap" {place}>{words}</rect>'
 
     def _marks(self, moments: Sequence[Operation], top: float) -> Iterator[str]:
         """Draw moments: those of one kind that lie close to each other as one mark, with a title for all of them."""
@@ -180,9 +185,9 @@ class _Picture:
     def _mark(self, group: Sequence[Operation], top: float) -> str:
         operation, x = group[0], _number(self.x(group[0].begin))
         glyph = {
-            "record": f"M{x} {_number(top + 1)}V{_number(top + LANE)}m-2.5 {1 - LANE}h5v4h-5z",
-            "alloc": f"M{x} {_number(top + LANE)}m-3 0h6l-3 -5z",
-            "free": f"M{x} {_number(top + LANE - 5)}m-3 0h6l-3 5z",
+            "record": f"M{x} {_number(top + 1)}V{_number(top + self.lane)}m-2.5 {1 - self.lane}h5v4h-5z",
+            "alloc": f"M{x} {_number(top + self.lane)}m-3 0h6l-3 -5z",
+            "free": f"M{x} {_number(top + self.lane - 5)}m-3 0h6l-3 5z",
         }[operation.kind]
         title = _title(operation)
         if len(group) > 1:
@@ -204,9 +209,9 @@ class _Picture:
         many = len(arrows) > MANY
         for operation, source in arrows:
             down = tops[source] < tops[operation]
-            edge = (LANE + BLOCK) / 2
-            start = tops[source] + (edge if down else LANE - edge)
-            stop = tops[operation] + (LANE - edge if down else edge)
+            edge = self.lane - MARGIN / 2
+            start = tops[source] + (edge if down else self.lane - edge)
+            stop = tops[operation] + (self.lane - edge if down else edge)
             left, right = _number(self.x(min(source.end, operation.end))), _number(self.x(operation.end))
             middle = _number((start + stop) / 2)
             curve = f"M{left} {_number(start)}C{left} {middle} {right} {middle} {right} {_number(stop)}"
@@ -228,6 +233,16 @@ class _Picture:
 
     def _legend_mark(self, kind: str, x: float, y: float) -> str:
         return f'<path class="{kind}" d="M{_number(x + 9)} {_number(y - 2)}v16"/>'
+
+
+def _apart(labels: Sequence[tuple[float, str]]) -> Iterator[tuple[float, str]]:
+    """Yield the labels, each with its middle, that no earlier one comes too near to."""
+    taken: list[tuple[float, float]] = []
+    for x, label in labels:
+        half = (len(label) + 1) * LETTER / 2
+        if all(x + half <= begin or x - half >= end for begin, end in taken):
+            taken.append((x - half, x + half))
+            yield x, label
 
 
 def _kind(operation: Operation) -> str:

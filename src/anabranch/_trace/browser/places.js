@@ -1,7 +1,7 @@
 // The layout of the chart.
 
 const AXIS = 30, HEADING = 32, GAP = 8, EDGE = 20; // pixels
-const LEAST = 34, MOST = 96; // pixels of a lane
+const LEAST = 34, MOST = 240; // pixels of a lane
 const NEAR = 4; // pixels between the pointer and what it still points at
 
 const main = document.getElementById("lanes"), canvas = document.getElementById("chart");
