@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-from gpu import BLOCK, CHUNK, CHUNK_BLOCKS, DEVICE, KERNEL, LANES, PAGE, PTX, on_gpu, pipeline_case
+from gpu import BLOCK, CHUNK, CHUNK_BLOCKS, DEVICE, KERNEL, LANES, PAGE, PTX, on_gpu, pipeline_case, streams
 from harness import OURS, Case, Timed, in_threads, repeat
 
 import anabranch as ab
@@ -26,7 +26,7 @@ def module_kernel() -> Any:
 @ours("launch.4args")
 def four_arguments() -> Iterator[Case]:
     """Launch a kernel of a module with three arrays and a scalar, one block, on the current stream."""
-    with ab.Stream(DEVICE) as stream:
+    with streams()[0] as stream:
         kernel, config = module_kernel(), ab.LaunchConfig(1, BLOCK)
         x, y, z = (ab.zeros(PAGE) for _ in range(3))
 
@@ -41,7 +41,7 @@ def four_arguments() -> Iterator[Case]:
 @ours("launch.kernel4")
 def python_kernel() -> Iterator[Case]:
     """The same with a kernel written in Python."""
-    with ab.Stream(DEVICE) as stream:
+    with streams()[0] as stream:
         x, y, z = (ab.zeros(PAGE) for _ in range(3))
 
         def batch(calls: int) -> None:
@@ -55,7 +55,7 @@ def python_kernel() -> Iterator[Case]:
 @ours("event.record")
 def record() -> Iterator[Case]:
     """Record one event again and again."""
-    stream, event = ab.Stream(DEVICE), ab.Event(device=DEVICE)
+    stream, event = streams()[0], ab.Event(device=DEVICE)
 
     def batch(calls: int) -> None:
         record = event.record
@@ -68,7 +68,7 @@ def record() -> Iterator[Case]:
 @ours("event.record_own_thread")
 def record_own_thread() -> Iterator[Case]:
     """The same in a thread that nothing else uses, so that no other library has left its context current there."""
-    stream, event = ab.Stream(DEVICE), ab.Event(device=DEVICE)
+    stream, event = streams()[0], ab.Event(device=DEVICE)
 
     def body(calls: int) -> None:
         record = event.record
@@ -81,7 +81,7 @@ def record_own_thread() -> Iterator[Case]:
 @ours("event.record_wait")
 def record_wait() -> Iterator[Case]:
     """`wait_stream`: two streams wait for each other in turn, so that every wait is for something new."""
-    first, second = ab.Stream(DEVICE), ab.Stream(DEVICE)
+    first, second = streams()
 
     def batch(calls: int) -> None:
         waits = first.wait_stream, second.wait_stream
@@ -101,7 +101,7 @@ def record_wait() -> Iterator[Case]:
 @ours("event.query")
 def query() -> Iterator[Case]:
     """Ask an event that is complete."""
-    stream, event = ab.Stream(DEVICE), ab.Event(device=DEVICE)
+    stream, event = streams()[0], ab.Event(device=DEVICE)
     event.record(stream)
     stream.synchronize()
 
@@ -116,7 +116,7 @@ def query() -> Iterator[Case]:
 @ours("event.elapsed_time")
 def elapsed_time() -> Iterator[Case]:
     """Ask for the time between two events that are complete."""
-    stream, begin, end = ab.Stream(DEVICE), *(ab.Event(enable_timing=True, device=DEVICE) for _ in range(2))
+    stream, begin, end = streams()[0], *(ab.Event(enable_timing=True, device=DEVICE) for _ in range(2))
     begin.record(stream)
     end.record(stream)
     stream.synchronize()
@@ -151,7 +151,7 @@ def event_create_record_destroy() -> Iterator[Case]:
         for _ in repeat(calls):
             make().record(stream)
 
-    with ab.Stream(DEVICE) as stream:
+    with streams()[0] as stream:
         yield Timed(batch, stream.synchronize)
 
 
@@ -171,7 +171,7 @@ def stream_create_destroy() -> Iterator[Case]:
 @ours("stream.with")
 def scope() -> Iterator[Case]:
     """Enter and leave `with stream`."""
-    stream = ab.Stream(DEVICE)
+    stream = streams()[0]
 
     def batch(calls: int) -> None:
         for _ in repeat(calls):
@@ -197,7 +197,7 @@ def current() -> Iterator[Case]:
 @ours("stream.synchronize_idle")
 def synchronize_idle() -> Iterator[Case]:
     """Wait for a stream with nothing to do."""
-    stream = ab.Stream(DEVICE)
+    stream = streams()[0]
 
     def batch(calls: int) -> None:
         synchronize = stream.synchronize
@@ -216,7 +216,7 @@ def alloc_free() -> Iterator[Case]:
         for _ in repeat(calls):
             make(PAGE)
 
-    with ab.Stream(DEVICE) as stream:
+    with streams()[0] as stream:
         yield Timed(batch, stream.synchronize)
 
 
@@ -229,7 +229,7 @@ def zeros_free() -> Iterator[Case]:
         for _ in repeat(calls):
             make(PAGE)
 
-    with ab.Stream(DEVICE) as stream:
+    with streams()[0] as stream:
         yield Timed(batch, stream.synchronize)
 
 
@@ -250,7 +250,7 @@ def copy_device() -> Iterator[Case]:
 
 
 def copies(src: ab.Array) -> Iterator[Case]:
-    with ab.Stream(DEVICE) as stream:
+    with streams()[0] as stream:
         dst = ab.zeros(PAGE)
 
         def batch(calls: int) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from bench_cuda import module_kernel
-from gpu import BLOCK, DEVICE, GRAPH_CALLS, GRAPH_ROUNDS, PAGE, on_gpu
+from gpu import BLOCK, GRAPH_CALLS, GRAPH_ROUNDS, PAGE, on_gpu, streams
 from harness import OURS, Case, Timed, repeat
 
 import anabranch as ab
@@ -12,7 +12,7 @@ ours = on_gpu(OURS)
 
 
 def replays(kernels: int, *, until_done: bool = False, **batches: int) -> Iterator[Case]:
-    with ab.Stream(DEVICE) as stream:
+    with streams()[0] as stream:
         kernel, config = module_kernel(), ab.LaunchConfig(1, BLOCK)
         x, y, z = (ab.zeros(PAGE) for _ in range(3))
         with ab.capture() as graph:
@@ -50,7 +50,7 @@ def update() -> Iterator[Case]:
         for _ in repeat(10):
             ab.launch(kernel, config, x, y, z, alpha)
 
-    with ab.Stream(DEVICE) as stream:
+    with streams()[0] as stream:
         kernel, config = module_kernel(), ab.LaunchConfig(1, BLOCK)
         arrays = [ab.zeros(PAGE) for _ in range(3)]
 
@@ -62,7 +62,7 @@ def update() -> Iterator[Case]:
 
 
 def captures() -> Iterator[Case]:
-    with ab.Stream(DEVICE) as stream:
+    with streams()[0] as stream:
         kernel, config = module_kernel(), ab.LaunchConfig(1, BLOCK)
         x, y, z = (ab.zeros(PAGE) for _ in range(3))
 

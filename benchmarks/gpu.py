@@ -79,6 +79,12 @@ def _outcome(package: str) -> ModuleType | AbsentError:
         return AbsentError(f"{package} cannot be imported: {error}")
 
 
+@functools.cache
+def streams() -> tuple[ab.Stream, ab.Stream]:
+    """Return the two streams of ours and of the twin in C: in some streams the same call of the driver takes longer."""
+    return ab.Stream(DEVICE), ab.Stream(DEVICE)
+
+
 def pipeline_case(push: Callable[[Any], object], lanes: Sequence[Any], wait: Callable[[Any], object]) -> Case:
     """One call: `push` for chunk after chunk, the lanes taking turns, then `wait` for every lane."""
 

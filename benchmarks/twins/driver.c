@@ -272,7 +272,7 @@ static const char* told(CUresult status, const char* what) {
   return message;
 }
 
-static CUresult set_up(const char* ptx) {
+static CUresult set_up(const char* ptx, CUstream one, CUstream another) {
   CUdevice device;
   CUmodule module;
   TRY(cu.cuInit(0));
@@ -286,8 +286,8 @@ static CUresult set_up(const char* ptx) {
   cuuint64_t keep_all = ~(cuuint64_t)0;
   TRY(cu.cuMemPoolCreate(&pool, &properties));
   TRY(cu.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep_all));
-  TRY(cu.cuStreamCreate(&first, CU_STREAM_NON_BLOCKING));
-  TRY(cu.cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
+  first = one;
+  second = another;
   TRY(set_up_events());
   TRY(cu.cuMemAlloc(&x, page));
   TRY(cu.cuMemAlloc(&y, page));
@@ -306,8 +306,9 @@ static const struct twin* find(const char* id) {
 /* The ID at a position; null behind the last. Needs no driver. */
 const char* twin_id(int position) { return position < twin_count ? twins[position].id : NULL; }
 
-/* All functions from here on return what went wrong, or null. `ptx` is the code of the kernel. */
-const char* twin_start(const char* ptx) {
+/* All functions from here on return what went wrong, or null. `ptx` is the code of the kernel; the streams are those of
+ * the benchmarks that the twins are compared with, as the same call of the driver takes longer in some streams. */
+const char* twin_start(const char* ptx, CUstream one, CUstream another) {
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library) return "libcuda.so.1 cannot be opened";
   PFN_cuGetProcAddress_v12000 lookup = (PFN_cuGetProcAddress_v12000)dlsym(library, "cuGetProcAddress_v2");
@@ -318,7 +319,7 @@ const char* twin_start(const char* ptx) {
     return "the CUDA driver has no " #name;
   FUNCTIONS(FIND)
 #undef FIND
-  return told(set_up(ptx), "setting up");
+  return told(set_up(ptx, one, another), "setting up");
 }
 
 const char* twin_open(const char* id) {

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gpu import CHUNKS, GRAPH_CALLS, GRAPH_ROUNDS, PIPELINE_ROUNDS, PREFIX, PTX, on_gpu
+from gpu import CHUNKS, GRAPH_CALLS, GRAPH_ROUNDS, PIPELINE_ROUNDS, PREFIX, PTX, on_gpu, streams
 from harness import FOLDER, ROUNDS, THREAD_CALLS, AbsentError, Case, Counted
 
 SOURCES = [Path(__file__).with_name(name) for name in ("driver.c", "driver_event.c", "driver_graph.c")]
@@ -94,7 +94,7 @@ def load(path: Path) -> Any:
     text = ctypes.c_char_p
     for name, arguments in {
         "twin_id": (ctypes.c_int,),
-        "twin_start": (text,),
+        "twin_start": (text, ctypes.c_void_p, ctypes.c_void_p),
         "twin_open": (text,),
         "twin_measure": (text, ctypes.c_long, ctypes.POINTER(ctypes.c_double)),
         "twin_close": (text,),
@@ -107,7 +107,7 @@ def load(path: Path) -> Any:
 @functools.cache
 def started() -> Any:
     library = load(build(BUILD))
-    check(library.twin_start(PTX.read_bytes()))
+    check(library.twin_start(PTX.read_bytes(), *(stream.handle for stream in streams())))
     return library
 
 
