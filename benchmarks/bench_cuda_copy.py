@@ -1,70 +1,73 @@
 """Strided and transposing copies on a GPU, beside contiguous copies of as many bytes."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
 
 from gpu import DEVICE, guarded
-from harness import OURS, Case, SetUp, Timed, implementation, repeat
+from harness import OURS, Case, Timed, implementation, repeat
 
 import anabranch as ab
 
-PREFIX = "copy.cuda."
+# They have no floor in C, so their IDs begin differently.
+PREFIX: Final = "copy.cuda."
+CALLS: Final = 20
 
 
-def by(name: str) -> Callable[[str], Callable[[SetUp], SetUp]]:
-    """Like `harness.implementation`, for copies on a GPU: they have no floor in C, so their IDs begin differently."""
-    return lambda identifier: lambda set_up: implementation(name)(PREFIX + identifier)(guarded(set_up))
+class Copy(NamedTuple):
+    """A copy of a part of an array to one that is contiguous; the same for the arrays of each library."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    part: Callable[[Any], Any]
+    copied: tuple[int, ...]  # the part's shape
 
 
-ours, contiguous = by(OURS), by("contiguous")
+# Far more than a GPU's caches hold: every other row of each of 512 planes, and rows that become columns.
+COPIES: Final = {
+    "strided.rows": Copy((512, 512, 512), "float32", lambda x: x[:, ::2], (512, 256, 512)),
+    "transposed.float32": Copy((16384, 8192), "float32", lambda x: x.T, (8192, 16384)),
+    "transposed.float64": Copy((16384, 8192), "float64", lambda x: x.T, (8192, 16384)),
+}
 
-# Far more than a GPU's caches hold.
-SIDE = 512
-CALLS = 20
 
-
-def large(dst: ab.Array, src: ab.Array) -> Iterator[Case]:
+def repeated(copy: Callable[[], object], wait: Callable[[], object]) -> Iterator[Case]:
     """Copy again and again, and wait for the end of the last."""
-    stream = ab.Stream(DEVICE)
 
     def batch(calls: int) -> None:
         for _ in repeat(calls):
-            ab.copy(dst, src, stream=stream)
-        stream.synchronize()
+            copy()
+        wait()
 
     yield Timed(batch, calls=CALLS)
 
 
-@ours("strided.rows")
-def strided_rows() -> Iterator[Case]:
-    """Copy every other row of 512 float32, of 512 planes of 512 rows."""
-    src = ab.zeros((SIDE, SIDE, SIDE), device=DEVICE)[:, ::2]
-    yield from large(ab.empty_like(src), src)
+def ours(each: Copy) -> Iterator[Case]:
+    """Copy the part."""
+    stream, src = ab.Stream(DEVICE), each.part(ab.zeros(each.shape, each.dtype, device=DEVICE))
+    dst = ab.empty(each.copied, each.dtype, device=DEVICE)
+    yield from repeated(lambda: ab.copy(dst, src, stream=stream), stream.synchronize)
 
 
-@contiguous("strided.rows")
-def rows() -> Iterator[Case]:
-    yield from large(*(ab.zeros((SIDE, SIDE // 2, SIDE), device=DEVICE) for _ in range(2)))
+def contiguous(each: Copy) -> Iterator[Case]:
+    """Copy as many bytes that lie together."""
+    yield from ours(each._replace(shape=each.copied, part=lambda x: x))
 
 
-@ours("transposed.float32")
-def transposed() -> Iterator[Case]:
-    """Copy 16384 rows of 8192 float32 to as many columns."""
-    src = ab.zeros((32 * SIDE, 16 * SIDE), device=DEVICE).T
-    yield from large(ab.empty_like(src), src)
+def register(name: str, set_up: Callable[..., Iterator[Case]], *packages: str) -> None:
+    """Add an implementation of all copies, which is given the packages after the copy."""
+
+    def add(identifier: str, each: Copy) -> None:
+        def one(*found: Any) -> Iterator[Case]:
+            yield from set_up(each, *found)
+
+        one.__doc__ = set_up.__doc__
+        implementation(name)(PREFIX + identifier)(guarded(one, *packages))
+
+    for identifier, each in COPIES.items():
+        add(identifier, each)
 
 
-@contiguous("transposed.float32")
-def straight() -> Iterator[Case]:
-    yield from large(*(ab.zeros((32 * SIDE, 16 * SIDE), device=DEVICE) for _ in range(2)))
-
-
-@ours("transposed.float64")
-def transposed_wide() -> Iterator[Case]:
-    """The same of float64."""
-    src = ab.zeros((32 * SIDE, 16 * SIDE), "float64", device=DEVICE).T
-    yield from large(ab.empty_like(src), src)
-
-
-@contiguous("transposed.float64")
-def straight_wide() -> Iterator[Case]:
-    yield from large(*(ab.zeros((32 * SIDE, 16 * SIDE), "float64", device=DEVICE) for _ in range(2)))
+register(OURS, ours)
+register("contiguous", contiguous)
