@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import secrets
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from glob import glob
 from pathlib import Path
 
 import pytest
@@ -17,6 +20,8 @@ import pytest
 PROGRAMS = Path(__file__).parent / "programs"
 # Processes of several ranks share few cores here, with the machine's other work.
 PATIENCE = 60.0
+# In the environment of all that a command starts, by the command's process.
+marks: dict[int, str] = {}
 
 # Open MPI asks for these on a small machine and for root; MPICH ignores them.
 SMALL_MACHINE = {
@@ -45,11 +50,32 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def start(command: list[str], **more: str) -> subprocess.Popen[str]:
-    """Start a command in a process group of its own."""
-    return subprocess.Popen(
+    """Start a command in a process group of its own, which `left_over` finds whatever it starts."""
+    mark = secrets.token_hex(8)
+    process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env=environment(**more), start_new_session=True,
+        env=environment(**more, ANABRANCH_TEST_MARK=mark), start_new_session=True,
     )  # fmt: skip
+    marks[process.pid] = mark
+    return process
+
+
+def left_over(process: subprocess.Popen[str], patience: float = 10.0) -> list[int]:
+    """Return the processes that a command has started and that have not ended a while after it."""
+    mark = f"ANABRANCH_TEST_MARK={marks[process.pid]}".encode()
+    until = time.monotonic() + patience
+    while (found := [pid for pid in map(Path, glob("/proc/[0-9]*")) if mark in environment_of(pid)]) and (
+        time.monotonic() < until
+    ):
+        time.sleep(0.05)
+    return [int(each.name) for each in found]
+
+
+def environment_of(process: Path) -> bytes:
+    try:
+        return (process / "environ").read_bytes()
+    except OSError:  # it has ended, or is another user's
+        return b""
 
 
 def finish(process: subprocess.Popen[str], timeout: float = PATIENCE) -> Finished:
@@ -60,6 +86,7 @@ def finish(process: subprocess.Popen[str], timeout: float = PATIENCE) -> Finishe
         os.killpg(process.pid, signal.SIGKILL)
         output, errors = process.communicate()
         pytest.fail(f"the program hung:\n{output}\n{errors}")
+    assert left_over(process) == []
     return Finished(process.returncode, output, errors)
 
 

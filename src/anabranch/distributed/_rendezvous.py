@@ -10,6 +10,7 @@ lock.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -86,7 +87,8 @@ class Server:
     """Answers all ranks, each in a thread of its own.
 
     It outlives rank 0 for as long as another rank is connected: MPICH says goodbye in an exit handler of the C library,
-    after `MPI_Finalize` and after the interpreter's end, and crashes where nobody answers.
+    after `MPI_Finalize` and after the interpreter's end, and crashes where nobody answers. A rank that has gone counts
+    as one that has come to each later barrier, so that nobody waits for it in `MPI_Finalize`.
     """
 
     def __init__(self, size: int, timeout: float) -> None:
@@ -98,6 +100,7 @@ class Server:
         self._in_barrier = 0
         self._barriers = 0
         self._connections = 0
+        self._gone = 0  # ranks whose connection has ended
         # MPICH names its shared memory after it, and what a killed process has left must not be taken for ours.
         self._name = f"anabranch_{os.getpid()}_{time.time_ns()}"
 
@@ -115,17 +118,22 @@ class Server:
             self._changed.wait_for(lambda: not self._connections)
 
     def _answer(self, connection: socket.socket) -> None:
+        commands: set[str] = set()
         try:
-            self._converse(connection)
+            with contextlib.suppress(OSError):  # a process that is gone
+                self._converse(connection, commands)
         finally:
             with self._changed:
                 self._connections -= 1
+                self._gone += "initack" in commands
+                self._end_barrier()
                 self._changed.notify_all()
 
-    def _converse(self, connection: socket.socket) -> None:
+    def _converse(self, connection: socket.socket, commands: set[str]) -> None:
         with connection, connection.makefile("rwb", buffering=0) as stream:
             while line := stream.readline().decode(errors="replace").rstrip("\n"):
                 words = dict(word.split("=", 1) for word in line.split(" ") if "=" in word)
+                commands.add(words.get("cmd", ""))
                 reply = getattr(self, f"_{words.get('cmd', '')}", None)
                 if reply is None:
                     stream.write(b"cmd=unknown rc=-1\n")
@@ -188,13 +196,16 @@ class Server:
         with self._changed:
             barrier = self._barriers
             self._in_barrier += 1
-            if self._in_barrier == self._size:
-                self._in_barrier = 0
-                self._barriers += 1
-                self._changed.notify_all()
-            else:
-                self._changed.wait_for(lambda: self._barriers != barrier)
+            self._end_barrier()
+            self._changed.wait_for(lambda: self._barriers != barrier)
         self._say(stream, cmd="barrier_out", rc=0)
+
+    def _end_barrier(self) -> None:
+        """Let those go who wait for each other, if all are there. Holds the lock."""
+        if self._in_barrier and self._in_barrier + self._gone >= self._size:
+            self._in_barrier = 0
+            self._barriers += 1
+            self._changed.notify_all()
 
     def _finalize(self, stream: IO[bytes], words: dict[str, str], line: str) -> None:
         self._say(stream, cmd="finalize_ack", rc=0)
