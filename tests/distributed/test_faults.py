@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 import sys
+import time
 
 import pytest
 
@@ -90,9 +91,9 @@ def test_a_late_rank_is_named_when_the_time_is_over(torchrun, tmp_path):
 def test_a_call_that_blocks_the_host_has_a_limit_where_a_rank_is_absent(ranks, tmp_path):
     output = ranks(2, "absent.py", tmp_path).output
     for call, text in (("split", "split()"), ("save", "trace.save()")):
-        told = rf"{call} after 1 s: CollectiveError: {re.escape(text)} at .*absent.py:\d+: the other ranks have not all"
+        told = rf"{call} after 1 s: CollectiveError: {re.escape(text)} at .*absent.py:\d+: rank 1 has not come"
         assert re.search(told, output), output
-    assert "init after 1 s: Error: the other ranks have not all called init in 1 s" in output
+    assert "init after 1 s: Error: rank 1 has not called init in 1 s" in output
     # Both ranks write into one pipe: one's line may end within the other's.
     both = r"rank 0 calls split\(\) at \S*absent.py:\d+ and rank 1 calls trace.save\(\) at \S*absent.py:\d+"
     assert len(re.findall(rf"rank [01]: {both}", output)) == 2, output
@@ -101,6 +102,23 @@ def test_a_call_that_blocks_the_host_has_a_limit_where_a_rank_is_absent(ranks, t
 
 def test_after_a_late_call_the_next_ones_are_compared_again(ranks, tmp_path):
     assert ranks(2, "late.py", tmp_path).output.count("fine") == 2
+
+
+def test_a_call_that_is_compared_ends_soon_where_a_rank_has_ended(torchrun):
+    begin = time.monotonic()
+    *waiting, ended = torchrun(3, "ended.py")
+    for done in waiting:
+        assert re.search(r"CollectiveError \(2,\): .* rank 2 has ended", done.output), done
+    # That one has not waited in MPI for the others, which do not come there.
+    assert [(done.code, done.errors) for done in (*waiting, ended)] == 3 * [(0, "")]
+    assert time.monotonic() - begin < 40
+
+
+def test_all_ranks_that_are_late_for_a_compared_call_are_named(torchrun, tmp_path):
+    for waiting in torchrun(4, "late_of_four.py", tmp_path)[:2]:
+        assert re.search(
+            r"CollectiveError \(2, 3\): all_reduce.*: ranks 2, 3 have not come to it in 3 s", waiting.output
+        ), waiting
 
 
 def test_a_rank_that_is_late_for_a_graph_is_named(torchrun, tmp_path):

@@ -123,7 +123,7 @@ class Coordinator:
         key = message["comm"], message["number"]
         calls = self._calls.setdefault(key, {})
         calls[message["rank"]] = {**message, "world": rank}
-        if len(calls) < message["size"]:
+        if len(calls) < message["size"] or any("withdrawn" in call for call in calls.values()):
             return
         del self._calls[key]
         error, ranks = disagreement([calls[each] for each in sorted(calls)])
@@ -132,7 +132,18 @@ class Coordinator:
                 self._connections[call["world"]].send(t="verdict", comm=key[0], number=key[1], error=error, ranks=ranks)
 
     def _on_withdraw(self, rank: int, message: Message) -> None:
-        self._calls.get((message["comm"], message["number"]), {}).pop(message["rank"], None)
+        # Where all have come in the meantime, their verdict is on its way instead of an answer.
+        key = message["comm"], message["number"]
+        calls = self._calls.get(key)
+        if calls is None or message["rank"] not in calls:
+            return
+        withdrawn = calls[message["rank"]]
+        withdrawn["withdrawn"] = True
+        absent = [each for each in range(withdrawn["size"]) if each not in calls]
+        missing = absent or [each for each, call in calls.items() if each != message["rank"] and "withdrawn" in call]
+        self._connections[rank].send(t="verdict", comm=key[0], number=key[1], missing=missing)
+        if all("withdrawn" in call for call in calls.values()):
+            del self._calls[key]
 
     def _on_message(self, rank: int, message: Message) -> None:
         key = message["comm"], message["source"], message["to"], message["number"]

@@ -17,7 +17,7 @@ from anabranch.distributed._communicator import Communicator
 from anabranch.distributed._engine import Engine
 from anabranch.distributed._launcher import Launch, find_launch
 from anabranch.distributed._mpi_engine import MpiEngine
-from anabranch.distributed._side_channel import SideChannel
+from anabranch.distributed._side_channel import AbsentError, SideChannel, ranks_of
 
 if TYPE_CHECKING:
     from anabranch._device.device import DeviceLike
@@ -149,8 +149,9 @@ def _meet(process: _Process, timeout: float) -> None:
     meeting = _Meeting(process.control.rank, process.control.size, timeout)
     try:
         process.side.compare(meeting, process.meetings, {"what": ["init"], "text": "init()", "place": ""})
-    except TimeoutError:
-        raise Error(f"the other ranks have not all called init in {timeout:g} s") from None
+    except AbsentError as absent:
+        who = ranks_of(absent.ranks) if absent.ranks else "another rank has"
+        raise Error(f"{who} not called init in {timeout:g} s") from None
     process.meetings += 1
 
 
@@ -206,7 +207,7 @@ def _made(
     if backend == "nccl":
         from anabranch.distributed._nccl import NcclEngine
 
-        engine = NcclEngine(control, device, title, timeout, lambda reason: made.give_up(reason))
+        engine = NcclEngine(control, device, title, timeout, lambda *why: made.give_up(*why))
     else:
         engine = MpiEngine(process.mpi, control.Dup(), title, timeout)
     made = Communicator(

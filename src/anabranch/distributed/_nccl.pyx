@@ -103,7 +103,8 @@ cdef class NcclEngine(Engine):
     timeout : float
         Seconds that a collective may take after it was enqueued.
     report : callable
-        Called with a reason, on a separate thread, when the communicator must be broken.
+        Called on a separate thread when the communicator must be broken: with a reason, and the number of the operation
+        that is late, or 0.
     """
 
     cdef Ref[NcclChannel] channel
@@ -179,9 +180,9 @@ cdef class NcclEngine(Engine):
     def watch(self):
         """Report the first failure: an error of NCCL, a stream's, or that the oldest operation is late."""
         while not self.ended:
-            reason = self.failure()
+            reason, number = self.failure()
             if reason is not None and not self.ended:
-                self.report(reason)
+                self.report(reason, number)
                 return
             if self.rests():
                 self.woken.wait()
@@ -196,17 +197,17 @@ cdef class NcclEngine(Engine):
             self.resting = False
         return self.resting
 
-    cdef object failure(self):
+    cdef tuple failure(self):
         failure = self.channel.get().failure().decode(errors="replace")
         if failure:
-            return f"its stream has failed: {failure}"
-        found, *_, age = self.oldest()
+            return f"its stream has failed: {failure}", 0
+        found, number, *_, age = self.oldest()
         if found and age > self.timeout:
-            return f"its {self.timeout:g} s are over"
+            return f"its {self.timeout:g} s are over", number
         error = int(self.comm.get_async_error())
         if error not in (_SUCCESS, _IN_PROGRESS):
-            return f"NCCL reports the error {error}: {self.comm.get_last_error()}"
-        return None
+            return f"NCCL reports the error {error}: {self.comm.get_last_error()}", 0
+        return None, 0
 
     def has_channel(self, channel):
         """Return False: the progress thread does not see these."""

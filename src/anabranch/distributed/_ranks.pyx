@@ -19,6 +19,7 @@ from anabranch.distributed._engine cimport Call, Engine, Verb, make_call, name_o
 from anabranch._core.errors import ClosedError, CollectiveError, DeviceError, Error
 from anabranch.distributed._progress import current_place
 from anabranch.distributed._engine import OPS
+from anabranch.distributed._side_channel import AbsentError, ranks_of
 
 
 cdef class Ranks:
@@ -168,10 +169,12 @@ cdef class Ranks:
         file, line = current_place()
         try:
             verdict = self.side.compare(self, number, told, series)
-        except TimeoutError:
+        except AbsentError as absent:
+            who = ranks_of(absent.ranks) if absent.ranks else "another rank has"
             raise CollectiveError(
-                f"{told['text']} at {told['place']}: the other ranks have not all come to it in {self.timeout:g} s",
+                f"{told['text']} at {told['place']}: {who} not come to it in {self.timeout:g} s",
                 operation=told["what"][0],
+                ranks=absent.ranks,
                 file=file,
                 line=line,
             ) from None
@@ -198,8 +201,15 @@ cdef class Ranks:
         """Whether an operation is unfinished."""
         return self.engine.is_waiting
 
-    def give_up(self, str reason):
-        """Break the communicator, and tell the other ranks. Any thread."""
+    def give_up(self, str reason, number):
+        """Break the communicator, and tell the other ranks. Any thread.
+
+        `number` is that of the operation that is late, if one is and all ranks take part in it: then it is asked first
+        which of them have not come. Else it is 0.
+        """
+        if number:
+            self.side.ask_who_is_late(self, number)
+            return
         self.fail(reason, ())
         self.side.announce(t="fail", comm=self.name, reason=f"rank {self.rank}: {reason}", ranks=[self.rank])
 

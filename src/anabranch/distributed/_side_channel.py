@@ -8,6 +8,7 @@ import selectors
 import socket
 import threading
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from anabranch.distributed import _progress
@@ -21,6 +22,20 @@ if TYPE_CHECKING:
 _GRACE = 5.0
 # Longer than the coordinator waits for the ranks.
 _PATIENCE = 5.0
+
+
+class AbsentError(Exception):
+    """Ranks have not come to a call in time.
+
+    Attributes
+    ----------
+    ranks : tuple of int
+        Those that have not; empty where nobody could say.
+    """
+
+    def __init__(self, ranks: tuple[int, ...]) -> None:
+        super().__init__(ranks)
+        self.ranks = ranks
 
 
 class Caller(Protocol):
@@ -47,6 +62,7 @@ class SideChannel:
         self._communicators: dict[str, Ranks] = {}
         self._left: set[int] = set()
         self._verdicts: dict[tuple[str, int], Message | None] = {}
+        self._comparing: Counter[str] = Counter()  # calls by communicator
         self._changed = threading.Condition()
         self._due: list[tuple[float, str, str, tuple[int, ...]]] = []
         self._ending = False
@@ -87,7 +103,7 @@ class SideChannel:
 
         Raises
         ------
-        TimeoutError
+        AbsentError
             They have not, in the communicator's time. The call counts as not made.
         """
         if self._connection is None or communicator.size == 1:
@@ -95,20 +111,29 @@ class SideChannel:
         key = communicator.name + series, number
         with self._changed:
             self._verdicts[key] = None
+            self._comparing[communicator.name] += 1
+        self._expect_end_of(communicator)
         self._connection.send(
             t="call", comm=key[0], number=number, rank=communicator.rank, size=communicator.size, call=call
         )
+        try:
+            verdict = self._verdict(key, communicator, communicator.timeout)
+            if verdict is None and communicator.error is None:
+                self._connection.send(t="withdraw", comm=key[0], number=number, rank=communicator.rank)
+                verdict = self._verdict(key, communicator, _PATIENCE) or {"missing": []}
+        finally:
+            with self._changed:
+                del self._verdicts[key]
+                self._comparing[communicator.name] -= 1
+        if verdict is not None and "missing" in verdict:
+            raise AbsentError(tuple(verdict["missing"]))
+        return verdict if verdict is not None and verdict["error"] else None
+
+    def _verdict(self, key: tuple[str, int], communicator: Caller, timeout: float) -> Message | None:
+        """Wait for the coordinator's answer; return None where there is none in time, or the communicator breaks."""
         with self._changed:
-            heard = self._changed.wait_for(
-                lambda: self._verdicts[key] is not None or communicator.error is not None, communicator.timeout
-            )
-            verdict = self._verdicts.pop(key)
-        if verdict is not None:
-            return verdict if verdict["error"] else None
-        if not heard:
-            self._connection.send(t="withdraw", comm=key[0], number=number, rank=communicator.rank)
-            raise TimeoutError
-        return None
+            self._changed.wait_for(lambda: self._verdicts[key] is not None or communicator.error is not None, timeout)
+            return self._verdicts[key]
 
     def announce(self, **message: Any) -> None:
         """Send a message to the coordinator, if there is one."""
@@ -129,25 +154,48 @@ class SideChannel:
     def _run(self) -> None:
         with selectors.DefaultSelector() as selector:
             selector.register(_progress.descriptor(), selectors.EVENT_READ, self._take_failures)
-            selector.register(self._bell, selectors.EVENT_READ, None)
+            selector.register(self._bell, selectors.EVENT_READ, self._answer_bell)
             if self._connection is not None:
                 selector.register(self._connection, selectors.EVENT_READ, self._hear)
             while not self._ending:
                 for key, _ in selector.select(self._until_due()):
-                    if key.data is not None and not key.data():
+                    if not key.data():
                         selector.unregister(key.fileobj)
                 self._act_on_due()
 
+    def _answer_bell(self) -> bool:
+        os.read(self._bell, 64)
+        return True
+
     def _until_due(self) -> float | None:
-        return max(0.0, min(self._due)[0] - time.monotonic()) if self._due else None
+        with self._changed:
+            return max(0.0, min(self._due)[0] - time.monotonic()) if self._due else None
 
     def _act_on_due(self) -> None:
         now = time.monotonic()
-        due, self._due = [one for one in self._due if one[0] <= now], [one for one in self._due if one[0] > now]
+        with self._changed:
+            due, self._due = [one for one in self._due if one[0] <= now], [one for one in self._due if one[0] > now]
         for _, name, reason, ranks in due:
             communicator = self._communicators.get(name)
-            if communicator is not None and communicator.is_waiting:
+            if communicator is not None and (communicator.is_waiting or self._comparing[name]):
                 communicator.fail(reason, ranks)
+                self.wake()
+
+    def _expect_end_of(self, communicator: Caller) -> None:
+        """Break a communicator that a rank has ended of, if a call of this rank is still not answered in a while."""
+        ranks = self._communicators.get(communicator.name)
+        if ranks is None:  # there is none yet
+            return
+        ended = [member for member in ranks.members if member in self._left]
+        for member in ended:
+            self._fail_later(ranks, member)
+        if ended:
+            os.write(self._ringer, b"x")
+
+    def _fail_later(self, communicator: Ranks, member: int) -> None:
+        rank = communicator.members.index(member)
+        with self._changed:
+            self._due.append((time.monotonic() + _GRACE, communicator.name, f"rank {rank} has ended", (rank,)))
 
     def _take_failures(self) -> bool:
         for channel, number, late, text in _progress.take_failures():
@@ -155,14 +203,15 @@ class SideChannel:
                 if not communicator.has_channel(channel) or communicator.error is not None:
                     continue
                 if late:
-                    self._ask_who_is_late(communicator, number)
+                    self.ask_who_is_late(communicator, number)
                 else:
                     reason = f"rank {communicator.rank} has given up: {text}"
                     communicator.fail(reason, (communicator.rank,))
                     self.announce(t="fail", comm=communicator.name, reason=reason, ranks=[communicator.rank])
         return True
 
-    def _ask_who_is_late(self, communicator: Ranks, number: int) -> None:
+    def ask_who_is_late(self, communicator: Ranks, number: int) -> None:
+        """Break a communicator whose operation is late, with the ranks that have not come to it. Any thread."""
         reason = f"its {communicator.timeout:g} s are over"
         if self._connection is None or number == 0:
             # Of a message this rank knows as much as anybody.
@@ -212,9 +261,7 @@ class SideChannel:
         self._left.add(message["rank"])
         for communicator in list(self._communicators.values()):
             if message["rank"] in communicator.members:
-                rank = communicator.members.index(message["rank"])
-                reason = f"rank {rank} has ended"
-                self._due.append((time.monotonic() + _GRACE, communicator.name, reason, (rank,)))
+                self._fail_later(communicator, message["rank"])
 
     def _on_where(self, message: Message) -> None:
         communicator = self._communicators.get(message["comm"])

@@ -1,50 +1,12 @@
-"""What is asked of NCCL, of which a stand-in notes the calls, on a simulated GPU. nccl4py has a stand-in, too."""
+"""What is asked of NCCL, of which a stand-in notes the calls, on a simulated GPU."""
 
-import ctypes
 import os
-import sys
-import types
 
 import numpy as np
 import pytest
+from nccl_stand_in import library, managed
 
-library = ctypes.CDLL("libnccl.so.2")
-library.nccl_calls.restype = ctypes.c_char_p
-managed = []
-
-
-class UniqueId(bytes):
-    @staticmethod
-    def from_bytes(data):
-        return UniqueId(data)
-
-
-class Communicator:
-    ptr = 7
-
-    @classmethod
-    def init(cls, size, rank, identifier):
-        managed.append(("init", size, rank, bytes(identifier)))
-        return cls()
-
-    def get_async_error(self):
-        return 0
-
-    def destroy(self):
-        managed.append("destroy")
-
-    def abort(self):
-        managed.append("abort")
-
-
-nccl, core = types.ModuleType("nccl"), types.ModuleType("nccl.core")
-nccl.__spec__ = types.SimpleNamespace(name="nccl")
-core.UniqueId, core.Communicator = UniqueId, Communicator
-core.get_unique_id = lambda: UniqueId(b"identifier")
-nccl.core = core
-sys.modules.update({"nccl": nccl, "nccl.core": core})
-
-import anabranch as ab  # noqa: E402
+import anabranch as ab
 
 DEVICE = os.environ["ANABRANCH_DEVICE"]
 comm = ab.distributed.init()
