@@ -31,7 +31,8 @@ COPIES = ROOT / "build" / "mutate"  # one for each worker
 CORE_TESTS = [
     *("hazard_clock_test", "hazard_history_test", "hazard_hazard_test", "hazard_shared_stream_test"),
     *("hazard_submission_test", "memory_copy_path_test", "memory_layout_test", "graph_graph_test"),
-    *("cpu_graph_test", "cpu_replay_test", "cpu_random_graph_test", "cuda_legacy_test_simulated"),
+    *("cpu_contract_test", "cpu_graph_test", "cpu_replay_test", "cpu_random_graph_test", "cuda_legacy_test_simulated"),
+    "cuda_graph_update_test_simulated",
 ]
 # Tests that ANABRANCH_EXAMPLES makes run as many programs, the same each time.
 RANDOM_TESTS = [

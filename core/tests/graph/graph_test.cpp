@@ -2,6 +2,9 @@
 #include "anabranch/graph/graph.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "check.hpp"
 #include "null/backend.hpp"
@@ -54,6 +57,26 @@ TEST(accesses_of_other_nodes_stay) {
   CHECK_EQUAL(of(0), 2);
   CHECK_EQUAL(of(1), 1);
   CHECK(keeps(all, x) && keeps(all, y));
+}
+
+// Whoever has taken up works tells by their versions what to take up again.
+TEST(what_is_changed_has_a_version_that_nothing_had_before) {
+  auto works = make_ref<Works>();
+  for (int i = 0; i < 2; ++i) works->of.push_back(make_ref<Work>(Work::What()));
+  std::vector<std::uint64_t> all{works->version};
+  std::vector<std::uint64_t> of_node{works->of[0]->version};
+  const std::uint64_t other = works->of[1]->version;
+  Ref<Works> replayed;
+  for (int round = 0; round < 6; ++round) {
+    if (round % 3 == 2) replayed = works;  // so that the works are changed in a copy, not in place
+    Change change(works);
+    change.what(0);
+    for (const auto& [seen, version] : {std::pair{&all, works->version}, std::pair{&of_node, works->of[0]->version}}) {
+      CHECK_EQUAL(std::count(seen->begin(), seen->end(), version), 0);
+      seen->push_back(version);
+    }
+    CHECK_EQUAL(works->of[1]->version, other);
+  }
 }
 
 }  // namespace

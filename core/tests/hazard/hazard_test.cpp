@@ -4,6 +4,7 @@
 #include <deque>
 #include <random>
 
+#include "anabranch/hazard/host_order.hpp"
 #include "anabranch/stream/event.hpp"
 #include "gate.hpp"
 #include "program.hpp"
@@ -306,6 +307,51 @@ TEST_IN(Setting, a_stream_used_again_learns_what_its_first_use_had_waited_for) {
     CHECK(program.access(*b, x, Access::read).empty());
     device().legacy_lanes().leave(*b);
   }
+}
+
+TEST_IN(Setting, a_stream_used_again_learns_what_its_task_had_told_it) {
+  program.task->lane.follow(a->lane().advance());
+  const Moment known = c->lane().advance();
+  program.task->lane.follow(known);
+  for (int use = 0; use < 2; ++use) {
+    Ordering(*b, program.task->lane).begin();
+    CHECK(b->lane().past().covers(known));
+    device().legacy_lanes().leave(*b);
+    CHECK(!b->lane().past().covers(known));
+  }
+}
+
+TEST_IN(Setting, a_stream_used_again_comes_after_the_legacy_stream) {
+  const auto legacy = device().default_stream(StreamRole::legacy);
+  const auto blocked = blocking();
+  program.access(*legacy, x, Access::write);
+  const Moment before = x->uses(Access::read, {0, 64})[0].when;
+  const Ref<HostTask> other = make_ref<HostTask>();  // which knows nothing of the legacy stream
+  for (int use = 0; use < 2; ++use) {
+    Ordering(*blocked, other->lane).begin();
+    CHECK(blocked->lane().past().covers(before));
+    device().legacy_lanes().leave(*blocked);
+  }
+}
+
+TEST_IN(Setting, who_waits_for_the_legacy_stream_waits_for_the_blocking_ones) {
+  const auto legacy = device().default_stream(StreamRole::legacy);
+  const auto blocked = blocking();
+  program.access(*blocked, x, Access::write);
+  const Moment moment = x->uses(Access::read, {0, 64})[0].when;
+  CHECK(past_of(*legacy).covers(moment));
+}
+
+TEST_IN(Setting, who_finds_the_legacy_stream_empty_again_learns_of_the_blocking_ones) {
+  const auto legacy = device().default_stream(StreamRole::legacy);
+  const auto blocked = blocking();
+  program.access(*legacy, y, Access::write);
+  const Observation first = observation_of(*legacy, *program.task);
+  program.task->observe(first.past, first.version);
+  Program another;
+  another.access(*blocked, x, Access::write);
+  const Moment moment = x->uses(Access::read, {0, 64})[0].when;
+  CHECK(observation_of(*legacy, *program.task).past.covers(moment));
 }
 
 TEST_IN(Setting, who_waits_again_learns_what_is_new) {

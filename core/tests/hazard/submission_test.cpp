@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "anabranch/graph/capture.hpp"
+#include "anabranch/hazard/external_use.hpp"
 #include "gate.hpp"
 #include "program.hpp"
 
@@ -157,6 +158,56 @@ TEST(a_race_that_was_reported_may_go_ahead) {
   CHECK_EQUAL(scene.uses(), std::size_t{2});
 }
 
+TEST(a_race_that_goes_ahead_tells_the_stream_what_the_task_knows) {
+  Scene scene;
+  const Moment known = stream(device())->lane().advance();
+  scene.task->lane.follow(known);
+  const Touch touches[] = {scene.touch(Access::write)};
+  Submission submission(*scene.b, HazardMode::check, touches);
+  const auto refusal = submission.begin(*scene.task, nullptr);
+  CHECK(refusal);
+  CHECK(!scene.b->lane().past().covers(known));
+  CHECK(submission.proceed(*scene.task, *refusal));
+  CHECK(scene.b->lane().past().covers(known));
+}
+
+TEST(a_race_that_goes_ahead_waits_for_what_ran_unnoticed) {
+  Scene scene(HazardMode::off);
+  const auto y = block();
+  const auto c = stream(device());
+  const Gate held(*c);
+  const Touch second{y.get(), 0, 64, nullptr, 0, Access::write};
+  {
+    Submission submission(*c, HazardMode::check, {&second, 1});
+    CHECK(!submission.begin(*scene.task, nullptr));
+    submission.commit(device().fill(*c, {}, nullptr, 1), {});
+  }
+  const Touch touches[] = {scene.touch(Access::write), second};
+  Submission submission(*scene.b, HazardMode::check, touches);
+  const auto refusal = submission.begin(*scene.task, nullptr);
+  CHECK(refusal);
+  CHECK_EQUAL(refusal->races.size(), std::size_t{1});
+  null_device().take_calls();
+  CHECK(submission.proceed(*scene.task, *refusal));
+  CHECK_EQUAL(waits(), std::size_t{1});  // for the first stream, of which nothing is reported
+}
+
+TEST(auto_waits_for_what_is_lent) {
+  Scene scene;
+  const auto y = block();
+  const Ref<ExternalUse> use = ExternalUse::open(scene.a);
+  ExternalUse::lend(*scene.a, *y, {0, 64});
+  const Touch touches[] = {{y.get(), 0, 64, nullptr, 0, Access::write}};
+  for (int round = 0; round < 2; ++round) {  // who has it may have enqueued something since the last time
+    null_device().take_calls();
+    Submission submission(*scene.b, HazardMode::automatic, touches);
+    CHECK(!submission.begin(*scene.task, nullptr));
+    submission.commit(device().fill(*scene.b, {}, nullptr, 1), {});
+    CHECK_EQUAL(waits(), std::size_t{1});
+  }
+  use->close(HazardMode::automatic, {});
+}
+
 TEST(memory_that_is_given_up_while_a_race_is_reported_is_kept_and_the_operation_refused) {
   Scene scene;
   const Touch touches[] = {scene.touch(Access::write)};
@@ -213,18 +264,34 @@ TEST(an_access_that_is_in_order_already_is_noted_with_no_wait) {
   CHECK_EQUAL(scene.uses(), std::size_t{2});
 }
 
+TEST(an_access_that_is_in_order_already_comes_after_what_its_stream_knew) {
+  Scene scene;
+  const Moment known = stream(device())->lane().advance();
+  scene.b->lane().follow(known);
+  const auto y = block();
+  const Touch touches[] = {{y.get(), 0, 64, nullptr, 0, Access::write}};
+  Submission submission(*scene.b, HazardMode::automatic, touches);
+  submission.begin_in_order();
+  submission.commit(device().fill(*scene.b, {}, nullptr, 1), {});
+  CHECK(y->uses(Access::write, {0, 64}).at(0).when.follows(known));
+}
+
 TEST(what_others_tell_the_stream_meanwhile_the_operation_does_not_come_after) {
   Scene scene;
   const auto y = block();
   const auto c = stream(device());
   const Moment other = c->lane().advance();
+  const Moment known = stream(device())->lane().advance();
+  scene.b->lane().follow(known);
   const Touch touches[] = {{y.get(), 0, 64, nullptr, 0, Access::write}};
   Submission submission(*scene.b, HazardMode::automatic, touches);
   CHECK(!submission.begin(*scene.task, nullptr));
   const Point point = device().fill(*scene.b, {}, nullptr, 1);
   scene.b->lane().follow(other);
   submission.commit(point, {});
-  CHECK(!y->uses(Access::write, {0, 64}).at(0).when.follows(other));
+  const Moment when = y->uses(Access::write, {0, 64}).at(0).when;
+  CHECK(when.follows(known));
+  CHECK(!when.follows(other));
 }
 
 TEST(a_call_knows_what_it_comes_after_and_is_noted_at_its_moment) {

@@ -342,3 +342,19 @@ def test_what_had_memory_that_is_used_again_is_not_confused_with_later_arrays(de
     assert_all(array, 2)
     for each in others:
         assert_all(each, 3)
+
+
+def test_memory_that_only_replays_use_orders_a_graph_and_one_that_contains_it(device):
+    first, second = ab.Stream(device), ab.Stream(device)
+    with ab.capture(first) as inner:
+        array = ab.empty(SIZE)
+        ab.fill(array, 1)
+        del array
+    with ab.capture(first) as outer:
+        inner.launch(first)
+    with ab.trace() as trace:
+        with ab.testing.Gate(first):
+            inner.launch(first)
+            outer.launch(second)
+        second.synchronize()
+    assert [one.stream for one in trace.operations if one.kind == "wait" and one.added] == [second]
