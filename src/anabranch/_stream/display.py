@@ -14,14 +14,20 @@ if TYPE_CHECKING:
 def _state(stream: Stream) -> str:
     if stream.closed:
         return "closed"
+    from anabranch._stream.queued import queued  # which needs streams, and they need this
+
     try:
         if stream.is_capturing:
             return "records for a graph"
-        return "nothing is queued" if stream.query() else "work is queued"
+        count = 0 if stream.query() else queued(stream)
     except Error as error:
         return f"failed: {error}"
+    if count == 0:
+        return "nothing is queued"
+    most = "" if stream.device.kind == "cpu" else "at most "
+    return f"{most}1 operation is queued" if count == 1 else f"{most}{count} operations are queued"
 
 
 def html(stream: Stream) -> str:
-    """Return a stream and whether work is queued on it. Waits for nothing."""
+    """Return a stream and how many operations are queued on it. Waits for nothing."""
     return f"<div><code>{escape(repr(stream).strip('<>'))}</code>: {escape(_state(stream))}</div>"

@@ -50,13 +50,20 @@ def test_a_closed_graph_has_no_picture(device, stream):
     assert "<svg" not in graph._repr_html_()
 
 
-def test_a_stream_says_whether_work_is_queued(device):
+def test_a_stream_says_how_much_work_is_queued(device):
     stream = ab.Stream(device, name="<up & down>")
     assert "&lt;up &amp; down&gt;" in stream._repr_html_()
     assert "nothing is queued" in stream._repr_html_()
-    with ab.testing.Gate(stream):
-        stream.submit(int)
-        assert "work is queued" in stream._repr_html_()
+    most = "" if device.kind == "cpu" else "at most "
+    first = ab.testing.Gate(stream)
+    assert f": {most}1 operation is queued" in stream._repr_html_()
+    second, array = ab.testing.Gate(stream), ab.zeros(4, device=device)
+    ab.fill(array[:2], 1, stream=stream)
+    first.open()
+    assert "queued" in stream._repr_html_()
+    second.open()
+    stream.synchronize()
+    assert "nothing is queued" in stream._repr_html_()
     with ab.capture(stream):
         assert "records for a graph" in stream._repr_html_()
     ab.testing.fail(stream, "<it>")

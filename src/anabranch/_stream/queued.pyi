@@ -1,0 +1,3 @@
+from anabranch._stream.stream import Stream
+
+def queued(stream: Stream) -> int: ...
