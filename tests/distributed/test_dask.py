@@ -31,6 +31,18 @@ def test_a_scattered_array_is_on_the_device_of_each_worker(client, workers):
     assert client.gather(told) == [("cpu:0", 1000.0)] * 2
 
 
+def test_a_stream_is_one_of_the_worker_s_own_and_comes_home(client, workers):
+    stream = ab.Stream("cpu", name="blur")
+
+    def use(stream, x):
+        with stream:
+            return stream, stream.name, x + 1
+
+    back, name, result = client.submit(use, stream, ab.ones(3), workers=workers[:1]).result()
+    assert (back, name) == (stream, "blur")
+    np.testing.assert_array_equal(result.numpy(), np.full(3, 2))
+
+
 # Registration
 
 ROUND_TRIP = """

@@ -1,4 +1,4 @@
-"""Arrays on the way between the workers of Dask: `dask_anabranch` and the package's import see to registration."""
+"""Arrays on the way between the workers of Dask, and what is registered: by `dask_anabranch`, and by import."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from anabranch._memory import host_view
 from anabranch._memory.array import Array
 from anabranch._memory.factories import array as array_of
 from anabranch._memory.imports import asarray
+from anabranch._stream.stream import Stream
+from anabranch.interop import _dask_stream
 
 if TYPE_CHECKING:
     _Header: TypeAlias = dict[str, Any]
@@ -17,16 +19,19 @@ if TYPE_CHECKING:
 
 
 def register_serializers() -> None:
-    """Tell ``distributed`` how arrays are sent, and how large they are. Again it changes nothing."""
+    """Tell ``distributed`` how arrays and streams are sent, and how large arrays are. Again it changes nothing."""
     from cloudpickle import CloudPickler
     from dask.sizeof import sizeof
     from distributed.protocol.serialize import dask_deserialize, dask_serialize
 
     dask_serialize.register(Array, serialize)
     dask_deserialize.register(Array, deserialize)
+    dask_serialize.register(Stream, _dask_stream.serialize)
+    dask_deserialize.register(Stream, _dask_stream.deserialize)
     sizeof.register(Array, lambda array: array.nbytes)
     # What is sent together with a function of the main module goes through this one, which asks no serializers.
     CloudPickler.dispatch_table[Array] = _reduced
+    CloudPickler.dispatch_table[Stream] = _dask_stream.reduced
 
 
 def serialize(array: Array) -> tuple[_Header, _Frames]:

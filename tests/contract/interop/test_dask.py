@@ -1,4 +1,4 @@
-"""Arrays as Dask sends them. Whole clusters: tests/distributed/test_dask.py."""
+"""Arrays and streams as Dask sends them. Whole clusters: tests/distributed/test_dask.py."""
 
 import pickle
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import anabranch as ab
+from anabranch.interop import _dask_stream
 
 from ..accesses import read, ready, streams, write
 
@@ -143,3 +144,56 @@ def test_dask_knows_how_large_an_array_is(device):
     sizeof = pytest.importorskip("dask.sizeof").sizeof
     assert sizeof(ab.zeros((10, 10), device=device)) == 400
     assert sizeof([ab.zeros(1000, device=device)]) >= 4000
+
+
+# Streams
+
+
+def elsewhere(stream):
+    """What a stream is in another process."""
+    header, frames = _dask_stream.serialize(stream)
+    process, number = header["key"]
+    return _dask_stream.deserialize({**header, "key": [f"not {process}", number]}, frames)
+
+
+def test_a_stream_comes_home_as_itself(device):
+    stream = ab.Stream(device)
+    (arrived, again) = sent(stream, {"it": stream})
+    assert arrived is stream
+    assert again["it"] is stream
+
+
+def test_elsewhere_a_stream_is_one_of_the_current_device_with_its_options(device, other_device):
+    stream = ab.Stream(device, priority=device.priority_range[1], non_blocking=False, name="up")
+    with other_device:
+        arrived = elsewhere(stream)
+        assert arrived is elsewhere(stream)
+    assert (arrived.device, arrived.name, arrived.non_blocking) == (other_device, "up", False)
+    assert arrived.priority == other_device.priority_range[1]
+    assert arrived != stream
+    other = elsewhere(ab.Stream(device, name="down"))
+    assert (other.name, other.device) == ("down", ab.current_device())
+
+
+@pytest.mark.parametrize("default", [ab.legacy_stream, ab.per_thread_stream])
+def test_elsewhere_a_default_stream_is_that_of_the_current_device(device, other_device, default):
+    with other_device:
+        assert elsewhere(default(device)) == default(other_device)
+
+
+def test_a_stream_that_arrived_and_was_dropped_or_closed_is_made_anew(device):
+    stream = ab.Stream(device, name="again")
+    first = elsewhere(stream)
+    first.close()
+    second = elsewhere(stream)
+    assert second is not first
+    assert second.name == "again"
+    stream.close()
+    with pytest.raises(TypeError, match="is closed"):
+        sent(stream)
+
+
+def test_a_stream_s_work_is_not_waited_for(device):
+    stream = ab.Stream(device)
+    with ab.testing.Gate(stream):
+        assert sent(stream)[0] is stream
