@@ -61,6 +61,8 @@ class SideChannel:
         self.size: int = world.size
         self._communicators: dict[str, Ranks] = {}
         self._left: set[int] = set()
+        self._lost: set[int] = set()
+        self._failed: dict[str, Message] = {}  # by the name of a communicator that this rank does not have yet
         self._verdicts: dict[tuple[str, int], Message | None] = {}
         self._comparing: Counter[str] = Counter()  # calls by communicator
         self._changed = threading.Condition()
@@ -90,11 +92,18 @@ class SideChannel:
         return connection
 
     def register(self, communicator: Ranks) -> None:
-        """Deliver messages about a communicator to it from now on."""
-        for name, other in list(self._communicators.items()):
-            if other.closed and not other.is_waiting:
-                self._communicators.pop(name, None)
-        self._communicators[communicator.name] = communicator
+        """Deliver messages about a communicator to it: those from now on, and what others have heard of already."""
+        with self._changed:
+            for name, other in list(self._communicators.items()):
+                if other.closed and not other.is_waiting:
+                    del self._communicators[name]
+            self._communicators[communicator.name] = communicator
+            lost = self._lost & set(communicator.members)
+            failed = self._failed.pop(communicator.name, None)
+        for member in lost:
+            self._break(communicator, member)
+        if failed is not None:
+            communicator.fail(failed["reason"], tuple(failed["ranks"]))
 
     def compare(self, communicator: Caller, number: int, call: Message, series: str = "") -> Message | None:
         """Compare a call with those of the other ranks; return what differs, or None. Blocks until all have called.
@@ -186,16 +195,22 @@ class SideChannel:
         ranks = self._communicators.get(communicator.name)
         if ranks is None:  # there is none yet
             return
-        ended = [member for member in ranks.members if member in self._left]
-        for member in ended:
-            self._fail_later(ranks, member)
-        if ended:
-            os.write(self._ringer, b"x")
+        for member in self._left & set(ranks.members):
+            self._expect_nothing_from(ranks, member)
 
-    def _fail_later(self, communicator: Ranks, member: int) -> None:
+    def _expect_nothing_from(self, communicator: Ranks, member: int) -> None:
         rank = communicator.members.index(member)
+        self._fail_later(_GRACE, communicator, f"rank {rank} has ended", rank)
+
+    def _fail_later(self, seconds: float, communicator: Ranks, reason: str, rank: int) -> None:
+        """Break a communicator in a while, if this rank waits for something then."""
         with self._changed:
-            self._due.append((time.monotonic() + _GRACE, communicator.name, f"rank {rank} has ended", (rank,)))
+            self._due.append((time.monotonic() + seconds, communicator.name, reason, (rank,)))
+        os.write(self._ringer, b"x")
+
+    def _break(self, communicator: Ranks, member: int) -> None:
+        rank = communicator.members.index(member)
+        communicator.fail(f"rank {rank} has died", (rank,))
 
     def _take_failures(self) -> bool:
         for channel, number, late, text in _progress.take_failures():
@@ -219,7 +234,7 @@ class SideChannel:
             self.announce(t="fail", comm=communicator.name, reason=reason, ranks=[])
             return
         self.announce(t="where", comm=communicator.name, number=number, members=communicator.members)
-        self._due.append((time.monotonic() + _PATIENCE, communicator.name, f"{reason}, and rank 0 is silent", (0,)))
+        self._fail_later(_PATIENCE, communicator, f"{reason}, and rank 0 is silent", 0)
 
     def _hear(self) -> bool:
         assert self._connection is not None
@@ -240,7 +255,10 @@ class SideChannel:
             self._changed.notify_all()
 
     def _on_fail(self, message: Message) -> None:
-        communicator = self._communicators.get(message["comm"])
+        with self._changed:
+            communicator = self._communicators.get(message["comm"])
+            if communicator is None:
+                self._failed[message["comm"]] = message
         if communicator is not None:
             communicator.fail(message["reason"], tuple(message["ranks"]))
         self.wake()
@@ -251,17 +269,19 @@ class SideChannel:
             self._changed.notify_all()
 
     def _on_lost(self, message: Message) -> None:
-        for communicator in list(self._communicators.values()):
+        with self._changed:
+            self._lost.add(message["rank"])
+            communicators = list(self._communicators.values())
+        for communicator in communicators:
             if message["rank"] in communicator.members:
-                rank = communicator.members.index(message["rank"])
-                communicator.fail(f"rank {rank} has died", (rank,))
+                self._break(communicator, message["rank"])
         self.wake()
 
     def _on_left(self, message: Message) -> None:
         self._left.add(message["rank"])
         for communicator in list(self._communicators.values()):
             if message["rank"] in communicator.members:
-                self._fail_later(communicator, message["rank"])
+                self._expect_nothing_from(communicator, message["rank"])
 
     def _on_where(self, message: Message) -> None:
         communicator = self._communicators.get(message["comm"])

@@ -1,4 +1,4 @@
-"""A rank that is killed, or never calls, in the middle of a collective: VERB HOW TIMEOUT FOLDER."""
+"""A rank that is killed before a collective or in its middle, or comes late: VERB HOW TIMEOUT FOLDER."""
 
 import os
 import signal
@@ -11,14 +11,15 @@ import anabranch as ab
 verb, how, timeout, folder = sys.argv[1], sys.argv[2], float(sys.argv[3]), Path(sys.argv[4])
 comm = ab.distributed.init(timeout=timeout)
 n, dead = comm.size, int(os.environ.get("ANABRANCH_TEST_DEAD", comm.size - 1))
-x, whole = ab.ones(100_000), ab.ones(100_000 * n)
+count = 3_000_000 if how == "middle" else 100_000  # of which MPI moves a part after the other
+x, whole = ab.ones(count), ab.ones(count * n)
 calls = {
     "all_reduce": lambda: comm.all_reduce(x),
     "reduce": lambda: comm.reduce(x, root=dead),
     "broadcast": lambda: comm.broadcast(x, dead),
     "all_gather": lambda: comm.all_gather(whole, x),
     "reduce_scatter": lambda: comm.reduce_scatter(x, whole),
-    "all_to_all": lambda: comm.all_to_all(ab.ones(100_000 * n), whole),
+    "all_to_all": lambda: comm.all_to_all(ab.ones(count * n), whole),
     "gather": lambda: comm.gather(whole, x, dead),
     "scatter": lambda: comm.scatter(x, whole, dead),
     "send": lambda: comm.send(x, dead),
@@ -26,6 +27,13 @@ calls = {
     "barrier": lambda: comm.barrier(),
 }
 ab.synchronize()
+if how == "middle":
+    calls[verb]()
+    (folder / f"in {comm.rank}").touch()
+    while comm.rank == dead and len(list(folder.glob("in *"))) < n:
+        pass
+    if comm.rank == dead:
+        os.kill(os.getpid(), signal.SIGKILL)
 if comm.rank == dead:
     if how == "killed":
         os.kill(os.getpid(), signal.SIGKILL)

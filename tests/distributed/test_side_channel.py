@@ -1,0 +1,101 @@
+"""What a rank hears of the others before it has a communicator with them, of which rank 0 here is a socket."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mpi4py", reason="mpi4py is not installed")
+
+from anabranch.distributed._side_channel import SideChannel
+
+pytestmark = pytest.mark.mpi
+
+
+class World:
+    """Of rank 1, which rank 0 tells where it listens."""
+
+    rank, size = 1, 2
+
+    def __init__(self, listener: socket.socket) -> None:
+        self.address = *listener.getsockname(), "secret"
+
+    def gather(self, *_: Any) -> None:
+        return None
+
+    def bcast(self, *_: Any) -> tuple[str, int, str]:
+        return self.address
+
+
+class Communicator:
+    name, members, rank, size, timeout = "world.0", [0, 1], 1, 2, 60.0
+    closed, is_waiting, error, started = False, True, None, 0
+
+    def __init__(self) -> None:
+        self.failed: list[tuple[str, tuple[int, ...]]] = []
+        self.told = threading.Event()
+
+    def fail(self, reason: str, ranks: tuple[int, ...]) -> None:
+        self.failed.append((reason, ranks))
+        self.told.set()
+
+
+@pytest.fixture
+def rank_0():
+    """The side channel of rank 1, and the socket that it is connected to."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        side = SideChannel(World(listener))
+        connection, _ = listener.accept()
+    with connection:
+        yield side, connection
+        side.close(60)
+
+
+def told(side: SideChannel, connection: socket.socket, *messages: dict[str, Any]) -> None:
+    """Send messages, and wait until they have been heard: an answer follows them."""
+    for message in (*messages, {"t": "where", "comm": "world.0", "question": 1}):
+        connection.sendall(json.dumps(message).encode() + b"\n")
+    text = b""
+    while b'"at"' not in text:
+        text += connection.recv(4096)
+
+
+LOST = {"t": "lost", "rank": 0}
+FAIL = {"t": "fail", "comm": "world.0", "reason": "rank 0: a kernel has failed", "ranks": [0]}
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"), [(LOST, "rank 0 has died"), (FAIL, FAIL["reason"])], ids=["lost", "fail"]
+)
+@pytest.mark.parametrize("early", [True, False])
+def test_a_communicator_hears_what_was_said_before_it_was_there(rank_0, message, reason, early):
+    side, connection = rank_0
+    communicator = Communicator()
+    if early:
+        told(side, connection, message)
+        side.register(communicator)
+    else:
+        side.register(communicator)
+        told(side, connection, message)
+    assert communicator.failed == [(reason, (0,))]
+
+
+def test_rank_0_may_die_before_a_communicator_is_there(rank_0):
+    side, connection = rank_0
+    connection.shutdown(socket.SHUT_RDWR)
+    communicator = Communicator()
+    side.register(communicator)
+    assert communicator.told.wait(60)
+    assert communicator.failed == [("rank 0 has died", (0,))]
+
+
+def test_other_communicators_go_on(rank_0):
+    side, connection = rank_0
+    told(side, connection, {**FAIL, "comm": "world.1"})
+    communicator = Communicator()
+    side.register(communicator)
+    assert communicator.failed == []
