@@ -131,6 +131,14 @@ def test_all_ranks_that_are_late_for_a_compared_call_are_named(torchrun, tmp_pat
         ), waiting
 
 
+def test_a_message_that_a_rank_waits_in_instead_of_a_call_is_told(ranks, tmp_path):
+    output = ranks(2, "message_and_call.py", tmp_path).output
+    call = r"all_reduce\('sum'\) of 4 float32 at \S*message_and_call.py:\d+: rank 1 has not come to it in 2 s"
+    message = r"rank 1 calls recv of 4 float32 from rank 0 at \S*message_and_call.py:\d+"
+    assert re.search(rf"CollectiveError \(1,\): {call}: {message}", output), output
+    assert output.count("fine") == 2
+
+
 def test_a_rank_that_is_late_for_a_graph_is_named(torchrun, tmp_path):
     waiting, _ = torchrun(2, "late_graph.py", tmp_path)
     late = r"all_reduce at \S*late_graph.py:\d+, enqueued .* its 3 s are over, and rank 1 has not arrived"

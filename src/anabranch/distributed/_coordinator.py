@@ -141,7 +141,13 @@ class Coordinator:
         withdrawn["withdrawn"] = True
         absent = [each for each in range(withdrawn["size"]) if each not in calls]
         missing = absent or [each for each, call in calls.items() if each != message["rank"] and "withdrawn" in call]
-        self._connections[rank].send(t="verdict", comm=key[0], number=key[1], missing=missing)
+        communicator = key[0].partition(" ")[0]
+        instead = [
+            f"rank {one['rank']} calls {one['call']['text']} at {one['call']['place']}"
+            for one in self._messages.values()  # those that nobody has answered
+            if one["comm"] == communicator and one["rank"] in missing
+        ]
+        self._connections[rank].send(t="verdict", comm=key[0], number=key[1], missing=missing, instead=instead)
         if all("withdrawn" in call for call in calls.values()):
             del self._calls[key]
 

@@ -17,7 +17,7 @@ from anabranch.distributed._communicator import Communicator
 from anabranch.distributed._engine import Engine
 from anabranch.distributed._launcher import Launch, find_launch
 from anabranch.distributed._mpi_engine import MpiEngine
-from anabranch.distributed._side_channel import AbsentError, SideChannel, ranks_of
+from anabranch.distributed._side_channel import AbsentError, SideChannel
 
 if TYPE_CHECKING:
     from anabranch._device.device import DeviceLike
@@ -150,8 +150,7 @@ def _meet(process: _Process, timeout: float) -> None:
     try:
         process.side.compare(meeting, process.meetings, {"what": ["init"], "text": "init()", "place": ""})
     except AbsentError as absent:
-        who = ranks_of(absent.ranks) if absent.ranks else "another rank has"
-        raise Error(f"{who} not called init in {timeout:g} s") from None
+        raise Error(f"{absent.who} not called init in {timeout:g} s") from None
     process.meetings += 1
 
 

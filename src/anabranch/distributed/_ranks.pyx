@@ -19,7 +19,7 @@ from anabranch.distributed._engine cimport Call, Engine, Verb, make_call, name_o
 from anabranch._core.errors import ClosedError, CollectiveError, DeviceError, Error
 from anabranch.distributed._progress import current_place
 from anabranch.distributed._engine import OPS
-from anabranch.distributed._side_channel import AbsentError, ranks_of
+from anabranch.distributed._side_channel import AbsentError
 
 
 cdef class Ranks:
@@ -170,9 +170,8 @@ cdef class Ranks:
         try:
             verdict = self.side.compare(self, number, told, series)
         except AbsentError as absent:
-            who = ranks_of(absent.ranks) if absent.ranks else "another rank has"
             raise CollectiveError(
-                f"{told['text']} at {told['place']}: {who} not come to it in {self.timeout:g} s",
+                f"{told['text']} at {told['place']}: {absent.who} not come to it in {self.timeout:g} s{absent.instead}",
                 operation=told["what"][0],
                 ranks=absent.ranks,
                 file=file,

@@ -31,11 +31,17 @@ class AbsentError(Exception):
     ----------
     ranks : tuple of int
         Those that have not; empty where nobody could say.
+    who, instead : str
+        The same in words, and which messages they wait in.
     """
 
-    def __init__(self, ranks: tuple[int, ...]) -> None:
-        super().__init__(ranks)
+    def __init__(self, ranks: tuple[int, ...], instead: list[str]) -> None:
+        who = ranks_of(ranks) if ranks else "another rank has"
+        where = f": {' and '.join(instead)}" if instead else ""
+        super().__init__(who, where)
         self.ranks = ranks
+        self.who = who
+        self.instead = where
 
 
 class Caller(Protocol):
@@ -129,13 +135,13 @@ class SideChannel:
             verdict = self._verdict(key, communicator, communicator.timeout)
             if verdict is None and communicator.error is None:
                 self._connection.send(t="withdraw", comm=key[0], number=number, rank=communicator.rank)
-                verdict = self._verdict(key, communicator, _PATIENCE) or {"missing": []}
+                verdict = self._verdict(key, communicator, _PATIENCE) or {"missing": [], "instead": []}
         finally:
             with self._changed:
                 del self._verdicts[key]
                 self._comparing[communicator.name] -= 1
         if verdict is not None and "missing" in verdict:
-            raise AbsentError(tuple(verdict["missing"]))
+            raise AbsentError(tuple(verdict["missing"]), verdict["instead"])
         return verdict if verdict is not None and verdict["error"] else None
 
     def _verdict(self, key: tuple[str, int], communicator: Caller, timeout: float) -> Message | None:
