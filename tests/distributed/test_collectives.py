@@ -48,3 +48,7 @@ def test_communicators_are_given_back(ranks):
 
 def test_many_small_collectives_need_no_more_memory(ranks):
     assert ranks(2, "growth.py", 4000).output.count("flat") == 2
+
+
+def test_a_program_of_one_rank_is_explored(ranks):
+    assert "fine" in ranks(1, "explored.py").output

@@ -14,6 +14,7 @@ from anabranch._memory.array cimport Array
 from anabranch._stream.host_node cimport ReservedWork
 from anabranch._stream.stream cimport Stream
 from anabranch._task.context cimport TaskState, current_state
+from anabranch.distributed._alone cimport explore_alone
 from anabranch.distributed._engine cimport Batch, Call, Engine, Label, described
 from anabranch.distributed._progress cimport Channel, Collective, CollectiveWork, CTransport, Transport
 
@@ -117,13 +118,18 @@ cdef class MpiEngine(Engine):
     cdef int divisor(self, Call call):
         return self.size if call.op == _average else 0
 
+    cdef int enqueue(self, list calls, Stream stream, bint grouped) except -1:
+        if not exploring():
+            return Engine.enqueue(self, calls, stream, grouped)
+        if self.size > 1:
+            raise Error(
+                "a collective of several ranks cannot be explored, because the others do not repeat theirs: explore "
+                "the program with one rank")
+        return explore_alone(calls, stream)
+
     cdef int submit(self, Stream stream, const Label& label, Batch& batch) except -1:
         cdef TaskState state = current_state()
         cdef CStream* queue = stream.get()
-        if exploring():
-            raise Error(
-                "a collective cannot be explored, because the other ranks do not repeat theirs: explore the program "
-                "without it, or with a kernel in its place")
         if queue.capture() != NULL:
             return self.record(state, queue, label, batch)
         cdef Submission submission

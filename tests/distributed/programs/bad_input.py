@@ -58,7 +58,7 @@ refused(ValueError, "without size and address", ab.distributed.init, rank=1)
 for seconds in (0, float("inf"), float("nan"), 1e10):
     refused(ValueError, "more than 0 and at most", ab.distributed.init, timeout=seconds)
 report = ab.testing.explore(lambda: comm.all_reduce(ab.ones(4)))
-assert "a collective cannot be explored" in str(report), report
+assert report.ok if comm.size == 1 else "of several ranks cannot be explored" in str(report), report
 with comm.group():
     refused(ab.Error, "all_reduce cannot be part of a group", comm.all_reduce, x)
     comm.send(x, comm.rank)
