@@ -135,7 +135,9 @@ class SideChannel:
             verdict = self._verdict(key, communicator, communicator.timeout)
             if verdict is None and communicator.error is None:
                 self._connection.send(t="withdraw", comm=key[0], number=number, rank=communicator.rank)
-                verdict = self._verdict(key, communicator, _PATIENCE) or {"missing": [], "instead": []}
+                verdict = self._verdict(key, communicator, _PATIENCE)
+                if verdict is None and communicator.error is None:
+                    verdict = {"missing": [], "instead": []}  # rank 0 is silent
         finally:
             with self._changed:
                 del self._verdicts[key]
