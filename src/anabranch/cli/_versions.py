@@ -34,7 +34,8 @@ def driver_version() -> tuple[int, int] | None:
         known = ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(number)) == 0
     except (OSError, AttributeError):
         return None
-    return divmod(number.value // 10, 100) if known else None
+    # A library of stubs, as toolkits have one, knows no version.
+    return divmod(number.value // 10, 100) if known and number.value else None
 
 
 def _needed() -> set[tuple[str, str]]:
