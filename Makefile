@@ -155,6 +155,7 @@ core_files = $(shell find core src -name '*.hpp' -o -name '*.cpp')
 lint-core: $(bin)/.lint
 	$(bin)/clang-format --dry-run -Werror $(core_files)
 	$(bin)/cmake -S . -B build/core -G Ninja --log-level=WARNING
+	$(bin)/cmake --build build/core --target ptx
 	find core/src -name '*.cpp' -print0 | xargs -0 -n 1 -P "$$(nproc)" $(bin)/clang-tidy -p build/core --quiet
 
 format: $(bin)/.lint

@@ -31,6 +31,7 @@ PARTS = (
     ("generic", "cpython", LIBRARY, IN, "Python-2.0", INLINE),
     ("generic", "libstdc++", LIBRARY, IN, "GPL-3.0-or-later WITH GCC-exception-3.1", TEMPLATES),
     ("pypi", "nvidia-cuda-runtime-cu12", LIBRARY, OUT, None, CUDA),
+    ("pypi", "nvidia-cuda-nvrtc-cu12", PROGRAM, OUT, None, "compiles the core's CUDA C++ to PTX"),
     ("generic", "g++", PROGRAM, OUT, "GPL-3.0-or-later", "compiles and links"),
     ("pypi", "cmake", PROGRAM, OUT, "BSD-3-Clause", "builds"),
     ("pypi", "ninja", PROGRAM, OUT, "Apache-2.0", "builds"),

@@ -28,7 +28,7 @@ def sdist(tmp_path_factory):
 
 def test_it_has_all_that_a_build_reads(sdist):
     _, names = sdist
-    suffixes = {".cpp", ".hpp", ".ptx", ".map", ".pyx", ".pxd", ".pyi", ".py", ".js", ".css", ".html"}
+    suffixes = {".cpp", ".hpp", ".cu", ".cuh", ".map", ".pyx", ".pxd", ".pyi", ".py", ".js", ".css", ".html"}
     files = [file for folder in ("core", "src", "examples") for file in (ROOT / folder).rglob("*")]
     wanted = {"LICENSE", "README.md", "pyproject.toml", "src/anabranch/py.typed"}
     wanted |= {str(file.relative_to(ROOT)) for file in files if file.suffix in suffixes}

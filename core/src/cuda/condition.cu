@@ -1,5 +1,5 @@
 // Kernels that set the conditions of a graph's branches and loops from a flag in device memory.
-// tools/elements_ptx.py makes the embedded PTX in condition.ptx from this file.
+// core/embed_ptx.py compiles this file into the core.
 
 // A function of the driver, which links it when it loads the code.
 extern "C" __device__ void cudaGraphSetConditional(unsigned long long handle, unsigned int value);

@@ -1,4 +1,4 @@
-// Copies that convert, of any layout. tools/elements_ptx.py makes the embedded PTX in convert.ptx from this file.
+// Copies that convert, of any layout. core/embed_ptx.py compiles this file into the core.
 
 #include "offset.cuh"
 

@@ -1,4 +1,4 @@
-// Copies and fills of any layout. tools/elements_ptx.py makes the embedded PTX in elements.ptx from this file.
+// Copies and fills of any layout. core/embed_ptx.py compiles this file into the core.
 
 #include "offset.cuh"
 

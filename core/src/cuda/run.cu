@@ -1,6 +1,6 @@
 // Copies and fills of runs of bytes that begin on multiples of 16: one thread for each 16 bytes, then one for each
 // remaining byte. Separate from elements.cu, because opening a device waits for the driver to compile this file.
-// tools/elements_ptx.py makes the embedded PTX in run.ptx from it.
+// core/embed_ptx.py compiles this file into the core.
 
 extern "C" __global__ void copy_run(uint4* dst, const uint4* src, long long bytes) {
   const long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
