@@ -33,7 +33,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Where the newest version of a package has no wheel for an interpreter, the free-threaded one above all, take an older one.
 export PIP_ONLY_BINARY := :all:
 
-.PHONY: all install core test test-core test-python test-tsan test-asan free-threaded test-free-threaded simulated-driver
+.PHONY: all base install core test test-core test-python test-tsan test-asan free-threaded test-free-threaded test-four-threads simulated-driver
 .PHONY: mutate lint lint-python lint-types lint-core format demo site ft-site bench counts docs news wheels clean
 
 all: install
@@ -53,6 +53,8 @@ $(bin)/.package: $(bin)/.base $(build_files)
 $(bin)/.test $(bin)/.cuda $(bin)/.uvloop $(bin)/.lint $(bin)/.bench $(bin)/.docs $(bin)/.news $(bin)/.wheels $(bin)/.mpi $(bin)/.dask: $(bin)/.%: $(bin)/.base
 	$(bin)/python -m pip install -q --group $*
 	@touch $@
+
+base: $(bin)/.base
 
 install: $(bin)/.package
 
@@ -123,13 +125,16 @@ $(ft_bin)/.package: $(build_files)
 
 free-threaded: $(ft_bin)/.package
 
-# Every test of the contract runs in 4 threads at once, and conftest.py has the run fail if the lock came on.
+# conftest.py has a run fail if the lock came on.
 test-free-threaded: ft-site simulated-driver
 	$(unlocked) $(on_simulated) $(ft_pytest) $(spread) -q tests/contract tests/threads -m 'not numba and not ($(alone))' -k cuda
 	$(unlocked) $(on_simulated) $(ft_pytest) -q $(filter tests/contract/%,$(alone_in)) -m 'not numba and ($(alone))' -k cuda
-	$(unlocked) ANABRANCH_DEVICE=cpu ANABRANCH_TESTED=cpu:0 $(ft_pytest) -q tests/contract -m 'not numba' --parallel-threads=4
 	$(unlocked) $(ft_pytest) -q $(filter-out tests/contract/%,$(alone_in)) -m 'not numba and ($(alone))'
-	$(unlocked) $(ft_pytest) $(spread) -q --ignore=tests/contract -m 'not numba and not ($(alone))'
+	$(unlocked) $(ft_pytest) $(spread) -q --ignore=tests/contract -m 'not numba and not source and not ($(alone))'
+
+# Every test of the contract in 4 threads at once.
+test-four-threads: ft-site
+	$(unlocked) ANABRANCH_DEVICE=cpu ANABRANCH_TESTED=cpu:0 $(ft_pytest) -q tests/contract -m 'not numba' --parallel-threads=4
 
 unlocked = env -u PYTHON_GIL PATH='$(ft_bin)':"$$PATH"
 ft_pytest = $(call with_site,build/ft-site) $(ft_bin)/python -m pytest

@@ -27,7 +27,6 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 OURS = "anabranch"
 ROUNDS = 51
-QUICK_ROUNDS = 2
 QUICK_CALLS = 3
 # The calls of each of several threads in a batch: so many that starting the threads does not count.
 THREAD_CALLS = 500
@@ -184,7 +183,10 @@ class Result:
 
 
 def measure(set_ups: dict[str, SetUp], *, quick: bool = False, parts: int = 1) -> dict[str, Result]:
-    """Measure all implementations of one benchmark, interleaved; `parts`: in how many processes the rounds are done."""
+    """Measure all implementations of one benchmark, interleaved.
+
+    `quick`: each once, as it is set up. `parts`: in how many processes the rounds are done.
+    """
     results = {name: Result() for name in set_ups}
     with contextlib.ExitStack() as stack:
         cases: dict[str, Case] = {}
@@ -193,22 +195,24 @@ def measure(set_ups: dict[str, SetUp], *, quick: bool = False, parts: int = 1) -
                 context = contextlib.contextmanager(set_up)()
                 case = context.__enter__()
                 stack.callback(_leave, context, results[name])
-                case.sample(quick=True)  # compiles, imports, fills caches, and shows what cannot run
+                value = case.sample(quick=True)  # compiles, imports, fills caches, and shows what cannot run
+                if quick:
+                    results[name].samples.append(value)
                 results[name].unit = case.unit
                 cases[name] = case
-        rounds = QUICK_ROUNDS if quick else -(-max((case.rounds for case in cases.values()), default=0) // parts)
+        most = max((case.rounds for case in cases.values()), default=0)
+        rounds = 0 if quick else -(-most // parts) + 1
         gc.collect()
         gc.disable()
         stack.callback(gc.enable)
         # The first round does not count: it warms up what only a whole batch reaches.
-        for turn in range(rounds + 1):
+        for turn in range(rounds):
             names = [name for name in cases if not results[name].failure]
             shift = turn % max(len(names), 1)
             for name in names[shift:] + names[:shift]:
                 with _noted(results[name]):
-                    if not quick:
-                        cases[name].warm_up()
-                    value = cases[name].sample(quick)
+                    cases[name].warm_up()
+                    value = cases[name].sample(quick=False)
                     if turn > 0:
                         results[name].samples.append(value)
     return results

@@ -2,8 +2,8 @@
 
     python core/embed_ptx.py SOURCE.cu HEADER.hpp
 
-Uses NVRTC of CUDA 12, the last that compiles for GPUs of compute capability 5.0: from the wheel nvidia-cuda-nvrtc-cu12, or
-from the toolkit in $CUDA_HOME or /usr/local/cuda. Needs no GPU.
+Uses NVRTC of CUDA 12, the last that compiles for GPUs of compute capability 5.0: from the wheel nvidia-cuda-nvrtc-cu12,
+or from the toolkit in $CUDA_HOME or /usr/local/cuda. Needs no GPU.
 """
 
 import ctypes
@@ -35,7 +35,9 @@ def open_nvrtc() -> ctypes.CDLL:
     for folder in folders:
         if (folder / LIBRARY).exists():
             return ctypes.CDLL(str(folder / LIBRARY))
-    raise SystemExit(f"{LIBRARY} is not found: pip install nvidia-cuda-nvrtc-cu12, or set CUDA_HOME to a CUDA 12 toolkit")
+    raise SystemExit(
+        f"{LIBRARY} is not found: pip install nvidia-cuda-nvrtc-cu12, or set CUDA_HOME to a CUDA 12 toolkit"
+    )
 
 
 def check(status: int, what: str) -> None:

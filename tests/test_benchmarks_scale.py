@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.source
+
 ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "benchmarks" / "results" / "scale.json"
 PAGE = ROOT / "docs" / "internals" / "scale.md"

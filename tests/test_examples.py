@@ -123,15 +123,9 @@ def test_every_example_runs_on_every_kind_of_device(program, kind, photos, tmp_p
 
 
 @each_program
-def test_every_example_runs_on_the_second_cpu_device_with_one_worker(program, photos, tmp_path):
-    run_example(
-        program, photos, tmp_path, ANABRANCH_CPU_WORKERS="1", ANABRANCH_DEVICE="cpu:1", ANABRANCH_CPU_DEVICES="2"
-    )
-
-
-@each_program
-def test_every_example_makes_its_order_itself(program, photos, tmp_path):
-    run_example(program, photos, tmp_path, ANABRANCH_HAZARDS="check", ANABRANCH_DEVICE="cpu")
+def test_every_example_makes_its_order_itself_on_the_second_cpu_device_with_one_worker(program, photos, tmp_path):
+    second = {"ANABRANCH_DEVICE": "cpu:1", "ANABRANCH_CPU_DEVICES": "2", "ANABRANCH_CPU_WORKERS": "1"}
+    run_example(program, photos, tmp_path, ANABRANCH_HAZARDS="check", **second)
 
 
 @pytest.mark.skipif(len(ab.devices("cuda")) < 2, reason="there is no second CUDA device")

@@ -1,5 +1,6 @@
 """The options and markers that the package brings for pytest."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -30,12 +31,21 @@ def test_check():
 
 @pytest.fixture
 def run_tests(script, tmp_path):
-    """Run pytest on a file; gives what became of each test by name, and the output."""
+    """Run pytest on a file; gives what became of each test by name, and the output.
 
-    def run(text, *options):
+    `plugins`: what pytest loads; ours alone, or, as users have it, all that is installed, which takes seconds.
+    """
+
+    def run(text, *options, plugins="ours"):
         path = script(text, "test_it.py")
         command = [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", *options, path]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+        environment = dict(os.environ)
+        if plugins == "ours":
+            environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+            command += ["-p", "pytest_anabranch"]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
         ends = {}
         for end, name in re.findall(r"^(PASSED|FAILED|ERROR)\b.*::(\w+)", done.stdout, re.MULTILINE):
             ends[name] = end.lower()
@@ -46,7 +56,7 @@ def run_tests(script, tmp_path):
 
 @pytest.mark.parametrize(("options", "plain"), [([], "passed"), (["--anabranch-hazards=check"], "failed")])
 def test_a_marker_goes_before_the_option(run_tests, options, plain):
-    ends, output = run_tests(RACE, *options)
+    ends, output = run_tests(RACE, *options, plugins="all")
     assert ends == {"test_plain": plain, "test_auto": "passed", "test_check": "failed"}
     assert "RaceError" in output
 
@@ -156,22 +166,18 @@ def test_the_option_explores_each_test(run_tests, option, plain):
     assert counts(output)["chance"] == 20  # the marker goes before the option
 
 
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        ("1, 2", "takes what anabranch.testing.explore does"),
-        ("depth=3", "takes what anabranch.testing.explore does"),
-        ("'dpor', schedules=4", "takes what anabranch.testing.explore does"),
-        ("'nonsense'", "nonsense"),
-        ("0", "0"),
-    ],
-)
-def test_a_marker_that_explore_would_not_take_fails_its_test(run_tests, given, says):
-    text = f"import pytest\n@pytest.mark.anabranch_explore({given})\ndef test_it(): pass\ndef test_other(): pass"
-    ends, output = run_tests(text)
-    assert ends["test_it"] in ("failed", "error")
-    assert ends["test_other"] == "passed"
-    assert says in output
+def test_a_marker_that_explore_would_not_take_fails_its_test(run_tests):
+    wrong = ["1, 2", "depth=3", "'dpor', schedules=4", "'nonsense'", "0"]
+    marked = [
+        f"@pytest.mark.anabranch_explore({given})\ndef test_{number}(): pass" for number, given in enumerate(wrong)
+    ]
+    ends, output = run_tests("\n".join(["import pytest", *marked, "def test_other(): pass"]))
+    assert ends.pop("test_other") == "passed"
+    assert len(ends) == len(wrong)
+    assert set(ends.values()) <= {"failed", "error"}
+    for given in wrong[:3]:
+        assert f"the marker is anabranch_explore({given}); it takes what anabranch.testing.explore does" in output
+    assert "'nonsense'" in output
     assert "INTERNALERROR" not in output
 
 
@@ -185,7 +191,7 @@ def test_skipped(): pytest.skip("not here")
 def test_failed(): pytest.fail("on purpose")
 async def test_coroutine(): pass
 """
-    ends, output = run_tests(text, "-p", "no:anyio")
+    ends, output = run_tests(text)
     assert ends == {"test_failed": "failed", "test_coroutine": "failed"}
     assert re.search(r"SKIPPED .*not here", output)
     assert "on purpose" in output

@@ -44,7 +44,7 @@ def test_each_class_is_run_once():
         assert (report.classes, report.runs) == (len(expected), len(expected))
         assert ends == Counter(expected)
 
-    for_each_program(2000, check)
+    for_each_program(700, check)
 
 
 @pytest.mark.parametrize("seed", [240043, 451725, 474573, 540017])

@@ -5,6 +5,7 @@ import faulthandler
 import functools
 import os
 import random
+import sys
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ SHAPE = 4, 6
 SIZE = 24
 # A number in the environment replaces Hypothesis by as many seeds, each of which takes less time.
 MANY = int(os.environ.get("ANABRANCH_EXAMPLES", 0))
+# The suite of a free-threaded interpreter is the second to run these programs, each in one thread.
+SECOND_RUN = not getattr(sys, "_is_gil_enabled", lambda: True)()
 FIRST_SEED = int(os.environ.get("ANABRANCH_FIRST_SEED", 0))
 
 
@@ -52,7 +55,8 @@ def random_programs(examples, kinds=("cpu",)):
 
         each_kind = pytest.mark.parametrize("devices", device_groups(kinds))
         if not MANY:
-            quick = settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+            fewer = examples // 4 if SECOND_RUN else examples
+            quick = settings(max_examples=fewer, deadline=None, suppress_health_check=list(HealthCheck))
             return each_kind(quick(given(rng=st.randoms(use_true_random=False))(test)))
 
         def run(devices):

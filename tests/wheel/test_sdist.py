@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
+pytestmark = pytest.mark.source
 pytest.importorskip("scikit_build_core", reason="scikit-build-core, which builds the package, is not installed")
 
 
