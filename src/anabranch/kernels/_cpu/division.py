@@ -1,7 +1,11 @@
-"""Division in kernels on a CPU as NumPy defines it, where Numba differs.
+"""Quotients, remainders and powers in kernels on a CPU as NumPy defines them, where Numba differs.
 
 * Complex division by zero is inf and nan; Numba raises.
-* The least integer divided by -1 is itself; Numba gives 0. The remainder is 0 in both.
+* The least integer divided by -1 is itself; Numba gives 0. The remainder is 0 in both; by NumPy's functions, Numba ends
+  the process.
+* A power of integers wraps around; Numba gives a rounded one. A negative exponent gives the whole part of the quotient,
+  and 0 where it is infinite.
+* `numpy.floor_divide` of infinite numbers does as Python's operator. `numpy.sign` of an unsigned one is never -1.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from numba.np import ufunc_db
 
 _REAL: Final = (operator.truediv, operator.itruediv)
 _FLOOR: Final = (operator.floordiv, operator.ifloordiv)
+_POWER: Final = (operator.pow, operator.ipow, pow)
 
 
 class Definitions(dict[Any, Any]):
@@ -31,6 +36,8 @@ class Definitions(dict[Any, Any]):
             self._replace(operation, {(kind, kind): _complex_quotient for kind in types.complex_domain})
         for operation in _FLOOR:
             self._replace(operation, {(types.Integer, types.Integer): _floor_quotient})
+        for operation in _POWER:
+            self._replace(operation, {(types.Integer, types.Integer): _integer_power})
         self._replace(divmod, {(types.Integer, types.Integer): _quotient_and_rest})
 
     def _replace(self, operation: Any, rules: dict[Any, Any]) -> None:
@@ -47,14 +54,14 @@ class Definitions(dict[Any, Any]):
 
 @contextmanager
 def ufunc_division() -> Iterator[None]:
-    """Give ``numpy.floor_divide`` and ``numpy.divmod`` of signed integers these meanings during the block.
+    """Give NumPy's functions of quotients, remainders and signs these meanings during the block.
 
     Numba has one table of them for all targets, so the caller must hold Numba's compiler lock.
     """
     changed = []
-    for ufunc, rule, outputs in ((numpy.floor_divide, _floor_quotient, 1), (numpy.divmod, _quotient_and_rest, 2)):
+    for ufunc, rule, loop, kinds in _UFUNCS:
         loops = ufunc_db.get_ufunc_info(ufunc)
-        changed += [(loops, f"{kind}{kind}->{kind * outputs}", rule) for kind in "bhilq"]
+        changed += [(loops, loop.replace("x", kind), rule) for kind in kinds]
     before = [(loops, name, loops[name]) for loops, name, _ in changed]
     for loops, name, rule in changed:
         loops[name] = rule
@@ -119,3 +126,54 @@ def _floor_quotient(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 def _quotient_and_rest(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return cgutils.pack_array(builder, _divide(context, builder, sig, args))
+
+
+def _rest(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return _divide(context, builder, sig, args)[1]
+
+
+def _rest_of_c(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    """Return the remainder with the sign of the dividend."""
+    left, right = args
+    rest = _rest(context, builder, sig, args)
+    zero = left.type(0)
+    other_sign = builder.icmp_signed("<", builder.xor(left, rest), zero)
+    wrong = builder.and_(other_sign, builder.icmp_signed("!=", rest, zero))
+    return builder.select(wrong, builder.sub(rest, right), rest)
+
+
+def _sign_of_unsigned(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    (value,) = args
+    return builder.zext(builder.icmp_unsigned("!=", value, value.type(0)), value.type)
+
+
+def _integer_power(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    kind = sig.return_type
+    zero, one = kind(0), kind(1)
+
+    def power(base: Any, exponent: Any) -> Any:
+        square, result, left = kind(base), one, exponent
+        if left < 0:
+            if square != one and kind(square + one) != zero:
+                return zero
+            return square if left & 1 else one
+        while left != 0:
+            if left & 1:
+                result = kind(result * square)
+            square = kind(square * square)
+            left >>= 1
+        return result
+
+    return context.compile_internal(builder, power, sig, args)
+
+
+# The rule, the loops that it replaces, with an x for each kind, and the kinds.
+_UFUNCS: Final = (
+    (numpy.floor_divide, _floor_quotient, "xx->x", "bhilq"),
+    (numpy.floor_divide, numbers.real_floordiv_impl, "xx->x", "fd"),
+    (numpy.divmod, _quotient_and_rest, "xx->xx", "bhilq"),
+    (numpy.power, _integer_power, "xx->x", "bhilqBHILQ"),
+    (numpy.remainder, _rest, "xx->x", "bhilq"),
+    (numpy.fmod, _rest_of_c, "xx->x", "bhilq"),
+    (numpy.sign, _sign_of_unsigned, "x->x", "BHILQ"),
+)

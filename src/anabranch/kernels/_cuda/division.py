@@ -56,7 +56,7 @@ def _is_ours(builder: Any, target: Any) -> bool:
 
 @lower_builtin(operator.floordiv, types.Integer, types.Integer)  # type: ignore[untyped-decorator]
 @lower_builtin(operator.ifloordiv, types.Integer, types.Integer)  # type: ignore[untyped-decorator]
-def _floordiv(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
+def floor_divide(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
     if not _is_ours(builder, target):
         lowering_math.floordiv_cg(builder, target, args, kwargs)
         return
@@ -71,7 +71,7 @@ def _floordiv(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
 
 @lower_builtin(operator.mod, types.Integer, types.Integer)  # type: ignore[untyped-decorator]
 @lower_builtin(operator.imod, types.Integer, types.Integer)  # type: ignore[untyped-decorator]
-def _mod(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
+def remainder(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
     if not _is_ours(builder, target):
         lowering_math.mod_cg(builder, target, args, kwargs)
         return
@@ -91,7 +91,7 @@ def _mod(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
 
 @lower_builtin(operator.truediv, types.Complex, types.Complex)  # type: ignore[untyped-decorator]
 @lower_builtin(operator.itruediv, types.Complex, types.Complex)  # type: ignore[untyped-decorator]
-def _complex_quotient(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
+def complex_quotient(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
     if not follows_numpy():
         lowering_math.truediv_cg(builder, target, args, kwargs)
         return
