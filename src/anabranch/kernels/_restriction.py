@@ -31,6 +31,8 @@ _WHOLE_ARRAYS: Final = frozenset(
     {"dot", "vdot", "matmul", "inner", "outer", "einsum", "tensordot", "convolve", "correlate"}
 )
 _WHOLE_ARRAY_MODULES: Final = ("numpy.linalg", "numpy.fft")
+# Functions that make an array even of numbers, and what says the same of them.
+_INSTEAD: Final = {"numpy.clip": "min(max(value, low), high)", "numpy.where": "x if condition else y"}
 
 
 def check_restrictions(function: FunctionType) -> None:
@@ -83,6 +85,8 @@ def _refused(name: str, value: Any) -> str | None:
             f"{name} works on whole arrays, and a kernel is called for one index: write the loop, or call a library "
             "such as NumPy, CuPy or PyTorch outside of kernels"
         )
+    if known in _INSTEAD:
+        return f"{name} makes an array, also of numbers; for numbers write {_INSTEAD[known]}"
     return None
 
 

@@ -118,8 +118,6 @@ def test_the_least_integer_by_a_number(device):
 
 
 def test_quotient_and_remainder_at_once(device):
-    if device.kind != "cpu":
-        pytest.skip("numba-cuda-mlir has no divmod")
     x, y = pairs("int64")
     quotient, rest = ab.zeros(x.size, "int64", device=device), ab.zeros(x.size, "int64", device=device)
     ab.launch(both, x.size, ab.array(x, device=device), ab.array(y, device=device), quotient, rest)

@@ -116,6 +116,21 @@ def test_functions_of_two_numbers_are_numpy_s(device, dtype):
         check(of_two(*group), group, x, small if bounded else y)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_a_quotient_and_its_rest_are_numpy_s(device, dtype):
+    @ab.kernel
+    def apply(i, x: ab.In, y: ab.In, quotients: ab.Out, rests: ab.Out):
+        quotients[i], rests[i] = divmod(x[i], y[i])
+
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-100, 100, 200).astype(dtype)
+    y = rng.choice([-7, -3, 2, 5, 9], 200).astype(dtype)
+    quotients, rests = ab.empty(200, dtype), ab.empty(200, dtype)
+    ab.launch(apply, 200, ab.array(x), ab.array(y), quotients, rests)
+    np.testing.assert_array_equal(quotients.numpy(), x // y)
+    np.testing.assert_array_equal(rests.numpy(), x % y)
+
+
 def test_powers_of_integers_wrap_around_and_are_exact():
     @ab.kernel
     def apply(i, x: ab.In, n: ab.In, y: ab.Out, z: ab.Out):

@@ -194,6 +194,11 @@ def product(i, x, y):
 
 
 @ab.kernel
+def clipped(i, x, y):
+    x[i] = np.clip(y[i], 0, 1)
+
+
+@ab.kernel
 def norm(i, x, y):
     x[i] = np.linalg.norm(y)
 
@@ -307,6 +312,11 @@ def parted(i, x, y):
         (plane, "x[i, 0] = 1", "an array of 1 dimension takes no 2 indices"),
         (parted, "a, b, c = SIZES", "a tuple of 2 does not unpack into 3 names"),
         (product, "x[i] = np.dot(x, y)", "np.dot works on whole arrays, and a kernel is called for one index"),
+        (
+            clipped,
+            "x[i] = np.clip(y[i], 0, 1)",
+            "np.clip makes an array, also of numbers; for numbers write min(max(value, low), high)",
+        ),
         (norm, "x[i] = np.linalg.norm(y)", "np.linalg.norm works on whole arrays"),
         (labelled, 'label = f"{i}"', "a kernel cannot make text, as an f-string does"),
         (drawn, "x[i] = np.random.random() + y[i]", "np.random.random draws from a generator with a state"),

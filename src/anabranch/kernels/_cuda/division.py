@@ -60,13 +60,16 @@ def floor_divide(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
     if not _is_ours(builder, target):
         lowering_math.floordiv_cg(builder, target, args, kwargs)
         return
-    kind = builder.get_numba_type(target.name)
+    builder.store_var(target, _quotient(builder, builder.get_numba_type(target.name), args))
+
+
+def _quotient(builder: Any, kind: Any, args: Any) -> Any:
     left, right, was_zero, was_minus_one = _operands(builder, kind, args)
     quotient = arith.floordivsi(left, right) if kind.signed else arith.divui(left, right)
     zero = arith.constant(quotient.type, value=0)
     if was_minus_one is not None:
         quotient = arith.select(was_minus_one, arith.subi(zero, left), quotient)
-    builder.store_var(target, arith.select(was_zero, zero, quotient))
+    return arith.select(was_zero, zero, quotient)
 
 
 @lower_builtin(operator.mod, types.Integer, types.Integer)  # type: ignore[untyped-decorator]
@@ -75,18 +78,34 @@ def remainder(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
     if not _is_ours(builder, target):
         lowering_math.mod_cg(builder, target, args, kwargs)
         return
-    kind = builder.get_numba_type(target.name)
+    builder.store_var(target, _rest(builder, builder.get_numba_type(target.name), args))
+
+
+def _rest(builder: Any, kind: Any, args: Any) -> Any:
     left, right, _, _ = _operands(builder, kind, args)  # dividing by 1 leaves the expected remainder 0
     if not kind.signed:
-        builder.store_var(target, arith.remui(left, right))
-        return
+        return arith.remui(left, right)
     # The result has the divisor's sign.
     rest = arith.remsi(left, right)
     zero = arith.constant(rest.type, value=0)
     wrong_sign = arith.cmpi(arith.CmpIPredicate.slt, arith.xori(rest, right), zero)
     nonzero = arith.cmpi(arith.CmpIPredicate.ne, rest, zero)
     fix = arith.select(arith.andi(wrong_sign, nonzero), right, zero)
-    builder.store_var(target, arith.addi(rest, fix))
+    return arith.addi(rest, fix)
+
+
+@lower_builtin(divmod, types.Integer, types.Integer)  # type: ignore[untyped-decorator]
+@lower_builtin(divmod, types.Integer, types.Float)  # type: ignore[untyped-decorator]
+@lower_builtin(divmod, types.Float, types.Integer)  # type: ignore[untyped-decorator]
+@lower_builtin(divmod, types.Float, types.Float)  # type: ignore[untyped-decorator]
+def _divmod(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
+    kind = builder.get_numba_type(target.name).dtype
+    if isinstance(kind, types.Integer):
+        both = _quotient(builder, kind, args), _rest(builder, kind, args)
+    else:
+        values = (builder.lower_cast(builder.get_numba_type(arg.name), kind, builder.load_var(arg)) for arg in args)
+        both = lowering_math._float_divmod(builder, *values)
+    builder.store_var(target, both)
 
 
 @lower_builtin(operator.truediv, types.Complex, types.Complex)  # type: ignore[untyped-decorator]

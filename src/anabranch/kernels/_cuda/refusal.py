@@ -18,7 +18,7 @@ from anabranch.kernels._compile_error import NO_MEMORY, is_users
 
 _LOG: Final = re.compile(r"saved to:\s+(\S+numba_cuda_mlir_error_\w+\.log)")
 _ARRAY_RESULT: Final = re.compile(r"-> (?:array|list|dict|unicode|reflected)\b")
-_CALL: Final = re.compile(r"call to (?:<[\w-]+ )+'?([\w.]+)")
+_CALL: Final = re.compile(r"call to <(?:[a-z-]+ )*?(?:ufunc|function|class|type|intrinsic) '?([\w.]+)")
 
 
 class Refusal(NamedTuple):
