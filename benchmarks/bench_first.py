@@ -93,11 +93,15 @@ def first_kernel(library: str, warm: bool) -> Iterator[Case]:
 
 
 def register(library: str) -> None:
-    for name, warm in ("first.kernel_cold", False), ("first.kernel_warm", True):
+    @implementation(library)("first.kernel_cold")
+    def cold() -> Iterator[Case]:
+        """A program from its first line to the result of its first kernel, with nothing compiled before."""
+        return first_kernel(library, warm=False)
 
-        @implementation(library)(name)
-        def measured(warm: bool = warm) -> Iterator[Case]:
-            return first_kernel(library, warm)
+    @implementation(library)("first.kernel_warm")
+    def warm() -> Iterator[Case]:
+        """The same with a kernel that another process has compiled."""
+        return first_kernel(library, warm=True)
 
 
 for _library in PROGRAMS:

@@ -97,11 +97,11 @@ def measured(all_results: dict[str, dict[str, Result]]) -> tuple[dict[str, dict[
 def stem_of(about: dict[str, Any], values: dict[str, dict[str, Any]]) -> str:
     """Return the files' name without its ending.
 
-    Runs of kernels alone, and of copies and operators on a GPU alone, stand beside the others of their day.
+    Runs of kernels, of first kernels, and of copies and operators on a GPU alone stand beside the others of their day.
     """
-    what = ""
-    if values and all(name.startswith(KERNELS) for name in values):
-        what = "kernels-"
+    what, groups = "", {name.partition(".")[0] for name in values}
+    if groups in ({"kernels"}, {"first"}):
+        what = f"{groups.pop()}-"
     elif "gpu" in about and not any(name.startswith((PREFIX, KERNELS)) for name in values):
         what = "arrays-"
     where = "-".join(re.findall(r"[a-z0-9]+", about["gpu"].lower())) + "-" if "gpu" in about else ""

@@ -32,6 +32,7 @@ NAMES = {
 }
 GROUPS = {
     "launch": "Launches",
+    "first": "The first kernel of a process",
     "kernel": "Kernels",
     "kernels.cuda": "Kernels on the GPU, without what the host does",
     "kernels.cpu": "Kernels on the CPU, without what the caller does",
