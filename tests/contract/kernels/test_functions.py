@@ -146,6 +146,19 @@ def test_powers_of_integers_wrap_around_and_are_exact():
     assert y.numpy().tolist() == z.numpy().tolist() == expected
 
 
+def test_the_reciprocal_of_an_integer_is_its_whole_part():
+    @ab.kernel
+    def apply(i, x: ab.In, y: ab.Out):
+        y[i] = np.reciprocal(x[i])
+
+    for dtype in ("int32", "int64", "uint32"):
+        info = np.iinfo(dtype)
+        x = np.array([1, 2, info.max, info.min or 3, -1 if info.min else 5], dtype)
+        y = ab.empty(x.shape, dtype)
+        ab.launch(apply, x.size, ab.array(x), y)
+        np.testing.assert_array_equal(y.numpy(), np.reciprocal(x))
+
+
 def test_operands_of_different_types_have_numpy_s_result():
     @ab.kernel
     def apply(i, x: ab.In, n: ab.In, y: ab.Out, m: ab.Out):

@@ -6,7 +6,6 @@ of NumPy's loops, which the compiler's type inference has chosen before; integer
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from itertools import product
 from typing import Any, Final
@@ -18,7 +17,8 @@ from numba_cuda_mlir.lowering import math as lowering_math
 from numba_cuda_mlir.lowering.cuda import arith
 
 from anabranch.kernels._cuda.comparison import equal, not_equal
-from anabranch.kernels._cuda.division import complex_quotient, floor_divide, follows_numpy, remainder
+from anabranch.kernels._cuda.division import complex_quotient, floor_divide, remainder
+from anabranch.kernels._cuda.power import integer_power, is_at_most_one
 from anabranch.kernels._cuda.refusal import RefusedError
 
 _math: Final = lowering_math.math_dialect
@@ -110,47 +110,14 @@ def _conjugate(kind: Any, value: Any) -> Any:
 def _power(kind: Any, base: Any, exponent: Any) -> Any:
     if isinstance(kind, types.Complex):
         return _complex.pow(base, exponent)
-    return _math.powf(base, exponent) if isinstance(kind, types.Float) else _integer_power(kind, base, exponent)
-
-
-def _integer_power(kind: Any, base: Any, exponent: Any) -> Any:
-    """Return the power by repeated squares. The compiler's own calls a function that the driver has not.
-
-    A negative exponent gives the whole part of the quotient, and 0 where it is infinite.
-    """
-    zero, one = _number(base, 0), _number(base, 1)
-    power, square = one, base
-    for bit in range(kind.bitwidth - kind.signed):
-        mask = _number(exponent, 1 << bit if bit < 63 else -(1 << 63))
-        is_set = arith.cmpi(arith.CmpIPredicate.ne, arith.andi(exponent, mask), zero)
-        power = arith.select(is_set, arith.muli(power, square), power)
-        square = arith.muli(square, square)
-    if not kind.signed:
-        return power
-    is_odd = arith.cmpi(arith.CmpIPredicate.ne, arith.andi(exponent, one), zero)
-    of_unit = arith.select(is_odd, base, arith.muli(base, base))
-    is_unit = arith.cmpi(arith.CmpIPredicate.eq, arith.muli(base, base), one)
-    is_small = arith.andi(is_unit, arith.cmpi(arith.CmpIPredicate.ule, arith.addi(base, one), _number(base, 2)))
-    inverse = arith.select(is_small, of_unit, zero)
-    return arith.select(arith.cmpi(arith.CmpIPredicate.slt, exponent, zero), inverse, power)
-
-
-@lower_builtin(operator.pow, types.Integer, types.Integer)  # type: ignore[untyped-decorator]
-@lower_builtin(operator.ipow, types.Integer, types.Integer)  # type: ignore[untyped-decorator]
-def _integers_power(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
-    if follows_numpy() and isinstance(builder.get_numba_type(target.name), types.Integer):
-        _in_type_of_result(_power)(builder, target, args, kwargs)
-    else:
-        lowering_math.pow_cg(builder, target, args, kwargs)
+    return _math.powf(base, exponent) if isinstance(kind, types.Float) else integer_power(kind, base, exponent)
 
 
 def _reciprocal(kind: Any, value: Any) -> Any:
     _refuse_complex(kind)
     if isinstance(kind, types.Float):
         return arith.divf(_number(value, 1), value)
-    size = arith.muli(value, value) if getattr(kind, "signed", False) else value
-    is_one = arith.cmpi(arith.CmpIPredicate.eq, size, _number(value, 1))
-    return arith.select(is_one, value, _number(value, 0))
+    return arith.select(is_at_most_one(kind, value), value, _number(value, 0))
 
 
 def _sign(kind: Any, value: Any) -> Any:
