@@ -33,7 +33,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Where the newest version of a package has no wheel for an interpreter, the free-threaded one above all, take an older one.
 export PIP_ONLY_BINARY := :all:
 
-.PHONY: all base install core test test-core test-python test-tsan test-asan free-threaded test-free-threaded test-four-threads simulated-driver
+.PHONY: all install core test test-core test-python test-tsan test-asan free-threaded test-free-threaded test-four-threads simulated-driver
 .PHONY: mutate lint lint-python lint-types lint-core format demo site ft-site bench counts docs news wheels clean
 
 all: install
@@ -53,8 +53,6 @@ $(bin)/.package: $(bin)/.base $(build_files)
 $(bin)/.test $(bin)/.cuda $(bin)/.uvloop $(bin)/.lint $(bin)/.bench $(bin)/.docs $(bin)/.news $(bin)/.wheels $(bin)/.mpi $(bin)/.dask: $(bin)/.%: $(bin)/.base
 	$(bin)/python -m pip install -q --group $*
 	@touch $@
-
-base: $(bin)/.base
 
 install: $(bin)/.package
 
