@@ -64,7 +64,7 @@ def pairs(dtype):
 
 def agree(function, found, expected):
     if expected.dtype.kind in "fc":
-        # Of two denormal or very small numbers, too; and functions are within 4 units of the last place.
+        # Within 4 units of the last place.
         np.testing.assert_allclose(found, expected, rtol=4 * np.finfo(expected.dtype).eps, err_msg=function.__name__)
     else:
         np.testing.assert_array_equal(found, expected, err_msg=function.__name__)

@@ -194,32 +194,32 @@ def _sign_bit(operand: tuple[Any, Any]) -> Any:
     return arith.cmpi(predicate, value, zero)
 
 
-def _is_finite(operand: tuple[Any, Any]) -> Any:
-    kind, value = operand
-    if isinstance(kind, types.Complex):
-        return arith.andi(*map(_is_finite, _parts(kind, value)))
+def _asks(combine: Operation, of_float: Operation, of_integer: bool) -> Operation:
+    """Return a question: what is asked of a float, and the answers of both parts of a complex number combined."""
+
+    def operation(operand: tuple[Any, Any]) -> Any:
+        kind, value = operand
+        if isinstance(kind, types.Complex):
+            return combine(*map(operation, _parts(kind, value)))
+        if isinstance(kind, types.Float):
+            return of_float(value)
+        predicate = arith.CmpIPredicate.eq if of_integer else arith.CmpIPredicate.ne
+        return arith.cmpi(predicate, value, value)
+
+    return operation
+
+
+def _is_finite(value: Any) -> Any:
     # The difference of an infinity, or of nan, with itself is nan.
-    if isinstance(kind, types.Float):
-        return arith.cmpf(arith.CmpFPredicate.ORD, arith.subf(value, value), _number(value, 0))
-    return arith.cmpi(arith.CmpIPredicate.eq, value, value)
+    return arith.cmpf(arith.CmpFPredicate.ORD, arith.subf(value, value), _number(value, 0))
 
 
-def _is_infinite(operand: tuple[Any, Any]) -> Any:
-    kind, value = operand
-    if isinstance(kind, types.Complex):
-        return arith.ori(*map(_is_infinite, _parts(kind, value)))
-    if isinstance(kind, types.Float):
-        return arith.cmpf(arith.CmpFPredicate.OEQ, _math.absf(value), arith.constant(value.type, value=float("inf")))
-    return arith.cmpi(arith.CmpIPredicate.ne, value, value)
+def _is_infinite(value: Any) -> Any:
+    return arith.cmpf(arith.CmpFPredicate.OEQ, _math.absf(value), arith.constant(value.type, value=float("inf")))
 
 
-def _is_nan(operand: tuple[Any, Any]) -> Any:
-    kind, value = operand
-    if isinstance(kind, types.Complex):
-        return arith.ori(*map(_is_nan, _parts(kind, value)))
-    if isinstance(kind, types.Float):
-        return arith.cmpf(arith.CmpFPredicate.UNO, value, value)
-    return arith.cmpi(arith.CmpIPredicate.ne, value, value)
+def _is_nan(value: Any) -> Any:
+    return arith.cmpf(arith.CmpFPredicate.UNO, value, value)
 
 
 def _absolute(operand: tuple[Any, Any]) -> Any:
@@ -300,9 +300,9 @@ _BINARY: Final[dict[np.ufunc, Operation]] = {
 }
 _OF_OPERANDS: Final[dict[np.ufunc, Operation]] = {
     np.absolute: _absolute,
-    np.isnan: _is_nan,
-    np.isfinite: _is_finite,
-    np.isinf: _is_infinite,
+    np.isnan: _asks(arith.ori, _is_nan, of_integer=False),
+    np.isfinite: _asks(arith.andi, _is_finite, of_integer=True),
+    np.isinf: _asks(arith.ori, _is_infinite, of_integer=False),
     np.signbit: _sign_bit,
     np.logical_and: _logical(arith.andi),
     np.logical_or: _logical(arith.ori),
