@@ -7,11 +7,6 @@
 #include "task.hpp"
 
 namespace anabranch::cpu {
-namespace {
-
-CpuStream& as_cpu(Stream& stream) noexcept { return static_cast<CpuStream&>(stream); }
-
-}  // namespace
 
 CpuBackend::CpuBackend(int index, int workers, std::size_t memory, HostSource pinned)
     : pool_("anabranch-cpu" + std::to_string(index), workers),

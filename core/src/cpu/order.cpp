@@ -11,8 +11,6 @@
 namespace anabranch::cpu {
 namespace {
 
-CpuStream& as_cpu(Stream& stream) noexcept { return static_cast<CpuStream&>(stream); }
-
 // Help is left out where the host may wait for a shorter time.
 constexpr auto longest_help = std::chrono::milliseconds(1);
 

@@ -193,4 +193,7 @@ class CpuStream final : public Stream, private Job {
   std::atomic<std::int64_t> busy_since_{0};
 };
 
+// Requires a stream of a device of this kind.
+inline CpuStream& as_cpu(Stream& stream) noexcept { return static_cast<CpuStream&>(stream); }
+
 }  // namespace anabranch::cpu

@@ -3,11 +3,6 @@
 #include "task.hpp"
 
 namespace anabranch::cpu {
-namespace {
-
-CpuStream& as_cpu(Stream& stream) noexcept { return static_cast<CpuStream&>(stream); }
-
-}  // namespace
 
 Point CpuBackend::copy(Stream& stream, const Elements& dst, const Elements& src, std::int64_t count) {
   return as_cpu(stream).push(make_copy_task(dst, src, count));

@@ -15,8 +15,6 @@ namespace {
 std::mutex opened_mutex;
 std::vector<CudaBackend*> opened_devices;
 
-CudaStream& as_own(Stream& stream) noexcept { return static_cast<CudaStream&>(stream); }
-
 }  // namespace
 
 CudaBackend::CudaBackend(int ordinal, int index) : ordinal_(ordinal) {

@@ -13,7 +13,6 @@ constexpr auto spin_time = std::chrono::microseconds(200);
 constexpr auto shortest_sleep = std::chrono::microseconds(10);
 constexpr auto longest_sleep = std::chrono::microseconds(100);
 
-CudaStream& as_own(Stream& stream) noexcept { return static_cast<CudaStream&>(stream); }
 CudaMarker* as_marker(Marker* marker) noexcept { return static_cast<CudaMarker*>(marker); }
 
 // Polls, at intervals that grow with the waiting time, for at most `timeout`. Returns the last answer.

@@ -169,6 +169,8 @@ class CudaStream final : public Stream {
   Ref<Failure> failure_;
 };
 
+// Requires a stream of a device of this kind.
+inline CudaStream& as_own(Stream& stream) noexcept { return static_cast<CudaStream&>(stream); }
 // Null for a stream of a device of another kind.
 CudaStream* as_cuda(Stream& stream) noexcept;
 

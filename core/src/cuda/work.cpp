@@ -9,8 +9,6 @@
 namespace anabranch::cuda {
 namespace {
 
-CudaStream& as_own(Stream& stream) noexcept { return static_cast<CudaStream&>(stream); }
-
 template <class Grid>
 Point launch_on(CudaStream& stream, CudaBackend& device, Kernel& kernel, const Grid& grid,
                 std::span<const std::uint64_t> arguments) {

@@ -17,10 +17,6 @@ void copy_run(std::byte* dst, std::int64_t dst_stride, const std::byte* src, std
   for (std::int64_t i = 0; i < count; ++i) std::memcpy(dst + i * dst_stride, src + i * src_stride, sizeof(T));
 }
 
-struct Wide {
-  std::uint64_t low, high;
-};
-
 void copy_run(std::int64_t itemsize, std::byte* dst, std::int64_t dst_stride, const std::byte* src,
               std::int64_t src_stride, std::int64_t count) {
   if (dst_stride == itemsize && src_stride == itemsize) {

@@ -17,10 +17,6 @@ constexpr std::int64_t shortest_side = 16;
 // Smaller tiles than this are not worth finding their places.
 constexpr std::int64_t fewest_elements = 64;
 
-struct Wide {
-  std::uint64_t low, high;
-};
-
 // An array of adjacent elements comes as one dimension, whatever its shape.
 bool adjacent(const Layout& layout) noexcept { return layout.ndim == 1 && layout.strides[0] == layout.itemsize; }
 

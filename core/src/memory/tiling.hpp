@@ -7,6 +7,11 @@
 
 namespace anabranch {
 
+// An element of 16 bytes.
+struct Wide {
+  std::uint64_t low, high;
+};
+
 // A copy between two layouts of one shape whose adjacent elements lie along different axes, such as a transposition, in
 // tiles: each reads and writes whole cache lines, which a walk in row-major order would do on one side only. The tiles
 // are independent of each other.

@@ -5,11 +5,6 @@
 #include <unordered_map>
 
 namespace anabranch::null {
-namespace {
-
-NullStream& as_null(Stream& stream) noexcept { return static_cast<NullStream&>(stream); }
-
-}  // namespace
 
 NullBackend::NullBackend(int index, std::size_t memory, bool host_memory) : memory_(memory) {
   capabilities_.kind = "null";

@@ -2,11 +2,6 @@
 #include "backend.hpp"
 
 namespace anabranch::null {
-namespace {
-
-NullStream& as_null(Stream& stream) noexcept { return static_cast<NullStream&>(stream); }
-
-}  // namespace
 
 std::vector<Record> NullBackend::frontier(Stream& stream) {
   return {{Ref<Stream>::share(&stream), stream.issued(), nullptr}};

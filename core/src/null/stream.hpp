@@ -71,4 +71,7 @@ class NullStream final : public Stream {
   Ref<Failure> failure_;
 };
 
+// Requires a stream of a device of this kind.
+inline NullStream& as_null(Stream& stream) noexcept { return static_cast<NullStream&>(stream); }
+
 }  // namespace anabranch::null

@@ -17,6 +17,7 @@ struct Instance {
 };
 
 Instance& instance();
+inline Backend& device() { return instance().first; }
 
 inline void need(bool has, const char* what) {
   if (!has) check::skip(instance().first.capabilities().kind + " " + what);

@@ -11,8 +11,6 @@ namespace {
 
 using namespace check;
 
-Backend& device() { return instance().first; }
-
 void need_work() { need(instance().runs_work, "runs no work"); }
 
 void copy_slowly(const Elements& dst, const Elements& src, std::int64_t count) {

@@ -6,8 +6,6 @@ namespace {
 
 using namespace check;
 
-Backend& device() { return instance().first; }
-
 TEST(later_work_of_a_failed_stream_does_not_run) {
   const Log log;
   const auto a = stream(device());

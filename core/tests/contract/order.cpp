@@ -10,8 +10,6 @@ namespace {
 using namespace check;
 using namespace std::chrono_literals;
 
-Backend& device() { return instance().first; }
-
 // A waiter that counts how often it is woken, and remembers the last failure.
 class Bell final : public Waiter {
  public:

@@ -9,8 +9,6 @@ namespace {
 
 using namespace check;
 
-Backend& device() { return instance().first; }
-
 TEST(a_stream_is_what_its_options_say) {
   const auto a = device().create_stream({.priority = -1, .non_blocking = false, .name = "a"});
   CHECK(&a->backend() == &device());
