@@ -123,10 +123,10 @@ $(ft_bin)/.package: $(build_files)
 
 free-threaded: $(ft_bin)/.package
 
-# conftest.py has a run fail if the lock came on.
+# conftest.py has a run fail if the lock came on. One of the two simulated GPUs: `test-python` takes both.
 test-free-threaded: ft-site simulated-driver
-	$(unlocked) $(on_simulated) $(ft_pytest) $(spread) -q tests/contract tests/threads -m 'not numba and not ($(alone))' -k cuda
-	$(unlocked) $(on_simulated) $(ft_pytest) -q $(filter tests/contract/%,$(alone_in)) -m 'not numba and ($(alone))' -k cuda
+	$(unlocked) $(on_simulated):0 $(ft_pytest) $(spread) -q tests/contract tests/threads -m 'not numba and not ($(alone))' -k cuda
+	$(unlocked) $(on_simulated):0 $(ft_pytest) -q $(filter tests/contract/%,$(alone_in)) -m 'not numba and ($(alone))' -k cuda
 	$(unlocked) $(ft_pytest) -q $(filter-out tests/contract/%,$(alone_in)) -m 'not numba and ($(alone))'
 	$(unlocked) $(ft_pytest) $(spread) -q --ignore=tests/contract -m 'not numba and not source and not ($(alone))'
 
