@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
+import random
 import secrets
 import signal
 import socket
@@ -119,8 +121,19 @@ def torchrun(free_port: int) -> Callable[..., list[Finished]]:
 
 @pytest.fixture
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
+    """Find a port that nobody has, nor the next, which a rank takes beside torchrun's agent.
+
+    It is below those that Linux gives to connections: one of these may get a port between the search and its use.
+    """
+    while True:
+        port = random.randrange(20000, 32000)
+        with contextlib.ExitStack() as servers:
+            try:
+                for number in (port, port + 1):
+                    servers.enter_context(socket.create_server(("127.0.0.1", number)))
+            except OSError:
+                continue
+            return port
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,7 @@
 """Operations with arrays are operations of a stream: in order, in captures, under every hazard mode."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -137,4 +139,4 @@ def test_errors_name_arrays_without_reading_them(device, other_device):
     ):
         with pytest.raises((TypeError, ab.DeviceError), match=r"<Array \(3,\)") as found:
             call()
-        assert "42" not in str(found.value)
+        assert re.search(r"\b42\b", str(found.value)) is None  # an address may have these digits
