@@ -158,7 +158,7 @@ core_files = $(shell find core src -name '*.hpp' -o -name '*.cpp')
 # Several files together: clang-tidy's time goes into reading headers.
 lint-core: $(bin)/.lint
 	$(bin)/clang-format --dry-run -Werror $(core_files)
-	$(bin)/cmake -S . -B build/lint -G Ninja --log-level=WARNING -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=11
+	$(bin)/cmake -S . -B build/lint -G Ninja --log-level=WARNING
 	$(bin)/cmake --build build/lint --target ptx
 	find build/lint/core/CMakeFiles/anabranch.dir/Unity -name '*.cxx' -print0 | \
 	  xargs -0 -n 1 -P "$$(nproc)" $(bin)/clang-tidy -p build/lint --quiet

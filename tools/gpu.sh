@@ -62,7 +62,7 @@ wanted() {
 }
 
 wheels() {
-  "$python" -m pip install --quiet --no-deps cython-cmake nvidia-cuda-runtime-cu12 pytest-timeout || exit
+  "$python" -m pip install --quiet --no-deps nvidia-cuda-runtime-cu12 pytest-timeout || exit
   # Without it the build takes NVRTC from a toolkit of CUDA 12 in $CUDA_HOME.
   "$python" -m pip install --quiet --no-deps nvidia-cuda-nvrtc-cu12 || true
   for archive in "${WHEELS:-.}"/*.tar.xz; do

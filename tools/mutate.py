@@ -24,8 +24,6 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import NoReturn
 
-import cython_cmake
-
 ROOT = Path(__file__).resolve().parent.parent
 COPIES = ROOT / "build" / "mutate"  # one for each worker
 CORE_TESTS = [
@@ -145,10 +143,14 @@ class Copy:
             for path in (folder / part).rglob("*.[chp]*"):
                 if path.is_file() and str(path.relative_to(folder)) not in names:
                     path.unlink()
-        modules = Path(cython_cmake.__file__).with_name("cmake")
-        python = ["-DSKBUILD=2", f"-DPython_EXECUTABLE={sys.executable}", f"-DCMAKE_MODULE_PATH={modules}"]
+        python = ["-DSKBUILD=2", f"-DPython_EXECUTABLE={sys.executable}"]
         for part, options in (("core", []), ("package", python)):
-            flags = ["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O0 -w", "--log-level=WARNING"]
+            flags = [
+                "-DCMAKE_BUILD_TYPE=Release",
+                "-DCMAKE_CXX_FLAGS_RELEASE=-O0 -w",
+                "-DANABRANCH_UNITY=OFF",
+                "--log-level=WARNING",
+            ]
             self.must("cmake", "-S", ".", "-B", f"build/{part}", "-G", "Ninja", *flags, *options)
 
     def run(self, command: Sequence[str], limit: float, **environment: str) -> int | None:
