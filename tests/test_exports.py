@@ -14,6 +14,7 @@ import pytest
 import anabranch
 
 PACKAGE = Path(__file__).parents[1] / "src" / "anabranch"
+PACKAGE_AS_IMPORTED = Path(anabranch.__file__).parent
 STUBS = pytest.mark.parametrize("stub", sorted(PACKAGE.rglob("*.pyi")), ids=lambda stub: name_of(stub))
 
 
@@ -37,6 +38,21 @@ def test_all_names_everything_public() -> None:
     defined = [name for name, value in vars(anabranch).items() if not inspect.ismodule(value)]
     assert set(public(defined)) <= set(anabranch.__all__)
     assert set(anabranch.__all__) <= set(dir(anabranch))
+
+
+def test_what_few_programs_need_is_not_imported_at_once() -> None:
+    ours = ["anabranch._trace.trace", "anabranch.interop", "anabranch.testing", "anabranch.kernels._cpp"]
+    others = ["dataclasses", "html", "inspect", "json", "numba", "numpy", "pathlib"]
+    if not list(PACKAGE_AS_IMPORTED.glob("_core/core.*.so")):
+        pytest.skip("the package is installed for development, and found by hooks")
+    # Without what the hooks of an environment import.
+    paths = [str(PACKAGE_AS_IMPORTED.parent)]
+    code = f"import sys; sys.path += {paths}; import anabranch; print(*(set({ours + others}) & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+    later = f"{code}; anabranch.trace, anabranch.interop; print(*(set({ours}) & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", later], capture_output=True, text=True, check=True)
+    assert sorted(done.stdout.split()) == ["anabranch._trace.trace", "anabranch.interop"]
 
 
 def test_all_has_no_duplicates() -> None:

@@ -3,7 +3,6 @@
 import sys as _sys
 import typing as _typing
 
-from anabranch import interop, testing
 from anabranch._core.errors import (
     CaptureError,
     ClosedError,
@@ -39,8 +38,6 @@ from anabranch._stream.current import ScopedStream, current_stream, default_stre
 from anabranch._stream.event import Event
 from anabranch._stream.fork import fork
 from anabranch._stream.stream import Stream
-from anabranch._trace.trace import trace
-from anabranch.interop._bridge import bridge
 from anabranch.kernels import (
     In,
     InOut,
@@ -54,7 +51,6 @@ from anabranch.kernels import (
     kernel,
     random,
 )
-from anabranch.kernels._cpp.module import Module
 
 __all__ = [
     # Devices
@@ -141,8 +137,14 @@ __all__ = [
     "__version__",
 ]
 
-_lazy = ("__version__", "distributed")  # found when first asked for
-_keep(globals()[name] for name in __all__ if name not in _lazy)
+# What is imported when it is first asked for: together it takes as long as all the rest.
+_SUBPACKAGES = ("distributed", "interop", "testing")
+_MODULES = {
+    "Module": "anabranch.kernels._cpp.module",
+    "bridge": "anabranch.interop._bridge",
+    "trace": "anabranch._trace.trace",
+}
+_keep(globals()[name] for name in __all__ if name in globals())
 
 if "distributed.protocol.serialize" in _sys.modules:  # Dask's; a program may have a module of that name
     from anabranch.interop import _dask
@@ -150,7 +152,10 @@ if "distributed.protocol.serialize" in _sys.modules:  # Dask's; a program may ha
     _dask.register_serializers()
 
 if _typing.TYPE_CHECKING:
-    from anabranch import distributed
+    from anabranch import distributed, interop, testing
+    from anabranch._trace.trace import trace
+    from anabranch.interop._bridge import bridge
+    from anabranch.kernels._cpp.module import Module
 
     __version__: str
 else:
@@ -161,10 +166,14 @@ else:
             from importlib.metadata import version
 
             return version(__name__)
-        if name == "distributed":
+        if name in _SUBPACKAGES or name in _MODULES:
             from importlib import import_module
 
-            return import_module("anabranch.distributed")
+            if name in _SUBPACKAGES:
+                return import_module(f"anabranch.{name}")
+            found = globals()[name] = getattr(import_module(_MODULES[name]), name)
+            _keep([found])
+            return found
         method = f"; arrays have it: x.{name}" if not name.startswith("_") and hasattr(Array, name) else ""
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{method}")
 

@@ -8,8 +8,6 @@ from libc.stdint cimport uint32_t
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from anabranch._graphs import picture
-
 from anabranch._core.core cimport (
     CCapture, CStream, HazardMode, OperationKind, Point, Ref, as_context, check_fork, forked)
 from anabranch._core.explore cimport expect_nodes, exploring
@@ -302,6 +300,8 @@ cdef class Graph:
         raise TypeError(f"{self!r} lives in this process; pass a function that captures it")
 
     def _repr_html_(self):
+        from anabranch._graphs import picture
+
         return picture.html(self)
 
     def __repr__(self):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING
 
 from anabranch._core.errors import Error
@@ -30,4 +29,6 @@ def _state(stream: Stream) -> str:
 
 def html(stream: Stream) -> str:
     """Return a stream and how many operations are queued on it. Waits for nothing."""
+    from html import escape
+
     return f"<div><code>{escape(repr(stream).strip('<>'))}</code>: {escape(_state(stream))}</div>"

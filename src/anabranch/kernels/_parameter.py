@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 from anabranch.kernels._annotation import INOUT_CODE, Access
 from anabranch.kernels._dtype import KINDS, dtype_name
+
+# Flags of code. The module `inspect`, which names them, takes longer to import than all of kernels.
+_VARARGS, _VARKEYWORDS, _GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x4, 0x8, 0x20, 0x80, 0x200
 
 
 class Parameter(NamedTuple):
@@ -65,13 +67,13 @@ def _check_shape(function: FunctionType, code: CodeType) -> None:
             f"kernel {function.__qualname__!r} ({code.co_filename}:{code.co_firstlineno}) {what}; {instead}"
         )
 
-    if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+    if code.co_flags & (_COROUTINE | _ASYNC_GENERATOR):
         raise refuse("is an async function", "a kernel is a plain function that returns nothing")
-    if code.co_flags & inspect.CO_GENERATOR:
+    if code.co_flags & _GENERATOR:
         raise refuse("is a generator", "a kernel is a plain function that returns nothing")
-    if code.co_flags & inspect.CO_VARARGS:
+    if code.co_flags & _VARARGS:
         raise refuse("takes *args", "name each parameter")
-    if code.co_flags & inspect.CO_VARKEYWORDS:
+    if code.co_flags & _VARKEYWORDS:
         raise refuse("takes **kwargs", "name each parameter")
     if code.co_kwonlyargcount:
         raise refuse("has keyword-only parameters", "arguments of a launch have positions only")

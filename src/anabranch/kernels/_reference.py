@@ -8,7 +8,6 @@ module, such as ``geometry.distance``.
 from __future__ import annotations
 
 import builtins
-import dis
 import sys
 from collections.abc import Iterator
 from types import CellType, CodeType, FunctionType, ModuleType
@@ -90,6 +89,8 @@ def references(function: FunctionType) -> list[Reference]:
 
 def _chains(code: CodeType) -> Iterator[tuple[bool, list[str]]]:
     """Yield each outside read: whether it is of a closure variable, and the parts of its name: a.b.c."""
+    import dis
+
     names: list[str] = []
     is_closure = False
     for instruction in dis.get_instructions(code):
