@@ -84,6 +84,7 @@ def test_errors_are_told_and_what_has_none_is_made(package):
     assert done.returncode == 1
     assert "package/sub/user.pyx:1:13: undeclared name not builtin: unknown" in done.stderr
     assert made(package, "plain").exists()
+    assert not list(made(package, "sub/user").parent.glob("user*"))
     again = transpile(package)
     assert again.returncode == 1
     assert "undeclared name" in again.stderr

@@ -85,9 +85,14 @@ def name_of(source: Path) -> str:
 def transpile(source: Path, output: Path, needed: set[str], context: SharedContext) -> bool:
     """Make one module, in a process of its own; return whether it has no errors."""
     context.keep(needed)
-    context.options = options = with_options(Path.cwd(), output_file=str(output))
+    part = output.with_suffix(".part.cxx")  # what an interrupted build leaves must not seem to be made
+    context.options = options = with_options(Path.cwd(), output_file=str(part))
     output.parent.mkdir(parents=True, exist_ok=True)
-    return not run_pipeline(str(source), options, name_of(source), context).num_errors
+    if run_pipeline(str(source), options, name_of(source), context).num_errors:
+        part.unlink(missing_ok=True)
+        return False
+    part.rename(output)
+    return True
 
 
 def in_processes(calls: Iterable[Callable[[], bool]]) -> bool:
