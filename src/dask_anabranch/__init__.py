@@ -28,7 +28,7 @@ class _Watch:
         if hasattr(sys.modules.get("distributed.protocol.serialize"), "dask_deserialize"):
             sys.meta_path.remove(self)
             # Imported later, the package does it itself.
-            if "anabranch.interop" in sys.modules:
+            if "anabranch" in sys.modules:
                 from anabranch.interop._dask import register_serializers
 
                 register_serializers()
