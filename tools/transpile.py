@@ -11,6 +11,7 @@ The command `cython` reads them anew for every module; apart from the order of i
 
 import os
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -88,9 +89,11 @@ def transpile(source: Path, output: Path, needed: set[str], context: SharedConte
     part = output.with_suffix(".part.cxx")  # what an interrupted build leaves must not seem to be made
     context.options = options = with_options(Path.cwd(), output_file=str(part))
     output.parent.mkdir(parents=True, exist_ok=True)
+    began = time.time()
     if run_pipeline(str(source), options, name_of(source), context).num_errors:
         part.unlink(missing_ok=True)
         return False
+    os.utime(part, (began, began))  # what is edited from now on is newer
     part.rename(output)
     return True
 

@@ -5,7 +5,7 @@ from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uintptr_t
 from libcpp.vector cimport vector
 
-from anabranch._memory import exports, host_view
+from anabranch._memory import display, exports, host_view
 
 from anabranch._core cimport core
 from anabranch._core.core cimport Access as MemoryAccess
@@ -774,13 +774,9 @@ cdef class Array:
         return result, []
 
     def __repr__(self):
-        from anabranch._memory import display
-
         return display.text(self)
 
     def _repr_html_(self):
-        from anabranch._memory import display
-
         return display.html(self)
 
 

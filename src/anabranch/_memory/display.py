@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from anabranch._core.errors import Error
@@ -40,6 +39,8 @@ def text(array: Array) -> str:
 
 def html(array: Array) -> str:
     """Return the same as HTML, for notebooks."""
+    from html import escape
+
     described = escape(array._described().strip("<>"))
     values, state = _seen(array)
     elements = "" if values is None else f"<pre>{escape(str(values))}</pre>"
