@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
-from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION, as_completed, wait
+from collections.abc import Callable
+from concurrent.futures import (
+    ALL_COMPLETED,
+    FIRST_COMPLETED,
+    FIRST_EXCEPTION,
+    ThreadPoolExecutor,
+    as_completed,
+    wait,
+)
 
 import numpy as np
 import pytest
@@ -302,3 +311,64 @@ def test_work_that_reads_what_the_host_reads_is_no_choice() -> None:
 
     report = explore(program)
     assert (report.ok, report.classes) == (True, 1), report
+
+
+def filled(value: int) -> int:
+    with ab.Stream("cpu"):
+        return int(ab.full(4, value).numpy().sum())
+
+
+def with_a_pool() -> list[int]:
+    with ThreadPoolExecutor(1) as pool:
+        return list(pool.map(filled, [1, 2, 3]))
+
+
+def with_asyncio() -> list[int]:
+    async def main() -> list[int]:
+        return [await asyncio.to_thread(filled, value) for value in (1, 2, 3)]
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("run", [with_a_pool, with_asyncio])
+def test_a_thread_waits_while_the_program_waits_for_the_thread(run: Callable[[], list[int]]) -> None:
+    def program() -> None:
+        assert run() == [4, 8, 12]
+
+    report = explore(program)
+    assert report.ok, report
+    assert report.uncontrolled
+    assert not report.complete
+    assert "without other orders of the program's own threads and tasks" in str(report)
+
+
+@pytest.mark.parametrize("tasks", [1, 2])
+def test_tasks_beside_one_that_awaits_are_not_explored(tasks: int) -> None:
+    def program() -> None:
+        array = zeros()
+
+        async def write(stream: ab.Stream) -> None:
+            ab.fill(array, 1, stream=stream)
+            await stream
+
+        async def main() -> None:
+            await asyncio.gather(*map(write, streams(tasks)))
+
+        asyncio.run(main())
+
+    report = explore(program)
+    assert report.ok, report
+    assert report.uncontrolled
+
+
+def test_a_lone_task_is_explored_completely() -> None:
+    def program() -> None:
+        async def main() -> None:
+            (stream,) = streams(1)
+            ab.fill(zeros(), 1, stream=stream)
+            await stream
+
+        asyncio.run(main())
+
+    report = explore(program)
+    assert (report.ok, report.complete, report.uncontrolled) == (True, True, False)

@@ -60,7 +60,7 @@ void Controller::begin() {
   opened_.clear();
   sequence_ = 0;
   generation_ = generations.fetch_add(1) + 1;
-  advancing_ = giving_up_ = false;
+  advancing_ = giving_up_ = uncontrolled_ = false;
   diverged_.clear();
   failure_.reset();
   failed_at_.clear();
@@ -88,6 +88,7 @@ Outcome Controller::end(bool details) {
   outcome.violation = violation_;
   outcome.violated_at = violated_at_;
   outcome.deadlock = std::move(stuck_);
+  outcome.uncontrolled = uncontrolled_;
   if (details) {
     for (const Reversible& pair : run_.reversible()) happened_[pair.second].reversible.push_back(pair.first);
     outcome.events = std::move(happened_);
@@ -119,6 +120,10 @@ std::unique_ptr<Exploration> Exploration::at_random(std::uint64_t runs, std::uin
 
 std::unique_ptr<Exploration> Exploration::of_schedule(const std::string& schedule) {
   return std::make_unique<Controller>(std::make_unique<Replay>(Schedule::parse(schedule)));
+}
+
+void note_uncontrolled() {
+  if (Controller* controller = Controller::current()) controller->note_uncontrolled();
 }
 
 void ask(Stream& stream, Point point) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -63,6 +64,7 @@ class Controller final : public Exploration {
   void calling(Runnable& runnable) noexcept;
   // As `Backend::synchronize`, of which the failure is left to the caller. Throws Error(value) in a deadlock.
   bool synchronize(Stream& stream, Runnable& runnable, Point point, std::chrono::nanoseconds timeout);
+  void note_uncontrolled();
   void ask(Stream& stream, Point point, const char* what = "query");
   std::uint64_t begin_view(const Touch& touch);
   void end_view(std::uint64_t number);
@@ -126,6 +128,9 @@ class Controller final : public Exploration {
     Runnable* function = nullptr;  // of a host function: what called it
     EventId called = {};           // the operation that it is
     bool counted = true;           // among `running_`
+    // Of a thread that is not counted: when it may run operations, if none is enqueued before; and what was then.
+    std::chrono::steady_clock::time_point alone_from = {};
+    std::uint64_t seen = 0;
     bool blocked = false;
     bool go = false;               // it may go on
     Runnable* awaited = nullptr;   // while blocked; none, and no query: everything
@@ -172,6 +177,9 @@ class Controller final : public Exploration {
   void block(Host& host);
   void release(Host& host);
   bool wait(std::unique_lock<std::mutex>& lock, Host& host, std::chrono::nanoseconds timeout);
+  // Whether a thread of the program may run operations while the main thread is elsewhere.
+  bool is_left_alone(Host& host);
+  bool advance_alone(std::unique_lock<std::mutex>& lock);
   bool wake_one();
   bool advance(std::unique_lock<std::mutex>& lock);
   bool begin_graph(std::unique_lock<std::mutex>& lock);
@@ -218,6 +226,7 @@ class Controller final : public Exploration {
   int running_ = 0;                             // host threads that run code of the program
   bool advancing_ = false;
   bool giving_up_ = false;
+  bool uncontrolled_ = false;
   std::string diverged_;
   Ref<Failure> failure_;
   std::string failed_at_;

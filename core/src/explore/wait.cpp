@@ -13,6 +13,10 @@ constexpr int most_repeats = 3;
 // Steps between two readings of the clock.
 constexpr int steps_per_look = 64;
 
+// How long a thread of the program waits for the main thread, before it takes that to wait outside the library: in
+// `Thread.join`, say.
+constexpr std::chrono::milliseconds patience(50);
+
 }  // namespace
 
 // -- host functions --
@@ -95,6 +99,25 @@ bool Controller::wake_one() {
   return false;
 }
 
+bool Controller::is_left_alone(Host& host) {
+  const Host& main = *hosts_.front();
+  if (host.counted || advancing_ || running_ != 1 || main.blocked) return false;
+  const auto now = std::chrono::steady_clock::now();
+  if (host.seen != sequence_ + 1) {
+    host.seen = sequence_ + 1;
+    host.alone_from = now + patience;
+  }
+  return now >= host.alone_from;
+}
+
+bool Controller::advance_alone(std::unique_lock<std::mutex>& lock) {
+  uncontrolled_ = true;
+  const int away = std::exchange(running_, 0);
+  const bool advanced = wake_one() || advance(lock);
+  running_ += away;
+  return advanced;
+}
+
 // Returns true if the host may continue, false on a timeout or a deadlock.
 bool Controller::wait(std::unique_lock<std::mutex>& lock, Host& host, std::chrono::nanoseconds timeout) {
   const auto deadline =
@@ -107,7 +130,10 @@ bool Controller::wait(std::unique_lock<std::mutex>& lock, Host& host, std::chron
       left = steps_per_look;
     }
     if (running_ > 0 || advancing_) {
-      if (changed_.wait_until(lock, deadline) == std::cv_status::timeout) break;
+      if (is_left_alone(host) && advance_alone(lock)) continue;
+      const auto now = std::chrono::steady_clock::now();
+      if (now >= deadline) break;
+      changed_.wait_until(lock, host.counted ? deadline : std::min(deadline, now + patience));
       continue;
     }
     if (wake_one() || advance(lock)) continue;
@@ -179,6 +205,11 @@ void Controller::ask(Stream& stream, Point point, const char* what) {
   host.asking->id = {host.process, ++host.queries};
   host.asking->asked = event;
   wait(lock, host, std::chrono::hours(1));
+}
+
+void Controller::note_uncontrolled() {
+  const std::lock_guard lock(mutex_);
+  uncontrolled_ = true;
 }
 
 void Controller::opened(const HostOperation& gate) {

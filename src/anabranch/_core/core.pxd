@@ -387,6 +387,7 @@ cdef extern from "anabranch/_core/host_job.hpp" namespace "anabranch::python" no
 
 
 # Blocks this thread until the point is reached. Releases the interpreter lock and handles signals meanwhile.
+cdef int refuse_own_wait(CStream* stream, Point point) except -1
 cdef int synchronize_point(CStream* stream, Point point, Marker* marker=*) except -1
 # Blocks likewise until work that others enqueue on `stream` can be ordered after the point of `target`. Does not wait
 # for what a host function's own stream does later.

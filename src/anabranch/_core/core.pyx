@@ -35,10 +35,15 @@ cdef extern from *:
 set_free_threaded(is_free_threaded)
 
 
-cdef int synchronize_point(CStream* stream, Point point, Marker* marker=NULL) except -1:
-    cdef bint reached
+cdef int refuse_own_wait(CStream* stream, Point point) except -1:
     if stream == host_function_stream() and not stream.backend().query(deref(stream), point):
         raise Error("a host function cannot wait for itself or for what comes after it in its own stream")
+    return 0
+
+
+cdef int synchronize_point(CStream* stream, Point point, Marker* marker=NULL) except -1:
+    cdef bint reached
+    refuse_own_wait(stream, point)
     if _exiting and PyThread_get_thread_ident() == _exiting_thread:
         # An exit handler that runs after ours. Waits of other threads block forever below, since the driver shuts down.
         if stream.backend().query(deref(stream), point, marker):

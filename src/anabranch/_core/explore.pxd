@@ -13,6 +13,8 @@ cdef extern from "anabranch/trace/trace.hpp" namespace "anabranch" nogil:
 cdef extern from "anabranch/explore/explore.hpp" namespace "anabranch::explore" nogil:
     # While `exploring`: both answers of a query are tried. Call this before the query, without the interpreter lock.
     void ask(CStream&, Point) except +translate
+    # The program chose an order by itself, which no run will change.
+    void note_uncontrolled() except +translate
     # The host's access to memory, until it is ended.
     uint64_t begin_view(const Touch&) except +translate
     void end_view(uint64_t) except +translate

@@ -5,6 +5,7 @@ them. A watcher starts another thread when jobs wait while every thread is busy,
 functions concurrently, and short functions share a few threads.
 """
 
+import sys
 import threading
 import time
 
@@ -20,10 +21,10 @@ from anabranch._core.core import finalizing, stopped
 from anabranch._core cimport core
 from anabranch._core.core cimport (
     CStream, JobKind, Failure, HazardMode, HostCall, Moment, Notice, OperationKind, Past, HostOperation, Point,
-    PythonJob, Record, Ref, ReplayedCall, Site, as_pending, host_inbox, synchronize_point, throw_failure,
-    tracing,
+    PythonJob, Record, Ref, ReplayedCall, Site, as_pending, host_inbox, refuse_own_wait, synchronize_point,
+    throw_failure, tracing,
 )
-from anabranch._core.explore cimport ask, exploring, pass_views
+from anabranch._core.explore cimport ask, exploring, note_uncontrolled, pass_views
 from anabranch._core.tracing cimport show
 from anabranch._hazards.ordering cimport (
     DeferredMoment, PastOf, Submission, Touches, begin, begin_untouched, follow_call, observe_record,
@@ -297,12 +298,25 @@ cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs,
     return call.future
 
 
+cdef bint _other_tasks():
+    # Whether the event loop has tasks that could run meanwhile.
+    asyncio = sys.modules.get("asyncio")
+    try:
+        return asyncio is not None and len(asyncio.all_tasks()) > 1
+    except RuntimeError:  # no loop of asyncio runs
+        return False
+
+
 @cython.final
 cdef class Notification:
     def reached(self):
-        """Return whether the point is reached; raises if the work failed."""
+        """Return whether the point is reached; raises if the work failed or waits for the caller."""
         cdef CStream* stream = self.record.stream.get()
+        refuse_own_wait(stream, self.record.point)
         if exploring():
+            if not stream.backend().query(deref(stream), self.record.point) and _other_tasks():
+                with nogil:
+                    note_uncontrolled()
             # The loop has nothing else to wait for that anybody would run.
             synchronize_point(stream, self.record.point, self.record.marker.get())
         if not stream.backend().query(deref(stream), self.record.point, self.record.marker.get()):

@@ -5,6 +5,7 @@ Place: TypeAlias = tuple[str | None, int | None]
 @final
 class Ended:
     fresh: bool
+    uncontrolled: bool
     schedule: str
     diverged: str
     failed_at: str

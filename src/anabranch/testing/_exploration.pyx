@@ -34,6 +34,7 @@ cdef extern from "anabranch/explore/explore.hpp" namespace "anabranch::explore" 
         string violation
         Site violated_at
         vector[Stuck] deadlock
+        cbool uncontrolled
     cdef cppclass CExploration "anabranch::explore::Exploration":
         @staticmethod
         unique_ptr[CExploration] of_classes() except +translate
@@ -60,6 +61,7 @@ cdef str _text(const string& text):
 cdef class Ended:
     """What is known of a run that is over."""
     cdef readonly bint fresh
+    cdef readonly bint uncontrolled
     cdef readonly str schedule
     cdef readonly str diverged
     cdef readonly str failed_at
@@ -128,6 +130,7 @@ cdef class Exploration:
         cdef Ended ended = Ended.__new__(Ended)
         cdef size_t i
         ended.fresh = outcome.fresh
+        ended.uncontrolled = outcome.uncontrolled
         ended.schedule = _text(outcome.schedule)
         ended.diverged = _text(outcome.diverged)
         ended.failed_at = _text(outcome.failed_at)

@@ -85,7 +85,7 @@ def explore(
                 error = Error(
                     f"the schedule is of another program: after its choices, this one came to {ended.diverged}"
                 )
-            report.count(ended.fresh, exploration.bound)
+            report.count(ended, exploration.bound)
             if error is None:
                 passing = ended.schedule
             elif report.ok:
@@ -94,7 +94,7 @@ def explore(
                 spare -= 1
                 if passing is not None or spare == 0 or ended.diverged or not exploration.more:
                     break
-        report.complete = not exploration.more
+        report.complete = not exploration.more and not report.uncontrolled
         if not report.ok and passing is not None:
             report.compare(_run(Exploration(passing, 0), fn, True)[1])
     except KeyboardInterrupt:

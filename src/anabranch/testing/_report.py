@@ -25,7 +25,11 @@ class Report:
     runs : int
         How often the function was called, without the run that is shown for comparison.
     complete : bool
-        Whether nothing is left to run: False past `limit` or `timeout`, after Ctrl-C, and if a run failed first.
+        Whether nothing is left to run: False past `limit` or `timeout`, after Ctrl-C, if a run failed first, and if
+        `uncontrolled`.
+    uncontrolled : bool
+        Whether orders were left out that exploration does not control: those of threads that wait while the function
+        waits for them outside the library, and of asyncio tasks beside one that awaits pending work.
     error : BaseException or None
         Of the run that failed: what the function raised, or what an operation failed with.
     schedule : str or None
@@ -39,6 +43,7 @@ class Report:
         self.classes: int = 0
         self.runs: int = 0
         self.complete: bool = False
+        self.uncontrolled: bool = False
         self.error: BaseException | None = None
         self.schedule: str | None = None
         self.interrupted: bool = False
@@ -47,10 +52,11 @@ class Report:
         self._failed: Ended | None = None
         self._passed: Ended | None = None
 
-    def count(self, fresh: bool, bound: float) -> None:
+    def count(self, ended: Ended, bound: float) -> None:
         """Count a run."""
         self.runs += 1
-        self.classes += fresh
+        self.classes += ended.fresh
+        self.uncontrolled |= ended.uncontrolled
         self._bound = bound
 
     def fail(self, error: BaseException, ended: Ended) -> None:
@@ -89,6 +95,8 @@ class Report:
             text = f"all {self.classes} {what} of schedules, in {self.runs} runs"
         else:
             text = f"{self.classes} {what} of schedules, in {self.runs} runs; not all"
+        if self.uncontrolled:
+            text += ", without other orders of the program's own threads and tasks"
         if self.interrupted:
             text += ", interrupted"
         return f"{text}: {'all pass' if self.ok else 'one fails'}"

@@ -274,3 +274,9 @@ def test_a_loop_that_was_closed_before_completion_prints_nothing(awaited, device
         stream.synchronize()
         """
     assert run_python(script) == ""
+
+
+@each_target
+def test_a_host_function_may_not_await_its_own_stream(target, stream):
+    with pytest.raises(ab.Error, match="a host function cannot wait for itself"):
+        stream.submit(lambda: asyncio.run(wait(target(stream)))).result(10)

@@ -54,6 +54,8 @@ struct Outcome {
   std::string violation;             // the kernel and the parameter that violate a declaration; else empty
   Site violated_at = {};             // where it was launched
   std::vector<Stuck> deadlock = {};  // empty: none
+  // Some order was not the exploration's to choose: of threads of the program, or of tasks at an await.
+  bool uncontrolled = false;
 };
 
 // Only one exploration of a process may have a run in progress. One thread uses it, and runs the program between the
@@ -88,6 +90,8 @@ class Exploration {
 // Call before the host queries a point. Runs operations until the query returns the answer that the exploration has
 // chosen. The caller must not hold the interpreter lock.
 void ask(Stream& stream, Point point);
+// The program chose an order by itself: other orders of this run stay unexplored.
+void note_uncontrolled();
 // Begins a host access that lasts until `end_view` is called with the returned number; 0: no run is in progress.
 std::uint64_t begin_view(const Touch& touch);
 void end_view(std::uint64_t number);
