@@ -19,6 +19,18 @@ Moment* make_newest_moment() noexcept {
   return newest_moment = &moment;
 }
 
+// Whether the use is a read that failed: it is over, and what it read is intact. A write that waited for it would fail
+// for nothing, and its stream with it. In a capture and in an exploration every wait is made.
+bool is_failed_read(const Use& use) noexcept {
+  if (writes(use.access) || use.stream->capture() || exploring()) return false;
+  try {
+    use.stream->backend().query(*use.stream, use.point);
+    return false;
+  } catch (const Error&) {
+    return true;
+  }
+}
+
 }  // namespace
 
 bool checks_begun() noexcept { return checking.load(std::memory_order_relaxed); }
@@ -110,7 +122,7 @@ void Ordering::add(const std::vector<Race>& missing, const HostTask& task) {
       if (other.stream == use.stream) return other.point > use.point || (other.point == use.point && &other < &use);
       return other.when.lane && use.when.lane && !task.precedes(other) && other.when.follows(use.when);
     });
-    if (!covered && !use.stream->backend().known_completed(*use.stream, use.point)) {
+    if (!covered && !use.stream->backend().known_completed(*use.stream, use.point) && !is_failed_read(use)) {
       enqueue_wait(stream_, *use.stream, use.point, nullptr, true);
       added.fetch_add(1, std::memory_order_relaxed);
     }
