@@ -52,6 +52,9 @@ cdef class TracedScalar:
     def __hash__(self):
         return hash(self.concretize())
 
+    def __str__(self):
+        return str(self.concretize())
+
     def __repr__(self):
         return repr(self.concretize())
 
@@ -65,21 +68,33 @@ cdef class TracedScalar:
         return int(self.concretize())
 
     def __eq__(self, other):
+        if type(other) is Array:
+            return NotImplemented
         return self.concretize() == _value(other)
 
     def __ne__(self, other):
+        if type(other) is Array:
+            return NotImplemented
         return self.concretize() != _value(other)
 
     def __lt__(self, other):
+        if type(other) is Array:
+            return NotImplemented
         return self.concretize() < _value(other)
 
     def __le__(self, other):
+        if type(other) is Array:
+            return NotImplemented
         return self.concretize() <= _value(other)
 
     def __gt__(self, other):
+        if type(other) is Array:
+            return NotImplemented
         return self.concretize() > _value(other)
 
     def __ge__(self, other):
+        if type(other) is Array:
+            return NotImplemented
         return self.concretize() >= _value(other)
 
     def __neg__(self):
@@ -200,6 +215,8 @@ cdef object _value(object other):
 
 
 cdef object _computed(object fn, object first, object second=None):
+    if type(first) is Array or type(second) is Array:
+        return NotImplemented  # the array's own operator takes the number as an argument of its kernel
     operands = (first,) if second is None else (first, second)
     for each in operands:
         if type(each) is not TracedScalar and type(each) not in (int, float, complex, bool):

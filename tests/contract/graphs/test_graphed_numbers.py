@@ -319,3 +319,35 @@ def test_a_number_that_closes_an_argument_of_its_call_is_an_error(device):
     with pytest.raises(ab.ClosedError):
         work(x, number)
     assert work.graphs == 1
+
+
+LEFT = {
+    "times": lambda x, number: number * x,
+    "plus": lambda x, number: number + x,
+    "minus": lambda x, number: number - x,
+    "over": lambda x, number: number / x,
+    "to the power of": lambda x, number: number**x,
+    "negative": lambda x, number: -number * x,
+    "below": lambda x, number: number < x,
+    "equal": lambda x, number: number == x,
+}
+
+
+@pytest.mark.numba
+@pytest.mark.parametrize("compute", LEFT.values(), ids=LEFT)
+def test_a_number_on_the_left_of_an_array_follows_the_call(device, compute):
+    def function(x, y, number):
+        y[...] = compute(x, number)
+
+    work = Counted(function)
+    values = np.arange(1.0, 9.0)
+    x = ab.array(values, device=device)
+    for number in (0.5, 2.0, 3.25):
+        y = ab.zeros(8, device=device)
+        work(x, y, number)
+        np.testing.assert_allclose(y.numpy(), compute(values, number), rtol=1e-6)
+    assert (work.calls, work.graphs) == (1, 1)
+
+
+def test_the_text_of_a_number_is_its_own(device):
+    assert ab.graphed(lambda x, number: str(number))(ab.zeros(1, device=device), np.float32(1.25)) == "1.25"
