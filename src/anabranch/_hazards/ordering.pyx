@@ -288,7 +288,7 @@ class hazards:  # noqa: N801
     ...     ab.fill(a, 1, stream=s)
     """
 
-    __slots__ = ("_before", "_left", "bounds", "mode")
+    __slots__ = ("_before", "_entered", "bounds", "mode")
 
     def __init__(self, mode, bounds=None):
         if mode not in modes:
@@ -298,22 +298,28 @@ class hazards:  # noqa: N801
         cdef TaskState state = current_state()
         self.mode = mode
         self.bounds = bounds
-        self._before = state.mode, state.bounds, state.races
-        self._left = False
-        use_mode(modes[mode], state.bounds if bounds is None else bounds, None)
+        self._before = [(state.mode, state.bounds, state.races)]
+        self._entered = 0
+        self._use(state)
+
+    def _use(self, TaskState state):
+        use_mode(modes[self.mode], state.bounds if self.bounds is None else self.bounds, None)
 
     def __enter__(self):
-        cdef TaskState state
-        if self._left:
-            state = current_state()
-            self._before = state.mode, state.bounds, state.races
-            self._left = False
-            use_mode(modes[self.mode], state.bounds if self.bounds is None else self.bounds, None)
+        cdef TaskState state = current_state()
+        # The first block ends what the constructor began, unless another mode was chosen in between. An object may be
+        # entered again, also within its own block.
+        if self._entered == 0 and state.mode != modes[self.mode]:
+            self._before.clear()
+        if self._entered == len(self._before):
+            self._before.append((state.mode, state.bounds, state.races))
+        self._entered += 1
+        self._use(state)
         return self
 
     def __exit__(self, kind, value, traceback):
-        mode, bounds, races = self._before
-        self._left = True
+        self._entered -= 1
+        mode, bounds, races = self._before.pop()
         use_mode(mode, bounds, races)
 
     def __repr__(self):

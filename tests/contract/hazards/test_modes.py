@@ -300,3 +300,21 @@ def test_a_thread_run_in_a_copied_context_collects_nothing_here(device):
     with ab.collect_races() as races:
         _in_thread(contextvars.copy_context().run, race)
     assert races == []
+
+
+def test_an_object_may_be_entered_again_within_its_own_block(device):
+    ab.hazards("off")
+    mode = ab.hazards("check")
+    with mode:
+        with mode:
+            assert_mode(device, "check")
+        assert_mode(device, "check")
+    assert_mode(device, "off")
+
+
+def test_an_object_made_earlier_sets_its_mode_in_its_first_block(device):
+    mode = ab.hazards("check")
+    ab.hazards("off")
+    with mode:
+        assert_mode(device, "check")
+    assert_mode(device, "off")
