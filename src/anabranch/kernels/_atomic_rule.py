@@ -28,7 +28,7 @@ def atomic_signature(name: str, types: Any, errors: Any, context: Any, args: tup
     for value in given:
         if not context.can_convert(value, array.dtype):
             raise errors.TypingError(f"{name}: a value of {value} cannot become {array.dtype}")
-    ints = types.intp if array.ndim == 1 else types.UniTuple(types.intp, array.ndim)
+    ints = types.UniTuple(types.intp, array.ndim) if isinstance(index, types.BaseTuple) else types.intp
     return array.dtype, array, ints, *(array.dtype for _ in given)
 
 

@@ -73,6 +73,16 @@ def test_atomic_min_and_max_return_the_old_value(device, dtype):
     assert y.numpy()[0] == 9
 
 
+def test_the_index_of_an_atomic_of_one_axis_may_be_a_tuple(device):
+    @ab.kernel
+    def count(i, y: ab.InOut):
+        ab.atomic_add(y, (i % 4,), 1)
+
+    y = ab.zeros(4, "int64", device=device)
+    ab.launch(count, 8, y)
+    np.testing.assert_array_equal(y.numpy(), 2)
+
+
 def test_the_index_of_an_atomic_may_be_a_tuple(device):
     @ab.kernel
     def histogram(i, x: ab.In, y: ab.InOut):

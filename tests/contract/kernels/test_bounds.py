@@ -103,6 +103,13 @@ def test_an_index_from_memory_is_checked_on_both_ends(device, at):
     assert "is out of bounds for axis 0, of size 4, of 'y', whose shape is (4,)" in message
 
 
+@pytest.mark.parametrize("at", [4, -5, -9, 2**40, 2**63 - 1, -(2**63)], ids=str)
+def test_an_index_is_named_as_the_program_has_it(device, at):
+    y = ab.zeros(4, device=device)
+    message = failure_of(device, put_at, 1, ab.array(np.array([at]), device=device), y)
+    assert f"index {at} is out of bounds for axis 0, of size 4" in message
+
+
 def test_indices_that_are_in_bounds_pass_negative_ones_too(device):
     y = ab.zeros(4, device=device)
     with ab.hazards("auto", bounds=True):

@@ -196,7 +196,10 @@ def _check_index(context: Any, builder: Any, ind: Any, dimlen: Any, axis: Any = 
     # One unsigned comparison: an index that is still negative is very large.
     with builder.if_then(builder.icmp_unsigned(">=", ind, dimlen), likely=False):
         number = axis if isinstance(axis, ir.Value) else ind.type(axis or 0)
-        context.call_conv.return_out_of_bounds(builder, number, ind, dimlen)
+        # A negative index has had the size added, and is reported as the program has it.
+        negative = builder.icmp_signed("<", ind, ind.type(0))
+        written = builder.select(negative, builder.sub(ind, dimlen), ind)
+        context.call_conv.return_out_of_bounds(builder, number, written, dimlen)
 
 
 class _Lower(lowering.Lower):  # type: ignore[misc]  # Numba has no types

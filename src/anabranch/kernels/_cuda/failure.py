@@ -212,7 +212,9 @@ def check_indices(indices: Sequence[Any], sizes: Sequence[Any]) -> None:
             axis = arith.select(outside[number], _constant(number), axis)
             index = arith.select(outside[number], indices[number], index)
             size = arith.select(outside[number], sizes[number], size)
-        failures.report("", axis, index, size)
+        # A negative index has had the size added, and is reported as the program has it.
+        negative = arith.cmpi(arith.CmpIPredicate.slt, index, _constant(0))
+        failures.report("", axis, arith.select(negative, arith.subi(index, size), index), size)
 
 
 @contextmanager
