@@ -213,7 +213,7 @@ def check_indices(indices: Sequence[Any], sizes: Sequence[Any]) -> None:
             index = arith.select(outside[number], indices[number], index)
             size = arith.select(outside[number], sizes[number], size)
         # A negative index has had the size added, and is reported as the program has it.
-        negative = arith.cmpi(arith.CmpIPredicate.slt, index, _constant(0))
+        negative = arith.cmpi(arith.CmpIPredicate.slt, arith.index_cast(T.i64(), index), _constant(0))
         failures.report("", axis, arith.select(negative, arith.subi(index, size), index), size)
 
 
