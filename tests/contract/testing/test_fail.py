@@ -291,7 +291,7 @@ def test_a_failure_follows_the_order_of_the_legacy_stream(failed, following, dev
 
 def test_a_write_does_not_fail_with_an_earlier_reader(device):
     x = ab.ones(4, device=device)
-    ab.synchronize(device)
+    ab.current_stream(device).synchronize()
     failed, stream = ab.Stream(device), ab.Stream(device)
     y = ab.empty(4, device=device, stream=failed)
     ab.testing.fail(failed)
@@ -306,7 +306,7 @@ def test_a_write_does_not_fail_with_an_earlier_reader(device):
 
 def test_a_write_fails_with_an_earlier_writer(device):
     x = ab.ones(4, device=device)
-    ab.synchronize(device)
+    ab.current_stream(device).synchronize()
     failed, stream = ab.Stream(device), ab.Stream(device)
     ab.testing.fail(failed)
     with ab.hazards("auto"):
