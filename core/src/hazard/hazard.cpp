@@ -119,8 +119,11 @@ void Ordering::add(const std::vector<Race>& missing, const HostTask& task) {
     const bool covered = std::any_of(missing.begin(), missing.end(), [&](const Race& race) {
       const Use& other = race.first;
       if (&other == &use || !other.stream) return false;
-      if (other.stream == use.stream) return other.point > use.point || (other.point == use.point && &other < &use);
-      return other.when.lane && use.when.lane && !task.precedes(other) && other.when.follows(use.when);
+      const bool later =
+          other.stream == use.stream
+              ? other.point > use.point || (other.point == use.point && &other < &use)
+              : other.when.lane && use.when.lane && !task.precedes(other) && other.when.follows(use.when);
+      return later && !is_failed_read(other);  // nobody waits for that
     });
     if (!covered && !use.stream->backend().known_completed(*use.stream, use.point) && !is_failed_read(use)) {
       enqueue_wait(stream_, *use.stream, use.point, nullptr, true);
