@@ -314,20 +314,3 @@ def test_a_write_fails_with_an_earlier_writer(device):
         ab.fill(x, 3, stream=stream)
         with pytest.raises(FAILURE):
             stream.synchronize()
-
-
-def test_a_write_waits_for_what_a_failed_reader_would_have_waited_for(device):
-    x = ab.ones(4, device=device)
-    ab.current_stream(device).synchronize()
-    first, failed, last = (ab.Stream(device) for _ in range(3))
-    y = ab.empty(4, device=device, stream=failed)
-    ab.testing.fail(failed)
-    with pytest.raises(FAILURE):
-        failed.synchronize()
-    with ab.hazards("auto"):
-        with ab.testing.Gate(first):
-            ab.fill(x, 2, stream=first)
-            ab.copy(y, x, stream=failed)
-            ab.fill(x, 3, stream=last)
-            assert not last.query()
-        first.synchronize()
