@@ -287,30 +287,3 @@ def test_a_failure_follows_the_order_of_the_legacy_stream(failed, following, dev
             ab.Stream().synchronize()
         """
     assert run_python(script).split() == ["raised"]
-
-
-def test_a_write_does_not_fail_with_an_earlier_reader(device):
-    x = ab.ones(4, device=device)
-    ab.current_stream(device).synchronize()
-    failed, stream = ab.Stream(device), ab.Stream(device)
-    y = ab.empty(4, device=device, stream=failed)
-    ab.testing.fail(failed)
-    with ab.hazards("auto"):
-        ab.copy(y, x, stream=failed)
-        with pytest.raises(FAILURE):
-            failed.synchronize()
-        ab.fill(x, 2, stream=stream)
-        stream.synchronize()
-        assert x.tolist() == [2] * 4
-
-
-def test_a_write_fails_with_an_earlier_writer(device):
-    x = ab.ones(4, device=device)
-    ab.current_stream(device).synchronize()
-    failed, stream = ab.Stream(device), ab.Stream(device)
-    ab.testing.fail(failed)
-    with ab.hazards("auto"):
-        ab.fill(x, 2, stream=failed)
-        ab.fill(x, 3, stream=stream)
-        with pytest.raises(FAILURE):
-            stream.synchronize()
