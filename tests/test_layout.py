@@ -65,7 +65,7 @@ ORDER = (
 # Imports inside functions that go up the list, by the module and the folder that it reaches, and why.
 UPWARD = {
     ("_hazards.ordering", "_races"): "a report names streams and devices; it is loaded at the first race",
-    ("_stream.stream", "_memory"): "`Stream.submit` takes the arrays that a host function declares to access",
+    ("_stream.host_threads", "_memory"): "`Stream.submit` takes the arrays that a host function declares to access",
     ("_stream.stream", "interop"): "`Stream.bridge` is a method, and what it opens knows all of a stream",
     ("_trace.trace", "distributed"): "the type of an argument of `trace.save`; nothing is imported",
     ("_memory.allocator", "interop"): "`set_allocator` takes allocators of libraries that `interop` knows",

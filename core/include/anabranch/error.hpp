@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <stdexcept>
 #include <string>
 
@@ -35,7 +36,7 @@ class DriverError : public Error {
 };
 
 // An error of an operation in a stream. It fails the stream for good: later work of the stream does not run, and every
-// stream or host that waits for it gets the same failure. Immutable and shared.
+// stream or host that waits for it gets the same failure. Immutable, but for the note that it was told, and shared.
 //
 // A `payload` is an object of the layer above (an exception). `release_payload` releases it, on the thread that drops
 // the last reference to the failure.
@@ -65,6 +66,10 @@ class Failure final : public RefCounted {
   const Site& site() const noexcept { return site_; }
   const std::string& raised() const noexcept { return raised_; }
 
+  // Whether the layer above has raised it. Any thread may note it.
+  bool told() const noexcept { return told_.load(std::memory_order_relaxed); }
+  void note_told() noexcept { told_.store(true, std::memory_order_relaxed); }
+
  private:
   std::string message_;
   void* payload_ = nullptr;
@@ -73,6 +78,7 @@ class Failure final : public RefCounted {
   std::string name_;
   Site site_;
   std::string raised_;
+  std::atomic<bool> told_{false};
 };
 
 // Thrown on the host by a call that observes a failed stream.

@@ -82,6 +82,9 @@ Ref<Stream> CpuBackend::find_stream(std::uintptr_t handle) {
 }
 
 std::vector<Ref<Stream>> CpuBackend::streams() {
+  // A stream does not live on for freed memory.
+  memory_.reclaim();
+  pinned_.reclaim();
   std::vector<Ref<Stream>> living;
   std::lock_guard lock(mutex_);
   for (const auto& stream : all_) {

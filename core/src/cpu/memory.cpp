@@ -199,6 +199,12 @@ void MemoryPool::trim(std::size_t keep) noexcept {
   }
 }
 
+void MemoryPool::reclaim() {
+  Streams over;  // released outside the lock
+  std::lock_guard lock(mutex_);
+  reclaim(over);
+}
+
 std::size_t MemoryPool::available() {
   Streams over;  // released outside the lock
   std::lock_guard lock(mutex_);

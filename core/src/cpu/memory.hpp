@@ -23,6 +23,8 @@ class MemoryPool {
   // Throws Error(memory) if the request would exceed `limit` or the system's memory is exhausted.
   Allocation allocate(const Stream* stream, std::size_t bytes);
   void free(std::byte* pointer, std::size_t bytes, std::vector<Use> uses) noexcept;
+  // Makes blocks whose uses are over free for everyone, so that they refer to no stream.
+  void reclaim();
   std::size_t available();
   // The number of bytes that are not available.
   std::size_t used() { return limit_ - available(); }

@@ -93,14 +93,11 @@ cdef extern from "anabranch/stream/stream.hpp" namespace "anabranch" nogil:
         Activity activity() const
         Lane& lane()
         CCapture* capture() const
+        void add_handle()
+        void remove_handle()
+        cbool is_settled(Point) except +translate
     cdef cppclass Waiter:
         pass
-    cdef cppclass StreamActivity:
-        string device
-        string stream
-        Activity activity
-    void c_keep_activity "anabranch::keep_activity"(cbool)
-    vector[StreamActivity] all_activity() except +translate
 
 cdef extern from "anabranch/stream/event.hpp" namespace "anabranch" nogil:
     cdef cppclass Marker:
@@ -386,8 +383,9 @@ cdef extern from "anabranch/_core/host_job.hpp" namespace "anabranch::python" no
     void throw_failure(const Ref[Failure]&) except +translate
 
 
-# Blocks this thread until the point is reached. Releases the interpreter lock and handles signals meanwhile.
+# Raises if the thread is in a host function of the stream, and the point is that function's or a later one.
 cdef int refuse_own_wait(CStream* stream, Point point) except -1
+# Blocks this thread until the point is reached. Releases the interpreter lock and handles signals meanwhile.
 cdef int synchronize_point(CStream* stream, Point point, Marker* marker=*) except -1
 # Blocks likewise until work that others enqueue on `stream` can be ordered after the point of `target`. Does not wait
 # for what a host function's own stream does later.

@@ -7,11 +7,13 @@ import threading
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.pythread cimport PyThread_get_thread_ident
 from cython.operator cimport dereference as deref
+from libcpp cimport bool as cbool
+from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from anabranch._core.core cimport (
-    CStream, Marker, Point, Use, all_activity, c_keep_activity, check_fork, host_function_stream, nanoseconds,
-    runtime_options, set_free_threaded, stop_devices,
+    Activity, CStream, Marker, Point, Use, check_fork, host_function_stream, nanoseconds, runtime_options,
+    set_free_threaded, stop_devices, translate,
 )
 
 from anabranch._core.errors import Error
@@ -31,6 +33,14 @@ cdef extern from *:
     #endif
     """
     bint is_free_threaded
+
+cdef extern from "anabranch/stream/stream.hpp" namespace "anabranch" nogil:
+    cdef cppclass StreamActivity:
+        string device
+        string stream
+        Activity activity
+    void c_keep_activity "anabranch::keep_activity"(cbool)
+    vector[StreamActivity] all_activity() except +translate
 
 set_free_threaded(is_free_threaded)
 

@@ -68,6 +68,7 @@ inline void translate() noexcept {
   try {
     throw;
   } catch (const AsyncError& error) {
+    error.failure()->note_told();
     if (auto* cause = static_cast<PyObject*>(error.failure()->payload())) {
       raise_copy(cause);
     } else if (error.failure()->code() != 0) {

@@ -69,7 +69,7 @@ cdef class DeviceBase:
         Raises
         ------
         KernelError
-            If a living stream of the device has failed.
+            If a stream of the device has failed. For one that was closed or dropped, only if nothing raised it before.
         """
         core.check_fork()
         cdef CCapture* capture = current_capture() if capturing() else NULL
@@ -83,7 +83,8 @@ cdef class DeviceBase:
             observations.push_back(observation_of(deref(streams[i].get()), deref(current_task())))
             points.push_back(self.backend.newest(deref(streams[i].get())))
         for i in range(streams.size()):
-            synchronize_point(streams[i].get(), points[i])
+            if not streams[i].get().is_settled(points[i]):
+                synchronize_point(streams[i].get(), points[i])
         for i in range(streams.size()):
             observe(observations[i])
         with nogil:

@@ -1,5 +1,4 @@
 from anabranch._core.core cimport CStream, Record, Ref
-from anabranch._hazards.ordering cimport Touches
 
 
 cdef class Notification:
@@ -16,7 +15,7 @@ cdef class Owner:
 # Drops the core's reference to an Owner. Any thread.
 cdef void discard_owner(void* owner) noexcept nogil
 cdef Notification notification(const Record& record)
-# `touches`: the function's declared accesses, or None.
-cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs, Touches touches)
+# `reads`, `writes`: the arrays that the function accesses, as `Stream.submit` takes them.
+cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs, object reads, object writes)
 # Ensures that a thread takes the jobs that streams post.
 cdef int ensure_host_thread() except -1

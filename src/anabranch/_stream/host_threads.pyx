@@ -252,8 +252,13 @@ cdef object _explored_future():
     return ExploredFuture()
 
 
-cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs, Touches touches):
+cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs, object reads, object writes):
     global _future
+    cdef Touches touches = None
+    if reads is not () or writes is not ():
+        from anabranch._memory.host_access import touches_of
+
+        touches = touches_of(reads, writes)
     cdef TaskState state = current_state()
     cdef Submission submission
     cdef Point point

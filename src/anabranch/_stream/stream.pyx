@@ -28,6 +28,7 @@ cdef object _another = object()
 cdef Stream stream_over(DeviceBase device, const Ref[CStream]& record, uintptr_t key):
     cdef Stream stream = Stream.__new__(Stream, _another)
     stream.device, stream.record, stream.key = device, record, key
+    record.get().add_handle()
     stream._name = record.get().name().decode("utf-8", "surrogatepass") or None
     return stream
 
@@ -90,6 +91,7 @@ cdef class Stream:
             options.name = name.encode("utf-8", "surrogatepass")
         self._name = name
         self.record = self.device.backend.create_stream(options)
+        self.record.get().add_handle()
         self.key = self.record.get().handle()
 
     @staticmethod
@@ -132,12 +134,15 @@ cdef class Stream:
         return stream
 
     cdef void _release(self) noexcept:
-        # From now on its owner may destroy the stream.
-        if self.external and self.record.get() != NULL and not forked():
+        if self.record.get() == NULL or forked():
+            return
+        self.record.get().remove_handle()
+        if self.external:  # from now on its owner may destroy the stream
             self.record.get().backend().release_external(deref(self.record.get()))
 
     def __dealloc__(self):  # any Python thread, with the interpreter lock and none of the core's; does not block
-        self._release()
+        if not self._closed:
+            self._release()
 
     cdef int refuse(self) except -1:
         if self._closed:
@@ -212,9 +217,7 @@ cdef class Stream:
         return 0, self.handle
 
     def close(self):
-        """Release the stream without blocking. Work already enqueued completes.
-
-        Closing again does nothing.
+        """Release the stream without blocking. Work already enqueued completes; closing again does nothing.
 
         Raises
         ------
@@ -224,8 +227,10 @@ cdef class Stream:
         if self.is_default:
             raise ValueError(f"{self!r} cannot be closed: it is a default stream, there for as long as its device")
         # The object releases the record, not `close`: another thread may be using it.
-        self._closed = True
-        self._release()
+        with cython.critical_section(self):
+            if not self._closed:
+                self._closed = True
+                self._release()
 
     def query(self):
         """Return whether everything enqueued by now is complete. Does not block.
@@ -351,12 +356,7 @@ cdef class Stream:
             raise TypeError(f"fn must be callable, not {type(fn).__name__}")
         cdef CStream* stream = self.get()
         cdef Ref[CStream] kept = Ref[CStream].share(stream)
-        touches = None
-        if reads is not () or writes is not ():
-            from anabranch._memory.host_access import touches_of
-
-            touches = touches_of(reads, writes)
-        return submit_call(kept, fn, args, kwargs, touches)
+        return submit_call(kept, fn, args, kwargs, reads, writes)
 
     def bridge(self, /, *libraries, sync_enter=True, sync_exit=True):
         """Make this stream the current one of other libraries, too, for a ``with`` block: `anabranch.bridge`."""

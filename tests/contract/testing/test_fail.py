@@ -287,3 +287,76 @@ def test_a_failure_follows_the_order_of_the_legacy_stream(failed, following, dev
             ab.Stream().synchronize()
         """
     assert run_python(script).split() == ["raised"]
+
+
+def test_a_write_does_not_fail_with_an_earlier_reader(device):
+    x = ab.ones(4, device=device)
+    ab.current_stream(device).synchronize()
+    failed, stream = ab.Stream(device), ab.Stream(device)
+    y = ab.empty(4, device=device, stream=failed)
+    ab.testing.fail(failed)
+    with ab.hazards("auto"):
+        ab.copy(y, x, stream=failed)
+        with pytest.raises(FAILURE):
+            failed.synchronize()
+        ab.fill(x, 2, stream=stream)
+        stream.synchronize()
+        assert x.tolist() == [2] * 4
+
+
+def test_a_write_fails_with_an_earlier_writer(device):
+    x = ab.ones(4, device=device)
+    ab.current_stream(device).synchronize()
+    failed, stream = ab.Stream(device), ab.Stream(device)
+    ab.testing.fail(failed)
+    with ab.hazards("auto"):
+        ab.fill(x, 2, stream=failed)
+        ab.fill(x, 3, stream=stream)
+        with pytest.raises(FAILURE):
+            stream.synchronize()
+
+
+def test_a_write_waits_for_what_a_failed_reader_would_have_waited_for(device):
+    x = ab.ones(4, device=device)
+    ab.current_stream(device).synchronize()
+    first, failed, last = (ab.Stream(device) for _ in range(3))
+    y = ab.empty(4, device=device, stream=failed)
+    ab.testing.fail(failed)
+    with pytest.raises(FAILURE):
+        failed.synchronize()
+    with ab.hazards("auto"):
+        with ab.testing.Gate(first):
+            ab.fill(x, 2, stream=first)
+            ab.copy(y, x, stream=failed)
+            ab.fill(x, 3, stream=last)
+            assert not last.query()
+        first.synchronize()
+
+
+@pytest.mark.thread_unsafe(reason="the failed streams of another thread would be raised")
+def test_a_closed_stream_s_failure_is_raised_for_the_device_until_it_was_told(device):
+    x = ab.ones(4, device=device)
+    failed = ab.Stream(device)
+    ab.testing.fail(failed)
+    ab.fill(x, 2, stream=failed)
+    failed.close()
+    with pytest.raises(FAILURE):
+        device.synchronize()
+    device.synchronize()
+    with pytest.raises(FAILURE):
+        x.numpy()
+    device.synchronize()
+
+
+@pytest.mark.thread_unsafe(reason="the failed streams of another thread would be raised")
+def test_an_open_stream_s_failure_is_raised_for_the_device_each_time(device):
+    failed = ab.Stream(device)
+    same = ab.Stream.from_external(failed)
+    ab.testing.fail(failed)
+    failed.close()
+    failed.close()
+    for _ in range(2):
+        with pytest.raises(FAILURE):
+            device.synchronize()
+    del same
+    device.synchronize()

@@ -62,6 +62,13 @@ class Stream : public RefCounted {
   // The capture that this stream is a recorder of; null for a stream of a device.
   Capture* capture() const noexcept { return capture_; }
 
+  // The layer above counts its objects for the stream. One without any may live on, for an array that it used.
+  void add_handle() noexcept { handles_.fetch_add(1, std::memory_order_relaxed); }
+  void remove_handle() noexcept { handles_.fetch_sub(1, std::memory_order_relaxed); }
+  // Whether the failure at the point, if any, need not be raised for the whole device again: it was told, and nobody
+  // can ask the stream any more. Throws DriverError.
+  bool is_settled(Point point);
+
   // Tracks what the stream's operations come after. A pooled stream that is used again restarts its lane.
   Lane& lane() noexcept { return lane_; }
   const Lane& lane() const noexcept { return lane_; }
@@ -95,6 +102,7 @@ class Stream : public RefCounted {
   std::atomic<Lane::Version> target_seen_{0};
   std::atomic<Lane::Version> legacy_seen_{0};
   std::atomic<bool> fresh_lane_{false};
+  std::atomic<int> handles_{0};
 };
 
 // One stream's activity, for a report.
