@@ -352,7 +352,7 @@ cdef class Array:
         CPU memory is exported once the writes to it have completed; `stream` must then be None. GPU memory is exported
         without waiting for the GPU: the consumer's stream waits for the work that the array depends on. Only work that
         a stream holds back, behind a host function or a gate, blocks the call until it has been submitted to the
-        driver.
+        driver. For another `dl_device`, which may only be the CPU, and with `copy`, the call waits and copies.
         """
         self.check()
         return exports.export(self, stream, max_version, dl_device, copy)
@@ -714,6 +714,13 @@ cdef class Array:
     def argmax(self, axis=None, *, bint keepdims=False, stream=None, out=None):
         """Return the position of the greatest element along one axis, or in the flattened array, as `max`."""
         return operators().reduce(greatest_position_reduction, self, axis, keepdims, stream, out)
+
+    def __copy__(self):
+        """As `copy`: ``copy.copy`` and ``copy.deepcopy`` copy the elements, as NumPy's arrays do."""
+        return self.copy()
+
+    def __deepcopy__(self, memo):
+        return self.copy()
 
     def __reduce__(self):
         raise TypeError(f"{self._described()} lives in this process; send a copy of its elements, array.numpy()")

@@ -36,7 +36,9 @@ cdef int assign(Array view, object value) except -1:
     values = numpy.asarray(value)
     if values.ndim == 0:
         return enqueue_value(view, values, target)
-    _refuse_cast(values.dtype, view._dtype)
+    # As NumPy does, integers of a list may go to unsigned ones if they fit, those of an array need a cast.
+    if isinstance(value, numpy.ndarray) or values.dtype.kind not in "iu" or view._dtype.kind not in "iu":
+        _refuse_cast(values.dtype, view._dtype)
     if not isinstance(value, numpy.ndarray):
         values = numpy.asarray(value, view._dtype)  # refuses a Python number that does not fit
     return _assign_array(view, _snapshot(view, values), target)

@@ -1,5 +1,7 @@
 """Arrays for other libraries, without a copy: DLPack capsules and the CUDA array interface."""
 
+from operator import index
+
 cimport cython
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New
 from cpython.ref cimport Py_INCREF
@@ -112,12 +114,16 @@ cdef void _discard_versioned(object capsule) noexcept:
         tensor.deleter(tensor)
 
 
-cdef int _refuse_export(Array array, object stream, object dl_device) except -1:
+cdef tuple _pair(str name, object given):
+    if not isinstance(given, (tuple, list)) or len(given) != 2:
+        raise TypeError(f"{name} is a tuple of two ints, not {given!r}")
+    return index(given[0]), index(given[1])
+
+
+cdef int _refuse_export(Array array, object stream) except -1:
     cdef int d
     if stream is not None and array._device.backend.capabilities().host_memory:
         raise BufferError(f"stream is {stream!r}, but CPU memory is exported without one")
-    if dl_device is not None and tuple(dl_device) != device_of(array):
-        raise BufferError(f"cannot export memory of {array._device.alias} to DLPack device {tuple(dl_device)}")
     for d in range(array.layout.ndim):
         if array.layout.strides[d] % array.layout.itemsize:
             raise BufferError("DLPack counts strides in elements; these are not whole ones")
@@ -152,11 +158,16 @@ cdef object _plain_capsule(_Export kept):
 
 def export(Array array not None, stream, max_version, dl_device, copy):
     """Return a DLPack capsule; implements `Array.__dlpack__`."""
-    cdef int major = 0
-    if max_version is not None:
-        major, _ = max_version
+    cdef int major = 0 if max_version is None else _pair("max_version", max_version)[0]
+    cdef tuple target = device_of(array) if dl_device is None else _pair("dl_device", dl_device)
+    cdef object home = array._device
     array = whole_of(array)  # another thread may close it during the wait
-    _refuse_export(array, stream, dl_device)
+    _refuse_export(array, stream)
+    if target != device_of(array):
+        if target != (DL_CPU, 0) or copy is False:
+            raise BufferError(
+                f"cannot export memory of {array._device.alias} to DLPack device {target}, unless as a copy to the CPU")
+        copy, home, stream = True, "cpu:0", None
     cdef bint read_only = array._read_only
     if read_only and not copy and major < 1:
         raise BufferError("read-only memory can only be exported to a consumer of DLPack 1.0 or later")
@@ -164,7 +175,7 @@ def export(Array array not None, stream, max_version, dl_device, copy):
     if copy:
         from anabranch._memory.factories import array as make
 
-        array = make(array.numpy(), device=array._device)
+        array = make(array.numpy(), device=home)
         read_only = False
     cdef _Export kept = _Export.__new__(_Export)
     kept.array = array

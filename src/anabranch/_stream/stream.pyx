@@ -78,7 +78,7 @@ cdef class Stream:
         if others:
             raise TypeError(
                 f"Stream takes only the device by position; name the rest: Stream({device!r}, priority={others[0]!r})")
-        if isinstance(priority, bool) or not isinstance(priority, int):
+        if isinstance(priority, bool) or not hasattr(priority, "__index__"):
             raise TypeError(f"priority is an int, not {type(priority).__name__}")
         if name is not None and not isinstance(name, str):
             raise TypeError(f"name is a str or None, not {type(name).__name__}")

@@ -308,6 +308,15 @@ cdef int enter_stream(object owner, int device, object stream) except -1:
     return _enter(owner, device, device, stream)
 
 
+cdef TaskState _outside(TaskState before, TaskState scope):
+    # The state after the innermost scope. Streams of other devices, made current with no scope, remain current.
+    cdef TaskState outer = scope.rest
+    cdef TaskState state = _new_state(
+        before, outer.device, scope.ordinal, stream_in(outer, scope.ordinal), _without(before, scope.ordinal))
+    state.scope = _scope_of(outer)
+    return state
+
+
 cdef int leave_scope(object owner) except -1:
     cdef TaskState before = current_state()
     cdef TaskState scope = _scope_of(before)
@@ -326,13 +335,12 @@ cdef int leave_scope(object owner) except -1:
             PyErr_Clear()
             PyContextVar_Set(_variable, scope.rest)
         return 0
-    # Streams of other devices that were made current outside the scope remain current.
-    cdef TaskState outer = scope.rest
-    cdef object stream = stream_in(outer, scope.ordinal)
-    cdef TaskState state = _new_state(
-        before, outer.device, scope.ordinal, stream, _without(before, scope.ordinal))
-    state.scope = _scope_of(outer)
-    PyContextVar_Set(_variable, state)
+    # Leaving a scope leaves those in it.
+    cdef TaskState inner = None
+    while inner is not scope:
+        inner = _scope_of(before)
+        before = _outside(before, inner)
+    PyContextVar_Set(_variable, before)
     return 0
 
 

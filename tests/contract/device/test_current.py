@@ -133,6 +133,17 @@ def test_with_restores_what_was_there_whatever_was_used_inside(device, other_dev
     assert (current(device), current(other_device)) == before
 
 
+def test_leaving_a_scope_leaves_the_scopes_in_it(device, other_device):
+    before = current(device), current(other_device)
+    outer, inner = ab.Stream(device), ab.Stream(other_device)
+    outer.__enter__()
+    inner.__enter__()
+    outer.__exit__(None, None, None)
+    assert (current(device), current(other_device)) == before
+    inner.__exit__(None, None, None)
+    assert (current(device), current(other_device)) == before
+
+
 def test_a_stream_in_use_that_was_closed_is_replaced_quietly(device, in_thread):
     def use():
         stream, other = ab.Stream(device), ab.Stream(device)

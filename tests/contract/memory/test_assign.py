@@ -287,3 +287,14 @@ def test_numbers_of_a_list_have_to_fit(device):
     with pytest.raises(OverflowError, match="300"):
         x[:] = [300, 1, 2]
     assert x.tolist() == [0, 0, 0]
+
+
+def test_integers_of_a_list_go_to_unsigned_ones(device):
+    x = ab.zeros((2, 3), "uint8", device=device)
+    x[0] = [1, 2, 255]
+    assert x.tolist() == [[1, 2, 255], [0, 0, 0]]
+    with pytest.raises(OverflowError, match="-1"):
+        x[1] = [-1, 2, 3]
+    with pytest.raises(TypeError, match="astype"):
+        x[1] = np.array([1, 2, 3])
+    assert x.tolist() == [[1, 2, 255], [0, 0, 0]]

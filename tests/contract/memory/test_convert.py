@@ -1,5 +1,6 @@
 """New arrays with the elements of others: `copy`, `astype`, `contiguous`, `to`, and arrays like others."""
 
+import copy
 import itertools
 import warnings
 
@@ -239,3 +240,12 @@ def test_an_array_like_another_goes_where_it_is_told(device, other_device):
 def test_a_list_is_no_prototype(device):
     with pytest.raises(TypeError, match="list"):
         ab.zeros_like([1, 2])
+
+
+@pytest.mark.parametrize("make", [copy.copy, copy.deepcopy])
+def test_the_copies_of_the_copy_module_are_the_method_s(device, make):
+    array = ab.array(values((2, 3)), device=device)
+    state = make([array.T]) if make is copy.deepcopy else [make(array.T)]
+    ab.fill(array, 0)
+    assert state[0].shape == (3, 2)
+    np.testing.assert_array_equal(state[0].numpy(), values((2, 3)).T)

@@ -75,6 +75,29 @@ def test_numpy_reads_views_by_dlpack(cpu, index):
     np.testing.assert_array_equal(result, values((3, 4))[index])
 
 
+def test_dlpack_copies_to_the_cpu(device, stream, in_thread):
+    array = ab.array(values(4), device=device)
+    with ab.testing.Gate(stream) as gate:
+        ab.fill(array, 7, stream=stream)
+        asked = in_thread(lambda: np.from_dlpack(array, device="cpu", copy=True))
+        assert held(asked)
+        gate.open()
+        result = asked.result(TIMEOUT)
+    ab.fill(array, 8)
+    np.testing.assert_array_equal(result, [7] * 4)
+    np.testing.assert_array_equal(np.from_dlpack(array, device="cpu"), [8] * 4)
+
+
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [((99, 0), BufferError), (1, TypeError), (("cpu", 0), TypeError), ((CPU, 0, 0), TypeError)],
+    ids=str,
+)
+def test_dlpack_goes_to_no_other_device(device, asked, error):
+    with pytest.raises(error, match=r"DLPack device|two ints|interpreted as an integer"):
+        ab.zeros(4, device=device).__dlpack__(dl_device=asked)
+
+
 def test_dlpack_shares_the_memory(cpu):
     array = ab.array(values(4), device=cpu)
     result = np.from_dlpack(array)
