@@ -1,4 +1,3 @@
-import copy
 import math
 import pickle
 
@@ -354,9 +353,8 @@ def test_an_array_may_be_larger_than_one_worker_s_share(device):
 
 def test_an_array_stays_in_its_process(device):
     array = ab.zeros(3, device=device)
-    for send in pickle.dumps, copy.copy, copy.deepcopy:
-        with pytest.raises(TypeError, match=r"lives in this process; send a copy of its elements, array\.numpy\(\)"):
-            send(array)
+    with pytest.raises(TypeError, match=r"lives in this process; send a copy of its elements, array\.numpy\(\)"):
+        pickle.dumps(array)
 
 
 @pytest.mark.parametrize(
