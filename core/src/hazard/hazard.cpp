@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "anabranch/backend.hpp"
+#include "anabranch/stream/host.hpp"
 
 namespace anabranch {
 namespace {
@@ -17,6 +18,27 @@ thread_local Moment* newest_moment = nullptr;
 Moment* make_newest_moment() noexcept {
   thread_local Moment moment;
   return newest_moment = &moment;
+}
+
+// From the first to the last operation that a host function has enqueued in a stream.
+struct Enqueued {
+  Ref<Stream> stream;
+  Point first;
+  Point last;
+};
+
+// Those of the host function that this thread runs; null if it runs none.
+thread_local std::vector<Enqueued>* enqueued = nullptr;
+
+void note_enqueued(Stream& stream, Point point) {
+  if (stream.capture()) return;
+  for (Enqueued& each : *enqueued) {
+    if (each.stream.get() == &stream) {
+      each.last = std::max(each.last, point);
+      return;
+    }
+  }
+  enqueued->push_back({Ref<Stream>::share(&stream), point, point});
 }
 
 // Whether the use is a read that failed: it is over, and what it read is intact. A write that waited for it would fail
@@ -41,6 +63,26 @@ std::uint64_t added_waits() noexcept { return added.load(std::memory_order_relax
 
 bool HostTask::precedes(const Use& use) const noexcept {
   return call.lane && use.when.lane && (use.when.lane == call.lane || use.when.follows(call));
+}
+
+bool HostTask::ignores(const Use& use) const noexcept { return precedes(use) && !enqueued_by_function(use); }
+
+void begin_function(const Stream& stream) noexcept {
+  thread_local std::vector<Enqueued> operations;
+  host_function_stream() = &stream;
+  enqueued = &operations;
+}
+
+void end_function() noexcept {
+  host_function_stream() = nullptr;
+  enqueued->clear();
+  enqueued = nullptr;
+}
+
+bool enqueued_by_function(const Use& use) noexcept {
+  return enqueued && std::any_of(enqueued->begin(), enqueued->end(), [&use](const Enqueued& each) {
+           return each.stream.get() == use.stream.get() && each.first <= use.point && use.point <= each.last;
+         });
 }
 
 bool HostTask::has_open(const Use& use) const noexcept {
@@ -114,15 +156,14 @@ std::vector<Race> Ordering::missing(std::span<const Touch> touches, const Past& 
 void Ordering::add(const std::vector<Race>& missing, const HostTask& task) {
   for (std::size_t i = 0; i < missing.size(); ++i) {
     const Use& use = missing[i].first;
-    if (!use.stream || task.precedes(use)) continue;
+    if (!use.stream || task.ignores(use)) continue;
     // A wait for a later operation covers this one.
     const bool covered = std::any_of(missing.begin(), missing.end(), [&](const Race& race) {
       const Use& other = race.first;
       if (&other == &use || !other.stream) return false;
-      const bool later =
-          other.stream == use.stream
-              ? other.point > use.point || (other.point == use.point && &other < &use)
-              : other.when.lane && use.when.lane && !task.precedes(other) && other.when.follows(use.when);
+      const bool later = other.stream == use.stream
+                             ? other.point > use.point || (other.point == use.point && &other < &use)
+                             : other.when.lane && use.when.lane && !task.ignores(other) && other.when.follows(use.when);
       return later && !is_failed_read(other);  // nobody waits for that
     });
     if (!covered && !use.stream->backend().known_completed(*use.stream, use.point) && !is_failed_read(use)) {
@@ -149,6 +190,8 @@ void Ordering::note(Stream& stream, Point point, std::span<const Touch> touches,
   // Two threads may arrive here in another order than they enqueued. A moment includes all earlier moments of the
   // stream, so a wait for it must cover everything enqueued so far.
   operation.point = std::max(point, stream.issued());
+  if (enqueued) [[unlikely]]
+    note_enqueued(stream, operation.point);
   for (const Touch& touch : touches) touch.storage->accesses().note(touch, operation);
   if (operation.when) stream.backend().legacy_lanes().note(stream);
 }

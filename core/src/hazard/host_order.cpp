@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "anabranch/hazard/external_use.hpp"
+#include "anabranch/stream/host.hpp"
 
 namespace anabranch {
 
@@ -14,14 +15,23 @@ std::vector<Use> uses_of(const Touch& touch) {
 
 std::vector<Use> uses_before(const HostTask& task, const Touch& touch) {
   std::vector<Use> found = uses_of(touch);
-  std::erase_if(found, [&task](const Use& use) { return task.precedes(use); });
+  std::erase_if(found, [&task](const Use& use) { return task.ignores(use); });
   return found;
+}
+
+bool is_own_wait(const HostTask& task, const Use& use) {
+  if (!enqueued_by_function(use)) return false;
+  return use.stream.get() == host_function_stream() || task.precedes(use);
+}
+
+bool is_own_wait(const HostTask& task, const Past& past) {
+  return host_function_stream() && task.call.lane && past.clock.covers(task.call.lane->value, task.call.count);
 }
 
 std::vector<Use> host_conflicts(const HostTask& task, const Touch& touch) {
   std::vector<Use> found = touch.storage->conflicts(task.lane.past(), nullptr, touch.access, touch.footprint());
   std::erase_if(found, [&task](const Use& use) {
-    return use.unreported || !use.when.lane || task.precedes(use) || task.has_open(use);
+    return use.unreported || !use.when.lane || task.ignores(use) || task.has_open(use);
   });
   return found;
 }
@@ -33,7 +43,7 @@ std::vector<Use> open_conflicts(const HostTask& task, const Touch& touch) {
   const std::vector<Use> all = found;
   std::erase_if(found, [&](const Use& use) {
     return !use.open || std::any_of(all.begin(), all.end(),
-                                    [&](const Use& other) { return !task.precedes(other) && use.ends_before(other); });
+                                    [&](const Use& other) { return !task.ignores(other) && use.ends_before(other); });
   });
   return found;
 }

@@ -25,7 +25,7 @@ void drop_implied(std::vector<Race>& races, const HostTask& task) {
   const std::vector<Race> all = races;
   std::erase_if(races, [&](const Race& race) {
     return std::any_of(all.begin(), all.end(), [&](const Race& other) {
-      return !task.precedes(other.first) && race.first.ends_before(other.first);
+      return !task.ignores(other.first) && race.first.ends_before(other.first);
     });
   });
 }
@@ -74,7 +74,7 @@ Refusal* Submission::check(const HostTask& task, std::span<const Touch> touches)
     // Accesses made under `off`, and the memory's arrival on its stream, are never reported.
     if (race.first.unreported || !race.first.when.lane) {
       unreported.push_back(std::move(race));
-    } else if (!task.precedes(race.first)) {
+    } else if (!task.ignores(race.first)) {
       races.push_back(std::move(race));
     }
   }

@@ -129,10 +129,7 @@ cdef extern from "anabranch/stream/host.hpp" namespace "anabranch" nogil:
         void complete()
         void complete(Ref[Failure])
         cbool completed() const
-    cdef cppclass HostJob:
-        pass
     cdef cppclass Inbox:
-        HostJob* take()
         cbool wait_until_short()
         long spare() const
     Inbox& host_inbox()
@@ -264,6 +261,8 @@ cdef extern from "anabranch/hazard/hazard.hpp" namespace "anabranch" nogil:
         void observe(const Past&, uint64_t version) except +
     cdef cppclass HostAccess:
         void end() except +translate
+    void begin_function(const CStream&)
+    void end_function()
     uint64_t added_waits()
     cbool checks_begun()
     void begin_checks()
@@ -385,6 +384,7 @@ cdef extern from "anabranch/_core/host_job.hpp" namespace "anabranch::python" no
 
 # Raises if the thread is in a host function of the stream, and the point is that function's or a later one.
 cdef int refuse_own_wait(CStream* stream, Point point) except -1
+cdef int raise_own_wait() except -1
 # Blocks this thread until the point is reached. Releases the interpreter lock and handles signals meanwhile.
 cdef int synchronize_point(CStream* stream, Point point, Marker* marker=*) except -1
 # Blocks likewise until work that others enqueue on `stream` can be ordered after the point of `target`. Does not wait

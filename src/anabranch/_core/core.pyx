@@ -47,8 +47,14 @@ set_free_threaded(is_free_threaded)
 
 cdef int refuse_own_wait(CStream* stream, Point point) except -1:
     if stream == host_function_stream() and not stream.backend().query(deref(stream), point):
-        raise Error("a host function cannot wait for itself or for what comes after it in its own stream")
+        raise_own_wait()
     return 0
+
+
+cdef int raise_own_wait() except -1:
+    raise Error(
+        "a host function cannot wait for itself or for what comes after it in its own stream: "
+        "give the work that it needs another stream")
 
 
 cdef int synchronize_point(CStream* stream, Point point, Marker* marker=NULL) except -1:

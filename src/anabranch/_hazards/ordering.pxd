@@ -1,10 +1,11 @@
+from cython.operator cimport dereference as deref
 from libc.stdint cimport uint64_t
 from libcpp.memory cimport unique_ptr
 from libcpp.vector cimport vector
 
 from anabranch._core.core cimport (
     Access, CCapture, CStream, HazardMode, HostAccess, HostTask, Moment, OperationKind, Past, Point, Race, Record, Ref,
-    Site, Storage, Touch, Use, translate)
+    Site, Storage, Touch, Use, raise_own_wait, translate)
 from anabranch._core.explore cimport observing
 from anabranch._task.context cimport TaskState, current_task
 from anabranch._task.site cimport current_site
@@ -12,7 +13,7 @@ from anabranch._task.site cimport current_site
 
 cdef extern from "anabranch/hazard/host_order.hpp" namespace "anabranch" nogil:
     vector[Use] uses_of(const Touch&) except +
-    vector[Use] uses_before(const HostTask&, const Touch&) except +
+    bint is_own_wait(const HostTask&, const Past&)
     void follow_use(HostTask&, const Use&) except +
     void follow_use(CStream&, const Use&) except +
     Past past_of(CStream&) except +
@@ -102,6 +103,13 @@ cdef inline int commit_traced(
 cdef int refuse_captured(TaskState state, Storage* storage) except -1
 # Raises CaptureError for memory that a later call replaces by other memory.
 cdef int refuse_alias(Storage* storage) except -1
+# Raises in a host function if the past includes the function, so that a wait for it would never end.
+cdef inline int refuse_own_wait_for(const Past& past) except -1:
+    return raise_own_wait() if is_own_wait(deref(current_task()), past) else 0
+
+# What must be completed before the host makes the access. In a host function, what others enqueue after it is left out,
+# and for what the function itself has enqueued after it, this raises.
+cdef vector[Use] uses_before_host(TaskState state, const Touch& touch) except *
 # Orders an access that the host is about to make: blocks until the accesses before it have completed, which the task
 # then knows. Raises RaceError, with `checked`, and CaptureError for memory that captured work writes.
 cdef int order_host(TaskState state, Touch touch, bint checked) except -1

@@ -20,6 +20,8 @@ from anabranch._core.errors import ClosedError, text_of
 from anabranch._task.defaults import modes
 
 cdef extern from "anabranch/hazard/host_order.hpp" namespace "anabranch" nogil:
+    vector[Use] uses_before(const HostTask&, const Touch&) except +
+    bint is_own_wait(const HostTask&, const Use&)
     vector[Use] host_conflicts(const HostTask&, const Touch&) except +
     vector[Use] open_conflicts(const HostTask&, const Touch&) except +
     vector[Use] return_conflicts(const HostTask&, const Touch&) except +
@@ -102,6 +104,15 @@ cdef int refuse_alias(Storage* storage) except -1:
     return 0
 
 
+cdef vector[Use] uses_before_host(TaskState state, const Touch& touch) except *:
+    cdef vector[Use] uses = uses_before(deref(state.task.core.get()), touch)
+    cdef size_t i
+    for i in range(uses.size()):
+        if is_own_wait(deref(state.task.core.get()), uses[i]):
+            raise_own_wait()
+    return uses
+
+
 cdef int order_host(TaskState state, Touch touch, bint checked) except -1:
     cdef vector[Use] uses
     cdef Ref[CStream] host
@@ -111,7 +122,7 @@ cdef int order_host(TaskState state, Touch touch, bint checked) except -1:
         uses = host_conflicts(deref(state.task.core.get()), touch)
         if not uses.empty():
             _report(state, [_found(uses[i], host, touch, current_site()) for i in range(uses.size())])
-    uses = uses_before(deref(state.task.core.get()), touch)
+    uses = uses_before_host(state, touch)
     synchronize_uses(uses)
     for i in range(uses.size()):
         follow_use(deref(state.task.core.get()), uses[i])

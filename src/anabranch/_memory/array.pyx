@@ -15,7 +15,7 @@ from anabranch._core.core cimport (
 )
 from anabranch._hazards.ordering cimport (
     Submission, begin, commit, follow_use, note_host_access, open_access, order_host, order_return, refuse_alias,
-    refuse_captured, uses_before, uses_of)
+    refuse_captured, uses_before_host, uses_of)
 from anabranch._memory.assign cimport assign
 from anabranch._memory.copies cimport contiguous_of, converted, copied, moved
 from anabranch._memory.dtype cimport element_type
@@ -93,7 +93,7 @@ cdef class Array:
         cdef TaskState state = current_state()
         cdef Touch touch = self.touch(MemoryAccess.read)
         refuse_captured(state, touch.storage)
-        cdef vector[Use] uses = uses_before(deref(state.task.core.get()), touch)
+        cdef vector[Use] uses = uses_before_host(state, touch)
         cdef Use use
         cdef Ref[CStream] stream = self.reader(uses)
         # Memory that is dropped during the wait is freed after it.

@@ -14,7 +14,7 @@ from anabranch._core.core cimport (
     ByteRange, CBackend, CStream, Elements, HazardMode, Moment, Record, Ref, Site, Storage, StreamOptions, Touch, Use,
     discard_reference, find_device,
 )
-from anabranch._hazards.ordering cimport begin_operation, follow_use, refuse_captured, refuse_open, uses_before
+from anabranch._hazards.ordering cimport begin_operation, follow_use, refuse_captured, refuse_open, uses_before_host
 from anabranch._memory.array cimport Array, as_array
 from anabranch._memory.slice cimport whole_of
 from anabranch._memory.staging cimport enqueue_download
@@ -89,7 +89,7 @@ def to_host(array):
 cdef Record _enqueue(TaskState state, Array source, const Touch& touch, object result) except *:
     cdef string first = b"cpu:0"
     cdef CBackend* host = &find_device(first)
-    cdef vector[Use] uses = uses_before(deref(state.task.core.get()), touch)
+    cdef vector[Use] uses = uses_before_host(state, touch)
     cdef Ref[CStream] reader = source.reader(uses)
     # The stream of the copy's host part.
     cdef Ref[CStream] last = reader

@@ -14,7 +14,7 @@ from anabranch._core.core cimport (
 )
 from anabranch._core.explore cimport ask, exploring
 from anabranch._device.device cimport as_device
-from anabranch._hazards.ordering cimport observe_record
+from anabranch._hazards.ordering cimport observe_record, refuse_own_wait_for
 from anabranch._stream.current cimport as_stream
 from anabranch._stream.host_threads cimport notification
 from anabranch._stream.stream cimport Stream
@@ -211,6 +211,7 @@ cdef class Event:
         """
         cdef Record record = self.get().last()
         if record.stream.get() != NULL:
+            refuse_own_wait_for(record.past)
             synchronize_point(record.stream.get(), record.point, record.marker.get())
             self.waited = True
             observe_record(record)

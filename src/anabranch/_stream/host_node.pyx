@@ -7,19 +7,13 @@ from cython.operator cimport dereference as deref
 from libcpp.string cimport string
 
 from anabranch._core.core cimport (
-    CStream, HazardMode, Moment, HostOperation, Point, Ref, context_of, make_failure,
-    make_graph_call)
+    CStream, HazardMode, Moment, HostOperation, Point, Ref, begin_function, context_of, end_function,
+    make_failure, make_graph_call)
 from anabranch._core.graph cimport add_host, tell_origin
 from anabranch._hazards.ordering cimport PastOf, Submission, begin, commit, follow_call, past_of
 from anabranch._task.context cimport Task, TaskState, begin_call
 
 from anabranch._core.errors import CaptureError, KernelError, text_of
-
-cdef extern from *:
-    """
-    static void set_function_stream(const anabranch::Stream* stream) { anabranch::host_function_stream() = stream; }
-    """
-    void set_function_stream(const CStream*) nogil
 
 # Imported on first use, as in `host_threads`.
 cdef object _future = None
@@ -81,7 +75,7 @@ cdef class ReplayedFunction:
         if error is not None:
             outcome = _future.failed(error)
         else:
-            set_function_stream(context.stream.get())
+            begin_function(deref(context.stream.get()))
             try:
                 outcome = True, Context().run(context.call, self, future)
             except BaseException as raised:
@@ -89,7 +83,7 @@ cdef class ReplayedFunction:
                 error = KernelError(f"the host function {self.name!r} of a graph raised {text_of(raised)}")
                 message = str(error).encode(errors="backslashreplace")
             finally:
-                set_function_stream(NULL)
+                end_function()
         if future is None:
             self.complete(pending, message, error)
         else:

@@ -20,14 +20,15 @@ from anabranch._core.core import finalizing, stopped
 
 from anabranch._core cimport core
 from anabranch._core.core cimport (
-    CStream, JobKind, Failure, HazardMode, HostCall, Moment, Notice, OperationKind, Past, HostOperation, Point,
-    PythonJob, Record, Ref, ReplayedCall, Site, as_pending, host_inbox, refuse_own_wait, synchronize_point,
-    throw_failure, tracing,
+    CStream, Failure, HazardMode, HostCall, HostOperation, JobKind, Moment, Notice, OperationKind, Past, Point,
+    PythonJob, Record, Ref, ReplayedCall, Site, as_pending, begin_function, end_function, host_inbox, refuse_own_wait,
+    synchronize_point, throw_failure, tracing,
 )
 from anabranch._core.explore cimport ask, exploring, note_uncontrolled, pass_views
 from anabranch._core.tracing cimport show
 from anabranch._hazards.ordering cimport (
     DeferredMoment, PastOf, Submission, Touches, begin, begin_untouched, follow_call, observe_record,
+    refuse_own_wait_for,
 )
 from anabranch._stream.host_node cimport ReplayedFunction, submit_captured
 from anabranch._task.context cimport Task, TaskState, begin_call, current_state
@@ -36,9 +37,6 @@ from anabranch._task.site cimport current_site
 cdef extern from *:
     """
     static anabranch::python::HostCall* make_call(PyObject* object) { return new anabranch::python::HostCall(object); }
-    static void set_host_function_stream(const anabranch::Stream* stream) {
-      anabranch::host_function_stream() = stream;
-    }
     static anabranch::python::Notice* make_notice(PyObject* object) { return new anabranch::python::Notice(object); }
     static anabranch::python::PythonJob* next_job(anabranch::python::PythonJob* job) {
       return static_cast<anabranch::python::PythonJob*>(job->next_job);
@@ -60,7 +58,6 @@ cdef extern from *:
       }
     }
     """
-    void set_host_function_stream(const CStream*) nogil
     HostCall* make_call(object) nogil
     Notice* make_notice(object) nogil
     PythonJob* next_job(PythonJob*) nogil
@@ -226,11 +223,11 @@ cdef class Call:
             if error is not None:
                 outcome = _future.failed(error)
             else:
-                set_host_function_stream(self.stream.get())
+                begin_function(deref(self.stream.get()))
                 try:
                     outcome = _future.evaluate(self.future, self.call)
                 finally:
-                    set_host_function_stream(NULL)
+                    end_function()
             # Release the arguments before anyone sees completion, so that their memory is free by then.
             self.fn = self.args = self.kwargs = None
             # The future and the stream complete together for every observer.
@@ -318,6 +315,7 @@ cdef class Notification:
         """Return whether the point is reached; raises if the work failed or waits for the caller."""
         cdef CStream* stream = self.record.stream.get()
         refuse_own_wait(stream, self.record.point)
+        refuse_own_wait_for(self.record.past)
         if exploring():
             if not stream.backend().query(deref(stream), self.record.point) and _other_tasks():
                 with nogil:

@@ -12,7 +12,8 @@ from anabranch._core.core cimport (
     CCapture, CStream, Record, Ref, StreamOptions, StreamRole, capturing, forked, recorder_of, synchronize_point)
 from anabranch._core.explore cimport exploring
 from anabranch._device.device cimport DeviceBase, as_device
-from anabranch._hazards.ordering cimport Observation, observation_of, observe, past_within, wait_for_stream
+from anabranch._hazards.ordering cimport (
+    Observation, observation_of, observe, past_within, refuse_own_wait_for, wait_for_stream)
 from anabranch._stream.event cimport Event
 from anabranch._stream.external cimport handle_of, owner_of_stream
 from anabranch._stream.host_threads cimport notification, submit_call
@@ -272,6 +273,7 @@ cdef class Stream:
         cdef vector[Record] records
         cdef size_t i
         cdef bint several = stream.capture() != NULL or stream.role() == StreamRole.legacy
+        refuse_own_wait_for(observation.past)
         if several or exploring() or not stream.backend().query(deref(stream), stream.backend().newest(deref(stream))):
             records = stream.backend().frontier(deref(stream))
             for i in range(records.size()):
@@ -354,9 +356,7 @@ cdef class Stream:
         """
         if not callable(fn):
             raise TypeError(f"fn must be callable, not {type(fn).__name__}")
-        cdef CStream* stream = self.get()
-        cdef Ref[CStream] kept = Ref[CStream].share(stream)
-        return submit_call(kept, fn, args, kwargs, reads, writes)
+        return submit_call(Ref[CStream].share(self.get()), fn, args, kwargs, reads, writes)
 
     def bridge(self, /, *libraries, sync_enter=True, sync_exit=True):
         """Make this stream the current one of other libraries, too, for a ``with`` block: `anabranch.bridge`."""

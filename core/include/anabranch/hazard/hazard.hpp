@@ -34,8 +34,10 @@ struct HostTask final : RefCounted {
   Lane::Version observed = 0;  // the state of a lane that it observed last, as completed
   Lane::Version before = 0;    // the one that it observed before that
 
-  // Whether the use comes after the host function, which therefore cannot wait for it.
+  // Whether the use is known to come after the host function, which therefore cannot wait for it.
   bool precedes(const Use& use) const noexcept;
+  // Whether the use does, and is not the function's own: neither has to come after the other for what the program says.
+  bool ignores(const Use& use) const noexcept;
   bool has_open(const Use& use) const noexcept;
   bool has_observed(Lane::Version version) const noexcept { return version == observed || version == before; }
   // The task has observed that this past of a lane is completed. `version`: the lane's; 0: unknown.
@@ -45,6 +47,14 @@ struct HostTask final : RefCounted {
     before = std::exchange(observed, version);
   }
 };
+
+// Call these around a host function of the stream, on its thread. Meanwhile `Ordering` remembers where the function
+// enqueues: those operations may come after the function, but its later ones come after them.
+void begin_function(const Stream& stream) noexcept;
+void end_function() noexcept;
+// Whether this thread's host function has enqueued the use. Others' uses of a stream between two of the function's
+// count as its own.
+bool enqueued_by_function(const Use& use) noexcept;
 
 // An access by a host task with a beginning and an end.
 class HostAccess final : public RefCounted {

@@ -18,8 +18,11 @@ namespace anabranch {
 
 // The uses that must be completed before the host makes an access.
 std::vector<Use> uses_of(const Touch& touch);
-// The same without uses that come after the task's own host function, which cannot wait for them.
+// The same without uses of others that come after the task's own host function, which cannot wait for them.
 std::vector<Use> uses_before(const HostTask& task, const Touch& touch);
+// Whether the host function waits for itself if it waits for the use, or for what comes after `past`.
+bool is_own_wait(const HostTask& task, const Use& use);
+bool is_own_wait(const HostTask& task, const Past& past);
 // The uses that the access races with: conflicting ones that the task has not observed as completed.
 std::vector<Use> host_conflicts(const HostTask& task, const Touch& touch);
 // The accesses by the host that have not ended and that a new operation conflicts with.
