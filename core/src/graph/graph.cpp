@@ -8,6 +8,23 @@
 #include "anabranch/hazard/hazard.hpp"
 
 namespace anabranch {
+namespace {
+
+// How many replays to remember before those that are over are looked for.
+constexpr std::size_t few_replays = 8;
+
+enum class State { pending, completed, failed };
+
+State state_of(const Record& replay) noexcept {
+  try {
+    const bool completed = replay.stream->backend().query(*replay.stream, replay.point);
+    return completed ? State::completed : State::pending;
+  } catch (const Error&) {
+    return State::failed;
+  }
+}
+
+}  // namespace
 
 std::uint64_t next_version() noexcept {
   static std::atomic<std::uint64_t> newest{0};
@@ -90,11 +107,32 @@ Ref<Works> GraphInstance::works() const {
   return works_;
 }
 
+bool GraphInstance::is_pending_elsewhere(const Stream& stream) const {
+  return last_.stream && last_.stream.get() != &stream &&
+         !last_.stream->backend().known_completed(*last_.stream, last_.point);
+}
+
+bool GraphInstance::has_failed_elsewhere(Stream& stream) {
+  const std::lock_guard lock(lock_);
+  return is_pending_elsewhere(stream) && !exploring() && state_of(last_) == State::failed;
+}
+
+void GraphInstance::forget_failed() {
+  if (exploring()) return;  // an exploration makes every wait
+  bool failed = false;
+  for (; last_.stream && state_of(last_) == State::failed; failed = true) {
+    last_ = earlier_.empty() ? Record{} : std::move(earlier_.back());
+    if (!earlier_.empty()) earlier_.pop_back();
+  }
+  if (failed) executable_ = instantiate(graph_, works_);
+}
+
 void GraphInstance::follow(Stream& stream) {
   Record last;
   while (true) {
     {
       const std::lock_guard lock(lock_);
+      if (is_pending_elsewhere(stream)) forget_failed();
       if (!last_.stream || last_.stream.get() == &stream || last_.past.count == 0) return;
       if (last_.stream == last.stream && last_.point == last.point) return;
       last = last_;
@@ -105,8 +143,9 @@ void GraphInstance::follow(Stream& stream) {
 }
 
 Point GraphInstance::enqueue(Stream& stream, Ref<RefCounted> context) {
-  const bool elsewhere = last_.stream && last_.stream.get() != &stream;
-  if (elsewhere && !last_.stream->backend().known_completed(*last_.stream, last_.point)) {
+  if (is_pending_elsewhere(stream)) forget_failed();
+  const bool pending = is_pending_elsewhere(stream);
+  if (pending) {
     if (tracing()) [[unlikely]] {
       trace_inner_wait(stream, *last_.stream, last_.point);
     } else {
@@ -121,6 +160,13 @@ Point GraphInstance::enqueue(Stream& stream, Ref<RefCounted> context) {
     works->context = std::move(context);
   }
   const Point point = executable_->launch(stream, works ? works : works_);
+  if (pending) {
+    if (earlier_.size() >= few_replays)
+      std::erase_if(earlier_, [](const Record& each) { return state_of(each) != State::pending; });
+    earlier_.push_back(std::move(last_));
+  } else if (last_.stream.get() != &stream) {
+    earlier_.clear();
+  }
   if (last_.stream.get() != &stream) last_.stream = Ref<Stream>::share(&stream);
   last_.point = point;
   last_.past.count = 0;

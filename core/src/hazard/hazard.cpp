@@ -41,10 +41,12 @@ void note_enqueued(Stream& stream, Point point) {
   enqueued->push_back({Ref<Stream>::share(&stream), point, point});
 }
 
-// Whether the use is a read that failed: it is over, and what it read is intact. A write that waited for it would fail
-// for nothing, and its stream with it. In a capture and in an exploration every wait is made.
-bool is_failed_read(const Use& use) noexcept {
-  if (writes(use.access) || use.stream->capture() || exploring()) return false;
+// Whether the first access has failed, and the second needs nothing of it: what a failed read has read is intact, and
+// what a failed write has left is overwritten. With a wait the second would fail for nothing, and its stream with it.
+// In a capture and in an exploration every wait is made.
+bool is_needless(const Race& race) noexcept {
+  const Use& use = race.first;
+  if ((writes(use.access) && !race.overwritten) || use.stream->capture() || exploring()) return false;
   try {
     use.stream->backend().query(*use.stream, use.point);
     return false;
@@ -147,7 +149,9 @@ std::vector<Race> Ordering::missing(std::span<const Touch> touches, const Past& 
     const Touch& touch = touches[i];
     if (touch.storage->accesses().only(stream_)) continue;
     for (Use& use : touch.storage->conflicts(before, &stream_, touch.access, touch.footprint())) {
-      found.push_back({std::move(use), i});
+      const ByteRange bytes = use.where.bytes();
+      const bool overwritten = touch.overwrites && touch.low <= bytes.low && bytes.high <= touch.high;
+      found.push_back({std::move(use), i, overwritten});
     }
   }
   return found;
@@ -164,9 +168,9 @@ void Ordering::add(const std::vector<Race>& missing, const HostTask& task) {
       const bool later = other.stream == use.stream
                              ? other.point > use.point || (other.point == use.point && &other < &use)
                              : other.when.lane && use.when.lane && !task.ignores(other) && other.when.follows(use.when);
-      return later && !is_failed_read(other);  // nobody waits for that
+      return later && !is_needless(race);  // nobody waits for that
     });
-    if (!covered && !use.stream->backend().known_completed(*use.stream, use.point) && !is_failed_read(use)) {
+    if (!covered && !use.stream->backend().known_completed(*use.stream, use.point) && !is_needless(missing[i])) {
       enqueue_wait(stream_, *use.stream, use.point, nullptr, true);
       added.fetch_add(1, std::memory_order_relaxed);
     }

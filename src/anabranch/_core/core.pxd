@@ -156,6 +156,7 @@ cdef extern from "anabranch/hazard/history.hpp" namespace "anabranch" nogil:
         const Layout* layout
         int64_t first
         Access access
+        cbool overwrites
         Footprint footprint() const
     cdef cppclass Use:
         Ref[CStream] stream

@@ -35,6 +35,7 @@ cdef extern from "anabranch/graph/graph.hpp" namespace "anabranch" nogil:
     cdef cppclass GraphInstance:
         Ref[CGraph] graph() const
         Ref[Works] works() const
+        cbool has_failed_elsewhere(CStream&)
         void follow(CStream&) except +translate
         Point launch(CStream&, Ref[RefCounted]) except +translate
         void note(CStream&) except +translate

@@ -51,7 +51,7 @@ cdef Point enqueue_fill(Array dst, const void* value, Stream stream) except? 0:
     cdef Point point = 0
     if count != 0:
         state = current_state()
-        touch = dst.touch(MemoryAccess.write)
+        touch = _touch(dst, MemoryAccess.write, 0, count)
         begin(&submission, state, target, &touch, 1)
         point = target.backend().fill(deref(target), dst.elements(0), value, count)
         commit_traced(&submission, state, target, point, OperationKind.fill, count * dst.layout.itemsize)
@@ -88,6 +88,7 @@ cdef inline Touch _touch(Array array, MemoryAccess access, int64_t offset, int64
     # Of a part of an array the elements that it has; where those are strided, all of its elements.
     cdef Touch touch = array.touch(access)
     if array.contiguous:
+        touch.overwrites = access == MemoryAccess.write
         touch.low += offset * array.layout.itemsize
         touch.high = touch.low + count * array.layout.itemsize
     return touch
@@ -299,8 +300,7 @@ cdef inline CopySide _side(Array array, int64_t offset) noexcept:
 
 cdef int _order_all(
         TaskState state, Array dst, int64_t to, Array src, int64_t start, int64_t count, Stream target) except -1:
-    # Orders a copy of several steps as a whole before any step is enqueued. A race names the stream of the program, not
-    # a helper stream.
+    # Orders a copy of several steps as a whole, before the first: a race names the program's stream, not a helper's.
     cdef Touch[2] touches
     touches[0] = _touch(src, MemoryAccess.read, start, count)
     touches[1] = _touch(dst, MemoryAccess.write, to, count)

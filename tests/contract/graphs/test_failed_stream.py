@@ -1,4 +1,4 @@
-"""A graph launched on a stream that has failed, while another replay of it runs."""
+"""A graph launched on a stream that has failed, while another replay of it runs, and its replays after that."""
 
 import threading
 
@@ -39,7 +39,6 @@ class Held:
         graph.launch(failed)
         with pytest.raises(FAILURE):
             failed.synchronize()
-        self.leave.set()
 
 
 def test_the_replay_that_runs_goes_on(device, failed):
@@ -49,6 +48,7 @@ def test_the_replay_that_runs_goes_on(device, failed):
         stream.submit(calls.append, "after")
     graph.launch(stream)
     held.skipped_by(graph, failed)
+    held.leave.set()
     stream.synchronize()
     assert calls == ["after"]
 
@@ -71,6 +71,55 @@ def test_the_replay_that_runs_and_has_failed_stays_so(device, failed):
     with pytest.raises(FAILURE, match="fails"):
         skipped.result(TIMEOUT)
     held.skipped_by(graph, failed)
+    held.leave.set()
     with pytest.raises(FAILURE, match="fails"):
         stream.synchronize()
     assert calls == []
+
+
+def test_a_later_replay_does_not_fail_with_the_last_one(device, failed):
+    x = ab.zeros(4, device=device)
+    stream, other = ab.Stream(device), ab.Stream(device)
+    with ab.capture(stream) as graph:
+        x += 3
+    graph.launch(stream)
+    graph.launch(failed)
+    with pytest.raises(FAILURE):
+        failed.synchronize()
+    ab.fill(x, 1, stream=other)  # what the failed one has left
+    graph.launch(other)
+    other.synchronize()
+    assert x.tolist() == [4] * 4
+
+
+def test_a_later_replay_comes_after_those_before_the_failed_one(device, failed):
+    stream, other, held, calls = ab.Stream(device), ab.Stream(device), Held(), []
+    with ab.capture(stream) as graph:
+        stream.submit(held)
+        stream.submit(calls.append, "replay")
+    graph.launch(stream)
+    held.skipped_by(graph, failed)
+    graph.launch(other)
+    assert not other.query()
+    held.leave.set()
+    other.synchronize()
+    assert calls == ["replay"] * 2
+
+
+def test_a_graphed_function_goes_on_with_other_streams_and_arrays(device, failed):
+    @ab.graphed
+    def twice(x):
+        return x + x
+
+    with ab.Stream(device):
+        assert twice(ab.ones(4, device=device)).tolist() == [2] * 4
+    x = ab.ones(4, device=device)
+    x.numpy()
+    with failed:
+        twice(x)
+    with pytest.raises(FAILURE):
+        failed.synchronize()
+    with ab.Stream(device) as stream:
+        assert twice(ab.full(4, 2, device=device)).tolist() == [4] * 4
+        assert twice(ab.full(4, 3, device=device)).tolist() == [6] * 4
+    stream.synchronize()

@@ -311,9 +311,27 @@ def test_a_write_fails_with_an_earlier_writer(device):
     ab.testing.fail(failed)
     with ab.hazards("auto"):
         ab.fill(x, 2, stream=failed)
-        ab.fill(x, 3, stream=stream)
+        with pytest.raises(FAILURE):
+            failed.synchronize()
+        ab.fill(x[:3], 3, stream=stream)  # the last element is lost
         with pytest.raises(FAILURE):
             stream.synchronize()
+
+
+@pytest.mark.parametrize("source", [None, "array", "list"])
+def test_what_a_failed_stream_has_left_may_be_overwritten(device, source):
+    x, y = ab.ones(4, device=device), ab.full(4, 2, device=device)
+    ab.current_stream(device).synchronize()
+    failed, stream = ab.Stream(device), ab.Stream(device)
+    ab.testing.fail(failed)
+    with ab.hazards("auto"):
+        ab.fill(x, 3, stream=failed)
+        with pytest.raises(FAILURE):
+            failed.synchronize()
+        with stream:
+            x[...] = {None: 2, "array": y, "list": [2] * 4}[source]
+        assert x.tolist() == [2] * 4
+        stream.synchronize()
 
 
 def test_a_write_waits_for_what_a_failed_reader_would_have_waited_for(device):
@@ -328,6 +346,8 @@ def test_a_write_waits_for_what_a_failed_reader_would_have_waited_for(device):
         with ab.testing.Gate(first):
             ab.fill(x, 2, stream=first)
             ab.copy(y, x, stream=failed)
+            with pytest.raises(FAILURE):
+                failed.synchronize()
             ab.fill(x, 3, stream=last)
             assert not last.query()
         first.synchronize()

@@ -228,6 +228,9 @@ class GraphInstance final : public RefCounted {
 
   Ref<Graph> graph() const;
   Ref<Works> works() const;
+  // Whether the last replay ran on another stream and has failed. It is not waited for, but what it should have written
+  // is lost.
+  bool has_failed_elsewhere(Stream& stream);
   // Makes the stream wait for the last noted replay, and updates its lane.
   void follow(Stream& stream);
   // Enqueues a replay after the previous one, on a stream of a device that the graph uses. `context`: see `Works`.
@@ -254,6 +257,11 @@ class GraphInstance final : public RefCounted {
 
  private:
   Ref<Executable> instantiate(const Ref<Graph>& graph, const Ref<Works>& works);
+  // Lets the next replay come after the newest that has not failed, since it needs nothing of the others. Requires the
+  // lock.
+  void forget_failed();
+  // Whether the last replay is on another stream and may not be over. Requires the lock.
+  bool is_pending_elsewhere(const Stream& stream) const;
   // Requires the lock.
   Point enqueue(Stream& stream, Ref<RefCounted> context);
   // Held while a replay is enqueued: another launch would have to wait for the driver in any case.
@@ -264,6 +272,9 @@ class GraphInstance final : public RefCounted {
   std::atomic<std::uint64_t> instantiations_{0};
   Ref<Executable> executable_;
   Record last_;
+  // Replays before the last one, on other streams, that may not be over: if the last one fails, it may never have
+  // waited for them.
+  std::vector<Record> earlier_;
 };
 
 }  // namespace anabranch

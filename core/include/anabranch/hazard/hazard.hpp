@@ -21,7 +21,8 @@ enum class HazardMode : std::uint8_t {
 // Two accesses with no order between them.
 struct Race {
   Use first;
-  std::size_t second = 0;  // which of the operation's touches
+  std::size_t second = 0;    // which of the operation's touches
+  bool overwritten = false;  // the second overwrites all that the first accesses
 };
 
 // A thread, an asyncio task, or one call of a host function: whatever enqueues and waits.

@@ -14,7 +14,7 @@ from anabranch._core.graph cimport (
     CGraph, GraphAccesses, GraphInstance, NodeTouch, Works, begin_capture, end_capture, forget_origins, instantiate,
     merged, origin_of, share_bytes, take_accesses)
 from anabranch._core.small_vector cimport Words
-from anabranch._device.device cimport as_device
+from anabranch._device.device cimport DeviceBase, as_device
 from anabranch._graphs.conditions cimport Bodies, Body
 from anabranch._graphs.graphed.patches cimport (
     NodePatch, Number, Patches, Slot, destination, is_write, launch_call, make_patches, node_of, source, storage_of)
@@ -30,7 +30,7 @@ from anabranch._stream.current cimport current_stream_of
 from anabranch._stream.host_node cimport (
     ReplayContext, ReplayedFunction, context_of_replay, note_replay, refuse_reserved)
 from anabranch._stream.stream cimport Stream
-from anabranch._task.context cimport TaskState, enter_stream, leave_scope, use_capture
+from anabranch._task.context cimport TaskState, enter_device, enter_stream, leave_scope, use_capture
 
 from anabranch._core.errors import CaptureError, text_of
 
@@ -76,21 +76,23 @@ cdef CapturedCall capture_call(object fn, tuple args, tuple names, tuple numbers
     cdef CapturedCall call = CapturedCall.__new__(CapturedCall)
     cdef vector[Ref[Storage]] aliases
     cdef vector[char*] firsts
-    cdef Ref[CCapture] capture
-    cdef Ref[CCapture] none
+    cdef Ref[CCapture] capture, none
     cdef Ref[CGraph] graph
     cdef Ref[Works] works
-    cdef GraphAccesses accesses
-    cdef GraphAccesses nothing
+    cdef GraphAccesses accesses, nothing
     call.looked = set()
     cdef list stand_ins = _stand_ins_of(call, args, numbers, aliases, firsts)
     if call.device is None:
         call.device = as_device(None)
     cdef Stream stream = Stream(call.device, name="graphed")
+    cdef DeviceBase current
     owner = object()
     capture = begin_capture(deref(stream.get()))
     capture.get().make_exclusive()
+    current = as_device(None)
     enter_stream(owner, call.device.ordinal, stream)
+    if current is not call.device:
+        enter_device(stream, current.ordinal)  # as without a capture; ends with the stream's scope
     use_capture(capture)
     count = len(args) - len(names)
     try:
@@ -357,6 +359,8 @@ cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
     cdef size_t i, k
     cdef bint fits = True
     cdef tuple result = _nothing
+    if call.kept.size() and core.has_failed_elsewhere(deref(queue)):
+        return False, None  # its own memory has what that replay left; a new capture has its own
     if call.arguments.size() > few:
         many_arguments.resize(call.arguments.size())
         arguments = many_arguments.data()

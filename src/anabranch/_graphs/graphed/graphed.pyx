@@ -177,14 +177,18 @@ cdef class Graphed:
             except BaseException:
                 self._let_go(key, kind)
                 raise
-            self._keep(key, kind, call, args)
+            if state.races is None:
+                self._keep(key, kind, call, args)
+            else:
+                # It may have races, which later calls are to report again.
+                self._let_go(key, kind)
         done, result = replay_call(call, state, args)
         if done:
             return result
         if done is None:
             self._warn("an argument is memory that the function has from elsewhere, too")
             return self._call(args, names)
-        # A number that is computed from others has become one of another kind.
+        # A number that is computed from others has become one of another kind, or the last call has failed.
         self._forget(kind, values)
         return self(*args[:len(args) - len(names)], **dict(zip(names, args[len(args) - len(names):], strict=True)))
 
@@ -234,7 +238,7 @@ cdef class Graphed:
                     self._remember(None)
 
     def _let_go(self, key, _Kind kind):
-        # The function raised. What it was called with is kept for captures alone.
+        # Nothing was captured that is kept. What the function was called with is kept for captures alone.
         with self.lock:
             if kind.calls is not None and not kind.calls and self.kinds.get(key) is kind:
                 self.kinds.pop(key)
@@ -282,7 +286,7 @@ cdef tuple _describe(Text* key, TaskState state, tuple args):
     cdef int code
     cdef bint foreign = False
     others = None
-    key.push_back(state.mode)
+    key.push_back(<char>(state.mode | (0x10 if state.bounds else 0)))
     key.push_back(state.device)
     for each in args:
         if type(each) is not Array:

@@ -71,6 +71,7 @@ cdef object result_of(
             view.let_go()
             return functools.partial(
                 _view_of, view, positions[argument], (<Array>result).data - firsts[argument])
+        return functools.partial(_array_of, result, stand_in(<Array>result, (<Array>result).storage))
     elif type(result) not in _constants:
         raise CaptureError(f"it returns a {type(result).__name__}, in which arguments of the call are not found again")
     return functools.partial(_constant_of, result)
@@ -78,6 +79,11 @@ cdef object result_of(
 
 def _constant_of(value, args):
     return value
+
+
+def _array_of(Array result, Array kept, args):
+    # The program may close what it was given. The graph keeps the memory in any case.
+    return result if result._open else stand_in(kept, kept.storage)
 
 
 def _scalar_of(TracedScalar scalar, args):
