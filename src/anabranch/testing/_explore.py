@@ -123,6 +123,8 @@ def _call(fn: Callable[[], object]) -> None:
     if inspect.iscoroutine(result):
         result.close()
         raise TypeError("explore calls plain functions; let fn call asyncio.run itself")
+    if inspect.isgenerator(result):
+        raise TypeError("explore calls plain functions; a generator runs only when it is iterated over")
 
 
 def _run(exploration: Exploration, fn: Callable[[], object], details: bool) -> tuple[BaseException | None, Ended]:
