@@ -145,7 +145,8 @@ def sequence(dtype: str) -> Kernel:
 
 def spaced(dtype: str, complete: bool) -> Kernel:
     """Return the kernel of evenly spaced numbers, computed in float64; `complete`: the last one is `stop`."""
-    cast = cast_to(dtype)
+    # Storing the float64 rounds it to a float16 once; a float32 in between would be rounded, too.
+    cast = _as_it_is if dtype == "float16" else cast_to(dtype)
     floors = numpy.dtype(dtype).kind in "iu"
 
     def function(index: Any, start: Any, step: Any, stop: Any, out: Any) -> None:

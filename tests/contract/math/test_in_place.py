@@ -49,6 +49,15 @@ def test_an_array_may_be_both_operands():
     np.testing.assert_array_equal(array.numpy(), [4, 4, 4])
 
 
+def test_a_float64_is_rounded_to_a_float16_once():
+    x = np.array([1 + 2.0**-11 + 2.0**-30, 1 + 2.0**-11, 1 + 3 * 2.0**-11 - 2.0**-30, 1e9])
+    array, expected = ab.zeros(4, "float16"), np.zeros(4, "float16")
+    array += ab.array(x)
+    with np.errstate(over="ignore"):
+        expected += x
+    np.testing.assert_array_equal(array.numpy(), expected)
+
+
 def test_overlapping_operands_are_read_first():
     x = np.arange(1000, dtype="int64")
     array = ab.array(x)

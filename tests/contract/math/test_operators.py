@@ -283,6 +283,8 @@ def test_spaced_numbers_are_numpy_s():
     same(ab.linspace(1, 2, 7, endpoint=False), np.linspace(1, 2, 7, endpoint=False))
     for arguments in ((0, 1j, 3), (3, 4, 1), (3, 4, 0), (-1, 1)):
         same(ab.linspace(*arguments), np.linspace(*arguments))
+    rounded = 1 + 2.0**-11 + 2.0**-30, 2, 3  # from float64 to float16 at once
+    assert ab.linspace(*rounded, dtype="float16").tolist() == np.linspace(*rounded, dtype="float16").tolist()
 
 
 def test_a_sequence_of_numbers_beyond_64_bits_is_refused():

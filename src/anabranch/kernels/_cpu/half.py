@@ -1,7 +1,7 @@
 """Arrays of float16 on a CPU; Numba has no half precision.
 
 An element takes 16 bits in memory and is a float32 in a register: widened on load, rounded on store, as on hardware
-without half-precision arithmetic.
+without half-precision arithmetic. A float64 is stored as if it had been rounded once.
 """
 
 from __future__ import annotations
@@ -54,7 +54,25 @@ def _from_half(context: Any, builder: Any, source: Any, target: Any, value: Any)
 
 
 def _to_half(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
+    if source == types.float64:
+        return _rounded_to_odd(builder, value)
     return context.cast(builder, value, source, types.float32)
+
+
+def _rounded_to_odd(builder: Any, value: Any) -> Any:
+    """Return the float32 next to a float64: the one with an odd last bit, unless the conversion is exact.
+
+    Rounded again, to a float16, that is what the float64 is rounded to: it is no tie unless the float64 is one. LLVM
+    converts directly by a call, which keeps loops from being vectorized.
+    """
+    word = ir.IntType(32)
+    nearest = builder.fptrunc(value, _REGISTER)
+    back = builder.fpext(nearest, value.type)
+    inexact = builder.fcmp_ordered("!=", back, value)  # false for NaN
+    magnitude = builder.module.declare_intrinsic("llvm.fabs", [value.type])
+    beyond = builder.fcmp_ordered(">", builder.call(magnitude, [back]), builder.call(magnitude, [value]))
+    towards_zero = builder.sub(builder.bitcast(nearest, word), builder.zext(beyond, word))
+    return builder.bitcast(builder.or_(towards_zero, builder.zext(inexact, word)), _REGISTER)
 
 
 for _kind in (types.Float, types.Integer, types.Boolean):
