@@ -1,4 +1,6 @@
-"""Elements of float16 arrays in kernels: what is stored is rounded once."""
+"""Elements of float16 arrays in kernels: what is stored is rounded once, and what is read is a number like others."""
+
+import math
 
 import numpy as np
 import pytest
@@ -40,3 +42,59 @@ def test_atomics_round_once(device):
     y = ab.zeros(3, "float16")
     ab.launch(exchange, 3, ab.array(x), y)
     np.testing.assert_array_equal(y.numpy(), x.astype("float16"))
+
+
+ONE = {
+    "absolute": np.abs,
+    "sign": np.sign,
+    "isnan": np.isnan,
+    "float": float,
+    "int": int,
+    "abs": abs,
+    "fabs": math.fabs,
+    "float32": np.float32,
+}
+TWO = {
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "add": np.add,
+    "copysign": np.copysign,
+    "max": max,
+    "fmod": np.fmod,
+}
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_functions_of_one_number_take_elements(device, name):
+    function = ONE[name]
+
+    @ab.kernel
+    def apply(i, x: ab.In, y: ab.Out):
+        y[i] = function(x[i])
+
+    x, y = np.float16([1.5, -2.25, 0, 3]), ab.empty(4, "float64")
+    ab.launch(apply, 4, ab.array(x), y)
+    np.testing.assert_array_equal(y.numpy(), [float(function(value)) for value in x])
+
+
+@pytest.mark.parametrize("name", TWO)
+def test_functions_of_two_numbers_take_elements(device, name):
+    function = TWO[name]
+
+    @ab.kernel
+    def apply(i, a: ab.In, b: ab.In, y: ab.Out):
+        y[i] = function(a[i], b[i])
+
+    a, b, y = np.float16([1.5, -2.25, 0.5, 3]), np.float16([2, 1, -0.25, 3]), ab.empty(4, "float64")
+    ab.launch(apply, 4, ab.array(a), ab.array(b), y)
+    np.testing.assert_array_equal(y.numpy(), [float(function(*pair)) for pair in zip(a, b, strict=True)])
+
+
+def test_the_old_value_of_an_atomic_is_a_number_too(device):
+    @ab.kernel
+    def update(i, x: ab.InOut, y: ab.Out):
+        y[i] = np.maximum(ab.atomic_add(x, i, 1), 0)
+
+    x, y = ab.array([1.5, -2.25], "float16"), ab.empty(2, "float64")
+    ab.launch(update, 2, x, y)
+    assert (x.tolist(), y.tolist()) == ([2.5, -1.25], [1.5, 0])

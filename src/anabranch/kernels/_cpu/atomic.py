@@ -12,7 +12,7 @@ from numba.extending import lower_builtin
 
 from anabranch.kernels._atomic import atomic_add, atomic_cas, atomic_exchange, atomic_max, atomic_min
 from anabranch.kernels._atomic_rule import PARAMETERS, atomic_signature
-from anabranch.kernels._cpu.half import Half
+from anabranch.kernels._cpu.half import Half, read_type
 
 # LLVM's operations: for signed integers, unsigned integers, floats.
 _OPERATIONS: Final = {
@@ -34,7 +34,7 @@ def _declare(function: Any, operations: tuple[str, str, str]) -> None:
 
         def generic(self, args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
             result, *accepted = atomic_signature(name, types, errors, self.context, args, kws)
-            return signature(result, *accepted)
+            return signature(read_type(result), *accepted)
 
     infer_global(function, types.Function(Template))
 

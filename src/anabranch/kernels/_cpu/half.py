@@ -24,6 +24,11 @@ class Half(types.Float):  # type: ignore[misc]  # Numba has no types
 half: Final = Half("float16")
 
 
+def read_type(element: Any) -> Any:
+    """Return the type of what is read from an array with elements of a type; Numba's functions know a float32."""
+    return types.float32 if element == half else element
+
+
 @register_model(Half)
 class _HalfModel(models.PrimitiveModel):  # type: ignore[misc]  # Numba has no types
     def __init__(self, manager: Any, kind: Any) -> None:

@@ -7,6 +7,7 @@ an error status from call to call, up to the loop over the indices, which then e
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FunctionType
@@ -18,6 +19,7 @@ from numba.core import ir as numba_ir
 from numba.core.registry import cpu_target
 
 from anabranch.kernels._cpu.division import Definitions
+from anabranch.kernels._cpu.half import read_type
 from anabranch.kernels._failure import Spot, array_text, indexed_array
 
 _I64: Final = ir.IntType(64)
@@ -92,6 +94,12 @@ class _Typing(typing.Context):  # type: ignore[misc]  # Numba has no types
         for name, value in vars(base).items():
             setattr(context, name, value)
         return context
+
+    def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
+        found = super().resolve_function_type(func, args, kws)
+        if func is operator.getitem and found is not None:
+            return found.replace(return_type=read_type(found.return_type))
+        return found
 
     def resolve_value_type(self, val: Any) -> Any:
         return self.helper_type(val) or super().resolve_value_type(val)
@@ -211,7 +219,12 @@ class _Lower(lowering.Lower):  # type: ignore[misc]  # Numba has no types
 
     def lower_inst(self, inst: Any) -> None:
         self.current = inst
-        super().lower_inst(inst)
+        try:
+            super().lower_inst(inst)
+        except Exception as error:  # of Numba's implementations, some of which do not name the place
+            located: Any = error
+            located.loc = getattr(error, "loc", None) or self.loc
+            raise
 
 
 @compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
