@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from anabranch._launch.launch import launch
-from anabranch._memory.factories import empty, full
+from anabranch._memory.factories import empty
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,7 +54,7 @@ def arange(
     start, stop, step : scalar
         Real numbers; their number is that of NumPy's `arange`.
     dtype : dtype-like, optional
-        None: what NumPy makes of the numbers, int64 for integers and float64 for Python's floats.
+        None: as in NumPy, int64 for integers that it holds, and float64 for any other numbers.
 
     Raises
     ------
@@ -67,19 +67,15 @@ def arange(
 
     if stop is None:
         start, stop = 0, start
-    first: Any = start
-    last: Any = stop
-    interval: Any = step
-    for name, value in (("start", first), ("stop", last), ("step", interval)):
-        if isinstance(value, int) and not -(2**63) <= value < 2**64:
-            raise OverflowError(f"arange: {name} is {value}, which no dtype holds")
-        if numpy.ndim(value) or numpy.asarray(value).dtype.kind not in "biuf":
-            raise TypeError(f"arange: {name} is a real number, not {value!r}")
-        if not math.isfinite(value):
-            raise ValueError(f"arange: {name} is {value!r}; an array ends")
-    if step == 0:
+    first = _real("start", start)
+    last = _real("stop", stop)
+    interval = _real("step", step)
+    if interval == 0:
         raise ValueError("arange: a step of 0 never reaches the end")
-    resolved = numpy.dtype(numpy.result_type(first, last, interval) if dtype is None else dtype)
+    if dtype is None:
+        # As NumPy does, which begins with int64: float64 for numbers that are no int64.
+        dtype = numpy.result_type(numpy.int64, *(numpy.asarray(value).dtype for value in (start, stop, step)))
+    resolved = numpy.dtype(dtype)
     if resolved.kind == "b":
         raise TypeError("arange: booleans do not count")
     count = max(0, math.ceil((last - first) / interval))
@@ -88,9 +84,27 @@ def arange(
         convert: Any = resolved.type
         with numpy.errstate(all="ignore"):
             beginning = convert(first)
-            difference = convert(first + interval) - beginning
+            difference = convert(first + interval) - beginning if count > 1 else beginning
         launch(_sequence(resolved.name), count, beginning.item(), difference.item(), made, stream=stream)
     return made
+
+
+def _real(name: str, value: Any) -> Any:
+    """Return a number of `arange`, a Python int if it is integer: NumPy's wrap around in differences."""
+    import numpy
+
+    _check_64_bits("arange", name, value)
+    kind = numpy.asarray(value).dtype.kind
+    if numpy.ndim(value) or kind not in "biuf":
+        raise TypeError(f"arange: {name} is a real number, not {value!r}")
+    if not math.isfinite(value):
+        raise ValueError(f"arange: {name} is {value!r}; an array ends")
+    return value if kind == "f" else int(value)
+
+
+def _check_64_bits(function: str, name: str, value: Any) -> None:
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        raise OverflowError(f"{function}: {name} is {value}, which no dtype holds")
 
 
 def linspace(
@@ -120,23 +134,22 @@ def linspace(
     import numpy
 
     for name, value in (("start", start), ("stop", stop)):
-        if isinstance(value, int) and not -(2**63) <= value < 2**64:
-            raise OverflowError(f"arange: {name} is {value}, which no dtype holds")
+        _check_64_bits("linspace", name, value)
         if numpy.ndim(value) or numpy.asarray(value).dtype.kind not in "biufc":
             raise TypeError(f"linspace: {name} is a number, not {value!r}")
     if not hasattr(type(num), "__index__") or isinstance(num, bool):
         raise TypeError(f"linspace: num is an int, not {num!r}")
     if num < 0:
         raise ValueError(f"linspace: num is {num}; an array has 0 numbers or more")
-    wide = complex if isinstance(start, complex) or isinstance(stop, complex) else float
+    wide = complex if numpy.iscomplexobj(start) or numpy.iscomplexobj(stop) else float
     resolved = numpy.dtype(wide if dtype is None else dtype)
     beginning: Any = start
     end: Any = stop
-    if num == 1:
-        return full(num, wide(beginning), resolved, device=device, stream=stream, pinned=pinned)
     made = empty(num, resolved, device=device, stream=stream, pinned=pinned)
     if num:
         first, last = wide(beginning), wide(end)
-        step = (last - first) / (num - 1 if endpoint else num)
-        launch(_spaced(resolved.name, endpoint), num, first, step, last, made, stream=stream)
+        gaps = num - 1 if endpoint else num
+        # One number is `start`, whichever numbers end the range.
+        step = (last - first) / gaps if gaps else 0
+        launch(_spaced(resolved.name, endpoint and num > 1), num, first, step, last, made, stream=stream)
     return made

@@ -273,6 +273,23 @@ def test_numbers_count_as_in_numpy(arguments):
     same(ab.arange(*arguments), np.arange(*arguments))
 
 
+NUMPY_S = [
+    *((np.int8(5),), (np.uint64(5),), (np.float32(2),), (np.float32(0), 3, np.float32(0.5)), (np.float16(2),)),
+    *((np.uint8(250), np.uint8(255), np.uint8(2)), (np.int16(0), np.int32(5), 2), (np.bool_(False), 3), (0, 5, True)),
+    *((2**63, 2**63 + 3), (0, 2**63 + 3, 2**62), (2**63 + 5, 2**63, -2, "uint64"), (250, 255, 10, "uint8")),
+]
+
+
+@pytest.mark.parametrize("arguments", NUMPY_S, ids=str)
+def test_numbers_of_numpy_count_as_in_numpy(arguments):
+    same(ab.arange(*arguments), np.arange(*arguments))
+
+
+def test_differences_of_narrow_numbers_do_not_wrap_around():
+    same(ab.arange(np.uint8(0), 300), np.arange(300))
+    same(ab.arange(np.int8(-100), np.int8(100), np.int8(50)), np.arange(-100, 100, 50))
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float16", "float32", "complex64"])
 def test_sequences_of_a_dtype_are_numpy_s(dtype):
     same(ab.arange(0, 7, 2, dtype), np.arange(0, 7, 2, dtype))
@@ -287,9 +304,18 @@ def test_spaced_numbers_are_numpy_s():
     assert ab.linspace(*rounded, dtype="float16").tolist() == np.linspace(*rounded, dtype="float16").tolist()
 
 
+def test_one_spaced_number_is_the_first_of_many():
+    assert ab.linspace(-3.7, 1, 1, dtype="int32").tolist() == np.linspace(-3.7, 1, 1, dtype="int32").tolist() == [-4]
+    one, two = (ab.linspace(1_000_000, 0, count, dtype="uint8") for count in (1, 2))
+    assert one.tolist() == two.tolist()[:1]
+    assert ab.linspace(np.complex64(1j), 2, 1).tolist() == [1j]
+
+
 def test_a_sequence_of_numbers_beyond_64_bits_is_refused():
     with pytest.raises(OverflowError, match=r"stop is 10{30}"):
         ab.arange(10**30)
+    with pytest.raises(OverflowError, match=r"linspace: start is 10{30}"):
+        ab.linspace(10**30, 1)
 
 
 @pytest.mark.parametrize("step", [0, np.nan, "1"], ids=repr)
