@@ -335,3 +335,22 @@ def test_division_of_scalars_follows_numpy(device):
     assert y.numpy()[0] == np.inf
     ab.launch(divide_scalars, 1, 1, 0, y)
     assert y.numpy()[0] == np.inf
+
+
+@ab.kernel
+def narrow(i, x: ab.In, y: ab.Out):
+    y[i, 0] = x[i] + x[i]
+    y[i, 1] = -x[i]
+    y[i, 2] = ~x[i]
+    y[i, 3] = abs(x[i])
+    y[i, 4] = np.add(x[i], x[i])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
+def test_operators_widen_integers_and_functions_do_not(device, dtype):
+    x = np.array([np.iinfo(dtype).min, 0, 5, np.iinfo(dtype).max], dtype)
+    y = ab.empty((4, 5), "int64", device=device)
+    ab.launch(narrow, 4, ab.array(x, device=device), y)
+    wide = x.astype("int64")
+    np.testing.assert_array_equal(y.numpy().T, [wide + wide, -wide, ~wide, np.abs(x), np.add(x, x)])

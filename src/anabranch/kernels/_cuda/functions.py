@@ -6,6 +6,7 @@ of NumPy's loops, which the compiler's type inference has chosen before; integer
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from itertools import product
 from typing import Any, Final
@@ -340,6 +341,8 @@ def _register() -> None:
     for function, lower in found.items():
         for operands in product(kinds, repeat=function.nin):
             lower_builtin(function, *operands)(lower)
+    # Widened first; the compiler's own negates an unsigned integer and then repeats its highest bit.
+    lower_builtin(operator.neg, types.Integer)(_in_type_of_result(_negative))
 
 
 _register()
