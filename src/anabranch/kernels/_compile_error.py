@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import linecache
 import re
 import textwrap
@@ -16,7 +17,7 @@ from anabranch.kernels._index_error import index_reason
 from anabranch.kernels._parameter import Parameter
 from anabranch.kernels._reference import helpers, references
 from anabranch.kernels._signature import Signature, describe
-from anabranch.kernels._wording import reworded
+from anabranch.kernels._wording import reworded, unsupported
 
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 # Numba's format of a place: "typing of setitem at /home/ada/wave.py (12)".
@@ -121,6 +122,8 @@ def _reason(message: str) -> str:
 
 def captured(name: str, value: object) -> str:
     """Return the reason for a kernel that cannot have a value from outside."""
+    if value is vars(builtins).get(name):
+        return unsupported(name)
     return (
         f"{name!r}, of type {type(value).__name__}, comes from outside the kernel; only numbers, tuples of them, NumPy "
         "arrays and plain functions may: make it a parameter"

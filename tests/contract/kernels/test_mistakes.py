@@ -348,3 +348,45 @@ def test_an_array_from_outside_is_to_be_a_parameter(device):
 
     message = told(ab.CompileError, ab.launch, captures, 4, ab.zeros(4))
     assert "x[i] = outside[i]\n  'outside' is an array from outside the kernel; make it a parameter" in message
+
+
+@ab.kernel
+def backwards(i, x):
+    for j in reversed(range(3)):
+        x[i] += j
+
+
+@ab.kernel
+def some(i, x):
+    x[i] = any(x)
+
+
+@ab.kernel
+def identity(i, x):
+    x[i] = id(i)
+
+
+@ab.kernel
+def cube_root(i, x):
+    x[i] = math.cbrt(x[i])
+
+
+@ab.kernel
+def choices(i, x):
+    x[i] = math.comb(i, 2)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "reason"),
+    [
+        (backwards, "reversed is not supported in kernels; write a range with a negative step"),
+        (some, "any is not supported in kernels; write the loop"),
+        (identity, "id is not supported in kernels"),
+        (cube_root, "math.cbrt is not supported in kernels; call np.cbrt"),
+        (choices, "math.comb is not supported in kernels"),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_functions_that_kernels_lack_are_named(device, kernel, reason):
+    message = told(ab.CompileError, ab.launch, kernel, 4, ab.zeros(4))
+    assert f"\n  {reason}\n  with x: " in message
