@@ -268,6 +268,17 @@ def test_compile_error(function, compile_it):
         assert f'File "{__file__}", line {number}\n    {code.strip()}' in message
 
 
+def test_compile_error_shows_a_statement_without_code():
+    @ab.kernel
+    def kernel(i, x: ab.In, y: ab.Out):
+        y[i] = 0
+        for value in x:
+            y[i] += np.exp(value)  # has types for the elements of float16, and no code
+
+    with pytest.raises(ab.CompileError, match=r"y\[i\] \+= np\.exp\(value\)"):
+        kernel.compile_cpu((1, (("array", "float16", 1, True, True), ("array", "float32", 1, True, False))))
+
+
 def test_compile_error_shows_the_arguments():
     @ab.kernel
     def kernel(i, a, x: ab.In, b: int):
