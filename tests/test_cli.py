@@ -29,6 +29,19 @@ def test_the_package_installs_the_command():
     assert entry.value == "anabranch.cli:main"
 
 
+def test_arguments_that_are_too_many_are_an_error_of_the_command():
+    result = anabranch("info", "extra", "--more")
+    assert result.returncode == 2
+    assert "usage: anabranch info" in result.stderr
+    assert "anabranch info: error: unrecognized arguments: extra --more" in result.stderr
+
+
+def test_run_without_a_script_asks_for_the_script_only():
+    result = anabranch("run", "--stats")
+    assert result.returncode == 2
+    assert result.stderr.endswith("arguments are required: SCRIPT\n")
+
+
 @pytest.mark.parametrize("arguments", [["--help"], []], ids=["help", "nothing"])
 def test_help_names_every_command(arguments):
     result = anabranch(*arguments)

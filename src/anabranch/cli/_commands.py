@@ -58,7 +58,9 @@ def _parse(name: str, argv: Sequence[str]) -> None:
     if name == "run":
         run(runs, argv)
         return
-    options = parser.parse_args([name, *argv])
+    options, unknown = parser.parse_known_args([name, *argv])
+    if unknown:
+        commands.choices.get(options.command, parser).error(f"unrecognized arguments: {' '.join(unknown)}")
     if options.version:
         import anabranch
 

@@ -29,7 +29,8 @@ _WITH_VALUE: Final = ("--hazards", "--timeline", "--schedules")
 def add_run(parser: argparse.ArgumentParser) -> None:
     """Add the options and arguments of the command to its parser."""
     parser.add_argument("script", metavar="SCRIPT", help="a Python file")
-    parser.add_argument("arguments", metavar="ARGS", nargs="*", help="for the script, options too")
+    # Without a default, argparse calls it required where the script is missing.
+    parser.add_argument("arguments", metavar="ARGS", nargs="*", default=[], help="for the script, options too")
     parser.add_argument(
         "--hazards",
         choices=("auto", "check", "off"),

@@ -11,7 +11,7 @@ IN_CODE: Final = 1
 OUT_CODE: Final = 2
 
 ACCESS_NAMES: Final = ("InOut", "In", "Out")
-_MAX_NDIM: Final = 32
+_MAX_NDIM: Final = 16  # of an array
 
 # mypy assumes that this name is true; every other tool evaluates it.
 MYPY = False

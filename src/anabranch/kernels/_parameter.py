@@ -105,7 +105,7 @@ def _parameter(function: FunctionType, name: str, annotation: object, scope: dic
         raise TypeError(
             f"kernel {function.__qualname__!r}: the annotation of {name!r} is {annotation!r}; for an array "
             f'use ab.In, ab.Out or ab.InOut, such as ab.In["float32", 2], and for a scalar one of '
-            f"float, int, bool, {', '.join(KINDS)}"
+            f"float, int, {', '.join(KINDS)}"
         )
     return Parameter(name, None, None, None, scalar, INOUT_CODE)
 

@@ -179,3 +179,20 @@ def test_a_kernel_keeps_the_name_and_the_documentation_of_its_function():
 
     assert documented.__name__ == "documented"
     assert documented.__doc__ == "Do nothing."
+
+
+def test_a_declaration_has_as_many_dimensions_as_arrays_may_have():
+    assert ab.In["float32", 16].ndim == 16
+    with pytest.raises(ValueError, match="arrays have 0 to 16 dimensions, not 17"):
+        ab.In["float32", 17]
+
+
+def test_an_annotation_that_means_nothing_lists_each_dtype_once():
+    with pytest.raises(TypeError, match=r"for a scalar one of (.*)") as caught:
+
+        @ab.kernel
+        def kernel(i, x: 3):
+            pass
+
+    names = str(caught.value).partition("for a scalar one of ")[2].split(", ")
+    assert len(names) == len(set(names))
