@@ -108,9 +108,12 @@ cdef int copy_with_numpy(list given) except -1:
     if target.device is not array._device:
         raise DeviceError(f"{target!r} is not of {array._device.alias}, the device of {array._described()}")
     cdef CStream* queue = target.get()
+    if queue.capture() != NULL and to_numpy:
+        queue.capture().refuse(
+            b"a copy to a NumPy array cannot be captured: the host waits for it; make it after the graph's launch")
     if queue.capture() != NULL:
         queue.capture().refuse(
-            b"a copy with a NumPy array cannot be captured: the host waits for it; write a[...] = data")
+            b"a copy from a NumPy array cannot be captured: the host waits for it; write a[...] = data")
     wrapped = imports.asarray(dst if to_numpy else src)
     copy.copy(
         wrapped if to_numpy else array, array if to_numpy else wrapped, stream=target,
