@@ -90,6 +90,7 @@ AFTER_FORK = [
     "asyncio.run(wait(empty))",
     "asyncio.run(wait(stream))",
     "asyncio.run(wait(event))",
+    "ab.hazards('check')",
 ]
 
 
@@ -111,7 +112,13 @@ def test_a_fork_that_python_does_not_see_is_seen(alias, run_python):
 
 @each_kind
 @pytest.mark.parametrize(
-    "child", ["sys.exit(0)", "del stream, event, array, gate; sys.exit(0)"], ids=["exits", "drops"]
+    "child",
+    [
+        "sys.exit(0)",
+        "del stream, event, array, gate; sys.exit(0)",
+        "array.close(); stream.close(); event.close(); sys.exit(0)",
+    ],
+    ids=["exits", "drops", "closes"],
 )
 def test_the_child_of_a_fork_ends_quietly(child, alias, run_python):
     assert run_python(forking(child, alias)) == ""

@@ -7,7 +7,7 @@ from libcpp.vector cimport vector
 
 from anabranch._core.core cimport (
     Access, CCapture, CStream, HazardMode, HostAccess, HostTask, MemoryKind, Ref, Site, Storage, Touch, Use,
-    checks_begun, synchronize_uses, tracing,
+    check_fork, checks_begun, synchronize_uses, tracing,
 )
 from anabranch._core.core cimport added_waits as c_added_waits
 from anabranch._core.explore cimport begin_view, end_view, exploring, pass_views
@@ -306,6 +306,7 @@ class hazards:  # noqa: N801
             raise ValueError(f"mode is one of {', '.join(map(repr, modes))}, not {mode!r}")
         if bounds is not None and type(bounds) is not bool:
             raise TypeError(f"bounds is True, False or None, not {bounds!r}")
+        check_fork()
         cdef TaskState state = current_state()
         self.mode = mode
         self.bounds = bounds
