@@ -209,4 +209,8 @@ void Controller::ready(Runnable& runnable) noexcept {
   if (std::find(ready_.begin(), ready_.end(), &runnable) == ready_.end()) ready_.push_back(&runnable);
 }
 
+void expect(Stream& stream, std::span<const Touch> touches) {
+  if (Controller* const controller = Controller::current()) controller->expect(stream, touches);
+}
+
 }  // namespace anabranch::explore

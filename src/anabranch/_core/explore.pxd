@@ -10,7 +10,14 @@ cdef extern from "anabranch/trace/trace.hpp" namespace "anabranch" nogil:
     cbool exploring()
     cbool observing()  # exploring or tracing
 
+cdef extern from "anabranch/hazard/history.hpp" namespace "anabranch" nogil:
+    cdef cppclass TouchSpan "std::span<const anabranch::Touch>":
+        TouchSpan()
+        TouchSpan(const Touch*, size_t)
+
 cdef extern from "anabranch/explore/explore.hpp" namespace "anabranch::explore" nogil:
+    # Call this while `exploring` before an operation with these accesses that no `Submission` describes.
+    void expect(CStream&, TouchSpan) except +translate
     # While `exploring`: both answers of a query are tried. Call this before the query, without the interpreter lock.
     void ask(CStream&, Point) except +translate
     # The program chose an order by itself, which no run will change.

@@ -6,7 +6,7 @@ from libcpp.vector cimport vector
 from anabranch._core.core cimport (
     Access, CCapture, CStream, HazardMode, HostAccess, HostTask, Moment, OperationKind, Past, Point, Race, Record, Ref,
     Site, Storage, Touch, Use, raise_own_wait, translate)
-from anabranch._core.explore cimport observing
+from anabranch._core.explore cimport TouchSpan, observing
 from anabranch._task.context cimport TaskState, current_task
 from anabranch._task.site cimport current_site
 
@@ -35,9 +35,6 @@ cdef extern from "anabranch/hazard/submission.hpp" namespace "anabranch" nogil:
     cdef cppclass KeptMemory:
         KeptMemory()
         KeptMemory(const Touch*, size_t) except +
-    cdef cppclass TouchSpan "std::span<const anabranch::Touch>":
-        TouchSpan()
-        TouchSpan(const Touch*, size_t)
     cdef cppclass Refusal:
         vector[Race] races
         vector[Touch] touches

@@ -14,6 +14,7 @@ from anabranch._core.core cimport (
     ByteRange, CBackend, CStream, Elements, HazardMode, Moment, Record, Ref, Site, Storage, StreamOptions, Touch, Use,
     discard_reference, find_device,
 )
+from anabranch._core.explore cimport TouchSpan, expect, exploring, pass_views
 from anabranch._hazards.ordering cimport begin_operation, follow_use, refuse_captured, refuse_open, uses_before_host
 from anabranch._memory.array cimport Array, as_array
 from anabranch._memory.slice cimport whole_of
@@ -111,6 +112,8 @@ cdef Record _enqueue(TaskState state, Array source, const Touch& touch, object r
         when = &moment
     try:
         if source._device.backend.capabilities().host_memory:
+            if exploring():
+                expect(deref(reader.get()), TouchSpan(&touch, 1))
             record.point = reader.get().backend().copy(
                 deref(reader.get()), dst, source.elements(0), source.layout.size())
         else:
@@ -123,6 +126,9 @@ cdef Record _enqueue(TaskState state, Array source, const Touch& touch, object r
             deref(reader.get()), reader.get().issued(), MemoryAccess.read, touch.footprint(), when, site,
             state.mode == <int>HazardMode.check, True)
         target.get().accesses().note(deref(last.get()), last.get().issued(), MemoryAccess.write, all)
+    if exploring():
+        with nogil:
+            pass_views(deref(reader.get()))
     record.stream = last
     record.past = reader.get().lane().past()
     return record

@@ -87,6 +87,8 @@ class Exploration {
   virtual double bound() const noexcept = 0;
 };
 
+// Call before this thread enqueues an operation with these accesses that no `Submission` has described.
+void expect(Stream& stream, std::span<const Touch> touches);
 // Call before the host queries a point. Runs operations until the query returns the answer that the exploration has
 // chosen. The caller must not hold the interpreter lock.
 void ask(Stream& stream, Point point);
