@@ -126,6 +126,18 @@ void note_uncontrolled() {
   if (Controller* controller = Controller::current()) controller->note_uncontrolled();
 }
 
+void linger() {
+  if (Controller* controller = Controller::current()) controller->linger();
+}
+
+void leave() {
+  if (Controller* controller = Controller::current()) controller->leave();
+}
+
+void run_all() {
+  if (Controller* controller = Controller::current()) controller->run_all();
+}
+
 void ask(Stream& stream, Point point) {
   if (Controller* controller = Controller::current()) controller->ask(stream, point);
 }

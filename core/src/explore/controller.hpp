@@ -65,6 +65,9 @@ class Controller final : public Exploration {
   // As `Backend::synchronize`, of which the failure is left to the caller. Throws Error(value) in a deadlock.
   bool synchronize(Stream& stream, Runnable& runnable, Point point, std::chrono::nanoseconds timeout);
   void note_uncontrolled();
+  void linger();
+  void leave();
+  void run_all();
   void ask(Stream& stream, Point point, const char* what = "query");
   std::uint64_t begin_view(const Touch& touch);
   void end_view(std::uint64_t number);
@@ -127,12 +130,14 @@ class Controller final : public Exploration {
     std::uint64_t thread = 0;      // 0: of a function that has not called anything yet
     Runnable* function = nullptr;  // of a host function: what called it
     EventId called = {};           // the operation that it is
+    bool lingers = false;          // it goes on after the operation, of which `function` is no more then
     bool counted = true;           // among `running_`
     // Of a thread that is not counted: when it may run operations, if none is enqueued before; and what was then.
     std::chrono::steady_clock::time_point alone_from = {};
     std::uint64_t seen = 0;
     bool blocked = false;
     bool go = false;               // it may go on
+    bool drains = false;           // it runs what can be run even after a deadlock
     Runnable* awaited = nullptr;   // while blocked; none, and no query: everything
     Point point = 0;               // of `awaited`
     std::shared_ptr<Step> asking;  // while blocked in a query

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "anabranch/backend.hpp"
+#include "anabranch/runtime.hpp"
 #include "controller.hpp"
 
 namespace anabranch::explore {
@@ -41,13 +42,31 @@ void Controller::end_function(Runnable& runnable) {
   const auto found =
       std::find_if(hosts_.begin(), hosts_.end(), [&](const auto& host) { return host->function == &runnable; });
   if (found == hosts_.end()) return;
-  const Host& host = **found;
+  Host& host = **found;
   if (host.called.index != 0 && run_.happened(host.called)) {
     Reach& reach = completions_[host.called.key()];
     reach = run_.reach(host.called);
     reach.learn(host.past);
     if (const auto source = sources_.find(&runnable); source != sources_.end()) source->second.past.learn(host.past);
   }
+  host.function = nullptr;
+  if (host.lingers) return;
+  hosts_.erase(found);
+  --running_;
+  changed_.notify_all();
+}
+
+void Controller::linger() {
+  const std::lock_guard lock(mutex_);
+  this_host().lingers = true;
+}
+
+void Controller::leave() {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t thread = thread_serial();
+  const auto found = std::find_if(hosts_.begin(), hosts_.end(),
+                                  [&](const auto& host) { return host->lingers && host->thread == thread; });
+  if (found == hosts_.end()) return;
   hosts_.erase(found);
   --running_;
   changed_.notify_all();
@@ -70,8 +89,9 @@ void Controller::learn(Reach& reach, EventId event) {
 bool Controller::may_go_on(const Host& host) {
   if (host.asking) return giving_up_;
   if (host.awaited) return host.awaited->has_reached(host.point);
-  return ready_.empty() && inner_.empty() &&
-         std::none_of(hosts_.begin(), hosts_.end(), [](const auto& other) { return other->function; });
+  return ready_.empty() && inner_.empty() && std::none_of(hosts_.begin(), hosts_.end(), [&](const auto& other) {
+           return other.get() != &host && (other->function || other->lingers);
+         });
 }
 
 void Controller::block(Host& host) {
@@ -83,7 +103,7 @@ void Controller::block(Host& host) {
 
 void Controller::release(Host& host) {
   if (host.counted && !host.go) ++running_;
-  host.blocked = host.go = false;
+  host.blocked = host.go = host.drains = false;
   host.awaited = nullptr;
   host.asking.reset();
 }
@@ -122,7 +142,6 @@ bool Controller::advance_alone(std::unique_lock<std::mutex>& lock) {
 bool Controller::wait(std::unique_lock<std::mutex>& lock, Host& host, std::chrono::nanoseconds timeout) {
   const auto deadline =
       std::chrono::steady_clock::now() + std::min<std::chrono::nanoseconds>(timeout, std::chrono::hours(1));
-  const bool draining = !host.awaited && !host.asking;
   block(host);
   for (int left = steps_per_look; !host.go; --left) {
     if (left == 0) {
@@ -142,7 +161,7 @@ bool Controller::wait(std::unique_lock<std::mutex>& lock, Host& host, std::chron
       giving_up_ = true;
       changed_.notify_all();
     }
-    if (!draining) break;
+    if (!host.drains) break;
     if (!give_up_one() && changed_.wait_until(lock, deadline) == std::cv_status::timeout) break;
   }
   const bool go = host.go;
@@ -180,7 +199,18 @@ bool Controller::synchronize(Stream& stream, Runnable& runnable, Point point, st
 bool Controller::drain(std::chrono::nanoseconds timeout, bool give_up) {
   std::unique_lock lock(mutex_);
   giving_up_ = giving_up_ || give_up;
-  return wait(lock, this_host(), timeout);
+  Host& host = this_host();
+  host.drains = true;
+  return wait(lock, host, timeout);
+}
+
+void Controller::run_all() {
+  std::unique_lock lock(mutex_);
+  uncontrolled_ = true;  // the host may go on before everything is over
+  Host& host = this_host();
+  host.repeats = 0;
+  if (!wait(lock, host, std::chrono::hours(1)))
+    throw Error(ErrorKind::value, "deadlock: the streams and the host wait for each other");
 }
 
 void Controller::ask(Stream& stream, Point point, const char* what) {

@@ -22,6 +22,11 @@ cdef extern from "anabranch/explore/explore.hpp" namespace "anabranch::explore" 
     void ask(CStream&, Point) except +translate
     # The program chose an order by itself, which no run will change.
     void note_uncontrolled() except +translate
+    # A host function's thread goes on as a host after it, from before its end until it leaves.
+    void linger() except +translate
+    void leave() except +translate
+    # The host waits for other hosts. Call this without the interpreter lock.
+    void run_all() except +translate
     # The host's access to memory, until it is ended.
     uint64_t begin_view(const Touch&) except +translate
     void end_view(uint64_t) except +translate

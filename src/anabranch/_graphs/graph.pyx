@@ -18,7 +18,8 @@ from anabranch._graphs.nodes cimport Node, Recorded, dimensions_of, recorded_as
 from anabranch._hazards.ordering cimport Submission, begin, commit, commit_traced
 from anabranch._stream.current cimport as_stream, current_stream_of
 from anabranch._stream.host_node cimport (
-    ReplayContext, context_of_replay, note_replay, reserve_all, withdraw_all)
+    ReplayContext, ReplayedFunction, context_of_replay, note_replay, reserve_all, withdraw_all)
+from anabranch._stream.host_threads cimport notification_at
 from anabranch._stream.stream cimport Stream
 from anabranch._task.context cimport TaskState, current_state
 
@@ -107,6 +108,8 @@ cdef class Graph:
                 withdraw_all(now.functions)
                 raise
             note_replay(context, state.mode)
+            if exploring() and now.functions:
+                _explore_futures(now, queue, point)
             commit_traced(&submission, state, queue, point, OperationKind.graph, 0)
             if state.mode != <int>HazardMode.off:
                 core.note(deref(queue))
@@ -312,6 +315,16 @@ cdef class Graph:
         replays = now.core.get().replays()
         return (f"<Graph of {nodes} node{'' if nodes == 1 else 's'} on {self._device.alias}, {replays} "
                 f"replay{'' if replays == 1 else 's'}>")
+
+
+cdef int _explore_futures(Recorded now, CStream* queue, Point point) except -1:
+    # An exploration knows when the replay is over, which is not before its functions are.
+    cdef bint alone = now.graph.get().nodes.size() == 1 and now.graph.get().nodes[0].kind == NodeKind.host
+    for each in now.functions:
+        if isinstance(each, ReplayedFunction):
+            for future in (<ReplayedFunction>each).futures:
+                future.explore(notification_at(Ref[CStream].share(queue), point), alone)
+    return 0
 
 
 cdef object add_graph(TaskState state, CStream* queue, Graph graph):

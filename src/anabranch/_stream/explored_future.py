@@ -2,18 +2,31 @@
 
 The host sees that the future is done only at calls that exploration knows. Waits of `concurrent.futures` for several
 futures block on a `threading.Event`, where no thread would run the streams, so they get an event that runs them.
+
+Callbacks run on the function's thread, as part of it. Those that were added in an event loop run in the loop, which a
+function's thread would wake at a moment that no exploration knows. Nor does a thread run the streams while the loop has
+nothing to do, so a call in the loop does.
 """
 
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
-from concurrent.futures import CancelledError
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future, InvalidStateError
+from contextlib import suppress
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary
 
+from anabranch._core.errors import Error
 from anabranch._stream.future import StreamFuture
+from anabranch._stream.host_threads import uncontrolled, wait_for_hosts
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
     from anabranch._stream.host_threads import Notification
 
 _T = TypeVar("_T")
@@ -23,6 +36,9 @@ _numbers = itertools.count()
 # Future states of `concurrent.futures`, and what they appear as until the host has queried the future.
 _UNSEEN = {"FINISHED": "RUNNING", "CANCELLED_AND_NOTIFIED": "CANCELLED"}
 
+# An exploration takes more questions in a row for a wait.
+_MOST_LOOKS = 3
+
 
 class ExploredFuture(StreamFuture[_T]):
     """A `StreamFuture` whose waits run the streams."""
@@ -30,19 +46,23 @@ class ExploredFuture(StreamFuture[_T]):
     _now: str
     _seen = False
     _work: Notification | None = None
+    _alone = True
+    _announcing = 0  # the thread that runs the callbacks
+    _looks = 0  # of a busy event loop
+    _loop: AbstractEventLoop | None = None  # which is to run the callbacks
 
     def __init__(self) -> None:
         super().__init__()
         self._waiters = _Waiters(self)
         self.number = next(_numbers)
 
-    def explore(self, work: Notification) -> None:
-        """Set the call, once it is enqueued."""
-        self._work = work
+    def explore(self, work: Notification, alone: bool = True) -> None:
+        """Set the work that is over when the function is, once it is enqueued. Not `alone`: only later than that."""
+        self._work, self._alone = work, alone
 
     @property
     def _state(self) -> str:
-        return self._now if self._seen else _UNSEEN.get(self._now, self._now)
+        return self._now if self._seen or self._announcing == get_ident() else _UNSEEN.get(self._now, self._now)
 
     @_state.setter
     def _state(self, state: str) -> None:
@@ -52,20 +72,38 @@ class ExploredFuture(StreamFuture[_T]):
 
     def _look(self) -> bool:
         with self._condition:  # held from the end of the function until its outcome is stored
-            self._seen = self._now in _UNSEEN
-        return self._seen
+            over = self._now in _UNSEEN
+            self._seen = self._seen or (over and self._announcing != get_ident())
+        if self._seen and self._loop is not None:
+            self._invoke_callbacks()
+        return over
 
     def settled(self) -> bool:
         """Return whether the function is over. Exploration tries both answers."""
         if not self._seen and self._work is not None:
-            self._work.ask()
+            if not self._alone:
+                uncontrolled()
+            if not self._work.ask():
+                return False
         return self._look()
 
     def settle(self) -> None:
         """Wait until the function is over."""
-        if self._work is not None:
-            self._work.reached()
-        self._look()
+        before = None
+        while True:
+            work = self._work
+            if work is not None and work is not before:
+                if not self._alone:
+                    uncontrolled()
+                work.reached()
+            elif not (self._look() or self.cancelled()):
+                # Its graph was not launched, or did not call it. Another thread may launch the graph now.
+                wait_for_hosts()
+            if self._look() or self.cancelled():
+                return
+            if before is work is self._work:
+                raise Error("deadlock: nobody launches a graph that calls this function")
+            before = work
 
     def _before_wait(self, timeout: float | None) -> None:
         super()._before_wait(timeout)
@@ -76,6 +114,47 @@ class ExploredFuture(StreamFuture[_T]):
         self.settled()
         return super().done()
 
+    def is_found_over(self, idle: bool) -> bool:
+        """Return whether it is over, for an event loop: a busy one, which may look for ever, asks no more some time."""
+        self._looks = 0 if idle else self._looks + 1
+        if idle or self._looks <= _MOST_LOOKS:
+            return self.settled()
+        uncontrolled()
+        return False
+
+    def give_up(self, error: Exception) -> None:
+        """Fail with what a wait for the function raised: an event loop cannot raise it."""
+        self._work = None
+        with suppress(InvalidStateError):
+            self.set_exception(error)
+        self._look()
+
+    def add_done_callback(self, fn: Callable[[Future[Any]], object]) -> None:
+        """Call `fn` once the function has ended or was cancelled: here if it has, or in the event loop that runs."""
+        loop = _running_loop()
+        if loop is None:
+            self.settled()
+        elif not (self._seen or self._loop is loop or self.cancelled()):
+            self._loop = loop
+            _wait_in(loop, self)
+        super().add_done_callback(fn)
+
+    def announce(self) -> None:
+        """Run the callbacks if `resolve` stored the outcome, but for those that an event loop runs."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._silent = False
+            return
+        self._announcing = get_ident()
+        try:
+            super().announce()
+        finally:
+            self._announcing = 0
+
+    def _invoke_callbacks(self) -> None:
+        if not self._silent:
+            self._loop = None
+        super()._invoke_callbacks()
+
     def tell(self, waiter: Any) -> None:
         """Tell a waiter of `concurrent.futures` that the function is over."""
         try:
@@ -84,6 +163,39 @@ class ExploredFuture(StreamFuture[_T]):
             waiter.add_cancelled(self)
         else:
             (waiter.add_exception if failed else waiter.add_result)(self)
+
+
+_waiting: WeakKeyDictionary[AbstractEventLoop, list[ExploredFuture[Any]]] = WeakKeyDictionary()
+
+
+def _running_loop() -> AbstractEventLoop | None:
+    asyncio = sys.modules.get("asyncio")
+    return None if asyncio is None else asyncio._get_running_loop()
+
+
+def _wait_in(loop: AbstractEventLoop, future: ExploredFuture[Any]) -> None:
+    waiting = _waiting.setdefault(loop, [])
+    if not waiting:
+        loop.call_soon(_go_on, loop)
+    waiting.append(future)
+
+
+def _go_on(loop: AbstractEventLoop) -> None:
+    """Have futures that are over run their callbacks. If none is, and the loop has nothing to do, wait for one."""
+    waiting = _waiting[loop]
+    idle = not (getattr(loop, "_ready", ()) or getattr(loop, "_stopping", False))
+    over = False
+    if not idle or len(waiting) > 1:
+        for future in waiting:
+            over |= future.is_found_over(idle)
+    if idle and not over:
+        try:
+            waiting[0].settle()
+        except Exception as error:
+            waiting[0].give_up(error)
+    waiting[:] = [future for future in waiting if future._loop is loop]
+    if waiting:
+        loop.call_soon(_go_on, loop)
 
 
 class _Waiters(list[Any]):

@@ -41,9 +41,12 @@ cdef int withdraw_all(list functions) except -1
 cdef int refuse_reserved(list functions, str where) except -1
 cdef int refuse_collective(str where) except -1
 
-# Adds a host function to the graph that the stream is captured into. Returns the future of its first call.
+# Has an exploration count this thread as a host until it leaves, if the function that is about to end has callbacks, or
+# returns False.
+cdef bint linger_for(object future) except -1
+# Adds a host function to the graph that the stream is captured into. Returns the future, which is of its first call.
 cdef object submit_captured(
-    TaskState state, CStream* stream, object fn, tuple args, dict kwargs, Touches touches)
+    TaskState state, CStream* stream, object fn, tuple args, dict kwargs, Touches touches, object future)
 # Context for the host functions of a replay that is about to be enqueued. None if the graph has none.
 cdef ReplayContext context_of_replay(CStream* stream, int mode)
 # Call it after enqueueing the replay: its host functions wait for this.

@@ -9,6 +9,7 @@ from libcpp.string cimport string
 from anabranch._core.core cimport (
     CStream, HazardMode, Moment, HostOperation, Point, Ref, begin_function, context_of, end_function,
     make_failure, make_graph_call)
+from anabranch._core.explore cimport exploring, leave, linger
 from anabranch._core.graph cimport add_host, tell_origin
 from anabranch._hazards.ordering cimport PastOf, Submission, begin, commit, follow_call, past_of
 from anabranch._task.context cimport Task, TaskState, begin_call
@@ -67,6 +68,7 @@ cdef class ReplayedFunction:
         cdef HostOperation* pending = call
         cdef ReplayContext context = context_of(deref(call))
         cdef string message
+        cdef bint lingers = False
         # Replays of several instances may arrive at the same time; the first takes the future.
         with cython.critical_section(self):
             future = self.futures.pop() if self.futures else None
@@ -78,10 +80,12 @@ cdef class ReplayedFunction:
             begin_function(deref(context.stream.get()))
             try:
                 outcome = True, Context().run(context.call, self, future)
+                lingers = linger_for(future)
             except BaseException as raised:
                 outcome = _future.failed(raised)
                 error = KernelError(f"the host function {self.name!r} of a graph raised {text_of(raised)}")
                 message = str(error).encode(errors="backslashreplace")
+                lingers = linger_for(future)
             finally:
                 end_function()
         if future is None:
@@ -91,7 +95,11 @@ cdef class ReplayedFunction:
             with future._condition:
                 self.complete(pending, message, error)
                 future.resolve(outcome)
-            future.announce()
+            try:
+                future.announce()
+            finally:
+                if lingers:
+                    leave()
         return 0
 
     cdef int complete(self, HostOperation* pending, const string& message, object error) except -1:
@@ -113,6 +121,13 @@ cdef class ReservedWork:
 
     cdef int withdraw(self) except -1:
         raise NotImplementedError
+
+
+cdef bint linger_for(object future) except -1:
+    if not exploring() or future is None or not future._done_callbacks:
+        return False
+    linger()
+    return True
 
 
 cdef int reserve_all(list functions) except -1:
@@ -159,7 +174,7 @@ cdef int read_graphed_arguments_with(GraphedArgument read) except -1:
 
 
 cdef object submit_captured(
-        TaskState state, CStream* stream, object fn, tuple args, dict kwargs, Touches touches):
+        TaskState state, CStream* stream, object fn, tuple args, dict kwargs, Touches touches, object future):
     global _future
     if _future is None:
         from anabranch._stream import future as _future
@@ -175,7 +190,6 @@ cdef object submit_captured(
     function.fn = fn
     function.args = args
     function.kwargs = kwargs
-    future = _future.StreamFuture()
     function.futures = [future]
     function.name = _name_of(fn)
     name = function.name.encode(errors="backslashreplace")

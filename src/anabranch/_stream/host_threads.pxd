@@ -1,4 +1,4 @@
-from anabranch._core.core cimport CStream, Record, Ref
+from anabranch._core.core cimport CStream, Point, Record, Ref
 
 
 cdef class Notification:
@@ -15,6 +15,7 @@ cdef class Owner:
 # Drops the core's reference to an Owner. Any thread.
 cdef void discard_owner(void* owner) noexcept nogil
 cdef Notification notification(const Record& record)
+cdef Notification notification_at(const Ref[CStream]& stream, Point point)
 # `reads`, `writes`: the arrays that the function accesses, as `Stream.submit` takes them.
 cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs, object reads, object writes)
 # Ensures that a thread takes the jobs that streams post.

@@ -24,13 +24,13 @@ from anabranch._core.core cimport (
     PythonJob, Record, Ref, ReplayedCall, Site, as_pending, begin_function, end_function, host_inbox, refuse_own_wait,
     synchronize_point, throw_failure, tracing,
 )
-from anabranch._core.explore cimport ask, exploring, note_uncontrolled, pass_views
+from anabranch._core.explore cimport ask, exploring, leave, note_uncontrolled, pass_views, run_all
 from anabranch._core.tracing cimport show
 from anabranch._hazards.ordering cimport (
     DeferredMoment, PastOf, Submission, Touches, begin, begin_untouched, follow_call, observe_record,
     refuse_own_wait_for,
 )
-from anabranch._stream.host_node cimport ReplayedFunction, submit_captured
+from anabranch._stream.host_node cimport ReplayedFunction, linger_for, submit_captured
 from anabranch._task.context cimport Task, TaskState, begin_call, current_state
 from anabranch._task.site cimport current_site
 
@@ -219,6 +219,7 @@ cdef class Call:
     cdef int run(self, HostCall* call, object error) except -1:
         # This method owns `call` until the release below.
         cdef HostOperation* pending = call
+        cdef bint lingers = False
         try:
             if error is not None:
                 outcome = _future.failed(error)
@@ -226,6 +227,7 @@ cdef class Call:
                 begin_function(deref(self.stream.get()))
                 try:
                     outcome = _future.evaluate(self.future, self.call)
+                    lingers = linger_for(self.future)
                 finally:
                     end_function()
             # Release the arguments before anyone sees completion, so that their memory is free by then.
@@ -240,6 +242,8 @@ cdef class Call:
             # Runs even after an exception, so that the stream advances; completing twice has no effect.
             pending.complete()
             call.release()
+            if lingers:
+                leave()
         return 0
 
 
@@ -264,11 +268,12 @@ cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs,
     if _future is None:
         from anabranch._stream import future as _future
     ensure_host_thread()
+    future = _explored_future() if exploring() else _future.StreamFuture()
     if stream.get().capture() != NULL:
-        return submit_captured(state, stream.get(), fn, args, kwargs, touches)
+        return submit_captured(state, stream.get(), fn, args, kwargs, touches, future)
     cdef Call call = Call.__new__(Call)
     call.stream = stream
-    call.future = _explored_future() if exploring() else _future.StreamFuture()
+    call.future = future
     call.fn = fn
     call.args = args
     call.kwargs = kwargs
@@ -328,10 +333,14 @@ cdef class Notification:
         return True
 
     def ask(self):
-        """Have an exploration try both answers of a query that follows."""
+        """Have an exploration try both answers, and return the one of this run: whether the point is reached."""
         cdef CStream* stream = self.record.stream.get()
         with nogil:
             ask(deref(stream), self.record.point)
+        try:
+            return stream.backend().query(deref(stream), self.record.point)
+        except Exception:
+            return True  # by a failure
 
     def resume(self, suspended):
         """Have a host thread pass `suspended` to `awaitable.resume` once the point is reached or has failed.
@@ -353,6 +362,18 @@ cdef class Notification:
         Py_DECREF(suspended)
         delete_job(notice)
         return False
+
+
+def wait_for_hosts():
+    """Wait, in an exploration, for something that only another host thread can do: run all that can run."""
+    with nogil:
+        run_all()
+
+
+def uncontrolled():
+    """Tell an exploration that it leaves out orders."""
+    with nogil:
+        note_uncontrolled()
 
 
 def check_fork():

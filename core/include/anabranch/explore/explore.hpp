@@ -94,6 +94,13 @@ void expect(Stream& stream, std::span<const Touch> touches);
 void ask(Stream& stream, Point point);
 // The program chose an order by itself: other orders of this run stay unexplored.
 void note_uncontrolled();
+// Call on the thread of a host function before it completes its operation: the thread goes on as a host that comes
+// after the function, until `leave`. No other host goes on meanwhile, unless this one waits.
+void linger();
+void leave();
+// The host waits for something that only other hosts can make happen: runs all that can run. Returns once everything is
+// over, or throws Error(value) in a deadlock. The caller must not hold the interpreter lock.
+void run_all();
 // Begins a host access that lasts until `end_view` is called with the returned number; 0: no run is in progress.
 std::uint64_t begin_view(const Touch& touch);
 void end_view(std::uint64_t number);
