@@ -111,6 +111,75 @@ def test_an_array_declared_out_that_is_read_before_it_is_written():
     assert_named(report, "read_first", "target", line, *lines_of("read_first"))
 
 
+@ab.kernel
+def copy_out(i, source: ab.Out, target: ab.Out):
+    target[i] = source[i]
+
+
+@ab.kernel
+def scale_out(i, source: ab.Out, target: ab.Out):
+    target[i] = 2 * source[i]
+
+
+@ab.kernel
+def size_of_out(i, source: ab.Out, target: ab.Out):
+    target[i] = abs(source[i])
+
+
+@ab.kernel
+def sign_of_out(i, target: ab.Out, source: ab.Out):
+    target[i] = 1 if source[i] < 0 else 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int32", "int64"])
+@pytest.mark.parametrize("kernel", [copy_out, scale_out, size_of_out, sign_of_out])
+def test_the_parameter_that_is_read_is_named_not_the_one_that_its_values_go_to(kernel, dtype):
+    def program():
+        given = [ab.zeros(N, dtype, device="cpu") for _ in range(2)]
+        ab.launch(kernel, N, *given)
+        ab.synchronize("cpu")
+        assert all((array.numpy() == 0).all() for array in given)
+
+    report = ab.testing.explore(program)
+    assert "reads parameter 'source' before it has written it" in str(report.error), report
+
+
+def test_an_array_declared_out_that_is_moved_within_itself():
+    @ab.kernel
+    def move(i, target: ab.Out):
+        target[i] = target[i + 1]
+
+    def program():
+        ab.launch(move, N - 1, ab.zeros(N, device="cpu"))
+
+    report = ab.testing.explore(program)
+    assert "reads parameter 'target'" in str(report.error), report
+
+
+def test_a_part_declared_out_that_is_copied_to_another_part_of_the_array():
+    def program():
+        array = ab.zeros(N, device="cpu")
+        ab.launch(copy_out, 4, array[FIRST], array[REST])
+
+    report = ab.testing.explore(program)
+    assert "reads parameter 'source'" in str(report.error), report
+
+
+def test_the_trials_leave_memory_as_it_was():
+    def program():
+        source, target = (ab.array(np.arange(float(N)), device="cpu") for _ in range(2))
+        ab.launch(every_second, N, source, target)
+        ab.launch(scale_out, N, source, target)
+        np.testing.assert_array_equal(source.numpy(), np.arange(N))
+        np.testing.assert_array_equal(target.numpy(), 2 * np.arange(N))
+        seen.append(True)
+
+    seen = []
+    report = ab.testing.explore(program)
+    assert "scale_out" in str(report.error)
+    assert seen
+
+
 def test_what_a_kernel_leaves_of_an_array_declared_out_stays():
     def program():
         source, target = (ab.array(np.arange(float(N)), device="cpu") for _ in range(2))
