@@ -101,6 +101,7 @@ class CpuStream final : public Stream, private Job {
 
   // Whether the point is reached. If so, sets `failure` if the stream failed at or before it.
   bool reached(Point point, Ref<Failure>* failure = nullptr) const;
+  bool may_have_failed() const noexcept override { return failed_at_.load(std::memory_order_acquire) != never; }
   // Whether the point is reached without a failure.
   bool passed(Point point) const;
   // Returns false, without a wake, if the point is already reached.

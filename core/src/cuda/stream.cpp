@@ -65,6 +65,10 @@ void CudaStream::note_completed(Point point) noexcept {
   }
 }
 
+bool CudaStream::may_have_failed() const noexcept {
+  return (special_.load(std::memory_order_acquire) & failed_bit) != 0 || device().failure();
+}
+
 Ref<Failure> CudaStream::failure_at(Point point) const {
   if (Ref<Failure> failure = device().failure()) return failure;
   if (!(special_.load(std::memory_order_acquire) & failed_bit)) return nullptr;

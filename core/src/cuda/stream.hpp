@@ -80,6 +80,7 @@ class CudaStream final : public Stream {
   void lead(CudaBackend& current, CUstream follower, Point point, CudaMarker* marker);
   // The failure that a wait for the point gets, or null.
   Ref<Failure> failure_at(Point point) const;
+  bool may_have_failed() const noexcept override;
   // Whether the point is submitted. If not, `follower` becomes ready once it is.
   bool when_submitted(Point point, CudaStream& follower);
   // An event that covers a submitted point.

@@ -112,15 +112,19 @@ bool GraphInstance::is_pending_elsewhere(const Stream& stream) const {
          !last_.stream->backend().known_completed(*last_.stream, last_.point);
 }
 
+// An exploration makes every wait.
+bool GraphInstance::last_has_failed() const {
+  return last_.stream->may_have_failed() && !exploring() && state_of(last_) == State::failed;
+}
+
 bool GraphInstance::has_failed_elsewhere(Stream& stream) {
   const std::lock_guard lock(lock_);
-  return is_pending_elsewhere(stream) && !exploring() && state_of(last_) == State::failed;
+  return is_pending_elsewhere(stream) && last_has_failed();
 }
 
 void GraphInstance::forget_failed() {
-  if (exploring()) return;  // an exploration makes every wait
   bool failed = false;
-  for (; last_.stream && state_of(last_) == State::failed; failed = true) {
+  for (; last_.stream && last_has_failed(); failed = true) {
     last_ = earlier_.empty() ? Record{} : std::move(earlier_.back());
     if (!earlier_.empty()) earlier_.pop_back();
   }

@@ -46,7 +46,7 @@ void note_enqueued(Stream& stream, Point point) {
 // In a capture and in an exploration every wait is made.
 bool is_needless(const Race& race) noexcept {
   const Use& use = race.first;
-  if ((writes(use.access) && !race.overwritten) || use.stream->capture() || exploring()) return false;
+  if (!use.stream->may_have_failed() || (writes(use.access) && !race.overwritten) || exploring()) return false;
   try {
     use.stream->backend().query(*use.stream, use.point);
     return false;

@@ -39,6 +39,7 @@ class NullStream final : public Stream {
 
   std::uintptr_t handle() const noexcept override;
   Activity activity() const noexcept override;
+  bool may_have_failed() const noexcept override { return true; }
 
   // The living streams of a device.
   static std::vector<Ref<NullStream>> living(const Backend& backend);

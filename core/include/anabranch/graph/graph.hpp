@@ -260,6 +260,8 @@ class GraphInstance final : public RefCounted {
   // Lets the next replay come after the newest that has not failed, since it needs nothing of the others. Requires the
   // lock.
   void forget_failed();
+  // Whether the last replay is over, by a failure. Requires the lock, and that there is one.
+  bool last_has_failed() const;
   // Whether the last replay is on another stream and may not be over. Requires the lock.
   bool is_pending_elsewhere(const Stream& stream) const;
   // Requires the lock.

@@ -62,6 +62,9 @@ class Stream : public RefCounted {
   // The capture that this stream is a recorder of; null for a stream of a device.
   Capture* capture() const noexcept { return capture_; }
 
+  // False: no operation of the stream has failed so far. Calls no driver.
+  virtual bool may_have_failed() const noexcept { return false; }
+
   // The layer above counts its objects for the stream. One without any may live on, for an array that it used.
   void add_handle() noexcept { handles_.fetch_add(1, std::memory_order_relaxed); }
   void remove_handle() noexcept { handles_.fetch_sub(1, std::memory_order_relaxed); }
