@@ -339,7 +339,7 @@ def test_a_thread_waits_while_the_program_waits_for_the_thread(run: Callable[[],
     assert report.ok, report
     assert report.uncontrolled
     assert not report.complete
-    assert "without other orders of the program's own threads and tasks" in str(report)
+    assert "without other orders of the program's own threads, tasks and functions" in str(report)
 
 
 @pytest.mark.parametrize("tasks", [1, 2])

@@ -108,6 +108,7 @@ void Controller::run(std::unique_lock<std::mutex>& lock, const Candidate& chosen
     source.past = run_.reach(id);
     happened_.push_back({id.process, id.index, source.name, operation.what, operation.site});
   }
+  origin_ = operation.origin;
   advancing_ = true;
   if (!operation.declared.empty() && !runnable.failed()) verify(lock, operation, runnable);
   step(lock, runnable);

@@ -68,6 +68,9 @@ class Controller final : public Exploration {
   void linger();
   void leave();
   void run_all();
+  void host_accesses(const Touch& touch);
+  void host_records(const Event& event, const Stream& stream);
+  void host_reads(const Event& event);
   void ask(Stream& stream, Point point, const char* what = "query");
   std::uint64_t begin_view(const Touch& touch);
   void end_view(std::uint64_t number);
@@ -91,12 +94,19 @@ class Controller final : public Exploration {
     bool last = true;              // no node comes after it
     Runnable* runnable = nullptr;  // once it is ready
   };
+  // Who enqueued an operation, and when: then, and when the main host last did anything that this host knew of.
+  struct Origin {
+    Process host = 0;
+    std::uint64_t sequence = 0;
+    std::uint64_t main = 0;
+  };
   struct Operation {
     std::shared_ptr<Step> step;
     Reach created;                        // what the host knew when it enqueued it
     std::vector<EventId> waits;           // what it starts after
     const HostOperation* gate = nullptr;  // and, of a gate, what the host knew when it opened it
     std::uint64_t sequence = 0;
+    Origin origin;
     std::string what;
     Site site;
     std::vector<Declared> declared;  // what is to be verified
@@ -111,6 +121,7 @@ class Controller final : public Exploration {
     std::uint64_t sequence;
     std::string name;
     Site site;
+    Origin origin;
   };
   // The operations of a runnable, and what it has done.
   struct Source {
@@ -130,6 +141,7 @@ class Controller final : public Exploration {
     std::uint64_t thread = 0;      // 0: of a function that has not called anything yet
     Runnable* function = nullptr;  // of a host function: what called it
     EventId called = {};           // the operation that it is
+    Origin origin = {};            // of that operation
     bool lingers = false;          // it goes on after the operation, of which `function` is no more then
     bool counted = true;           // among `running_`
     // Of a thread that is not counted: when it may run operations, if none is enqueued before; and what was then.
@@ -151,6 +163,13 @@ class Controller final : public Exploration {
     std::uint64_t number;
     Process host;
     Step step;
+  };
+  // What a host last did to a stream or to memory.
+  struct Deed {
+    Process host;
+    EventId function;  // that it is; none: the main host, or nothing that others can wait for
+    bool written;
+    std::uint64_t sequence;
   };
   struct Coming {
     Stream* stream = nullptr;
@@ -201,6 +220,10 @@ class Controller final : public Exploration {
   void find_deadlock();
   void end_function(Runnable& runnable);
   bool in_progress(EventId event) const;
+  bool comes_after(const Host& host, const Deed& deed) const;
+  void note(const Host& host, std::uint64_t object, bool written, std::uint64_t sequence);
+  void note(const Host& host, const std::vector<MemoryUse>& uses, std::uint64_t sequence);
+  void note(const Host& host, const Operation& operation);
 
   std::unique_ptr<Chooser> chooser_;
   std::map<std::tuple<int, std::uint64_t, std::uint64_t>, Process> numbers_;  // the same in every run
@@ -218,6 +241,8 @@ class Controller final : public Exploration {
   std::unordered_map<std::uint64_t, Reach> completions_;        // of functions that waited
   std::unordered_map<const std::byte*, std::uint32_t> blocks_;  // numbers of memory allocated in this run
   std::unordered_map<const HostOperation*, Reach> gates_;
+  std::unordered_map<std::uint64_t, std::vector<Deed>> deeds_;  // by streams, blocks and events
+  Origin origin_;                                               // of the operation that runs
   std::vector<View> views_;
   std::uint64_t newest_view_ = 0;
   std::vector<Runnable*> ready_;

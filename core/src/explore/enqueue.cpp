@@ -174,8 +174,11 @@ void Controller::enqueued(Stream& stream, Runnable& runnable, Point point, Descr
   operation.gate = description.gate;
   gates_.erase(operation.gate);  // what is known of an earlier gate at the same address
   operation.sequence = sequence_ += 1 + operation.nodes.size();
+  const bool main = &host == hosts_.front().get();
+  operation.origin = {host.process, operation.sequence, main ? operation.sequence : host.origin.main};
   operation.what = std::move(description.what);
   operation.site = site;
+  note(host, operation);
   source.queue.push_back(std::move(operation));
 }
 

@@ -62,7 +62,8 @@ bool Controller::begin_graph(std::unique_lock<std::mutex>& lock) {
     Operation& operation = source.queue.front();
     const EventId id = operation.step->id;
     Begun& graph = graphs_[runnable];
-    graph = {id, source.past, std::move(operation.nodes), operation.sequence, source.name, operation.site};
+    graph = {
+        id, source.past, std::move(operation.nodes), operation.sequence, source.name, operation.site, operation.origin};
     operation.nodes.clear();
     graph.before.learn(operation.created);
     for (const EventId other : operation.waits) learn(graph.before, other);
@@ -95,6 +96,7 @@ void Controller::ready_node(Runnable& runnable, Begun& graph, std::uint32_t numb
   operation.sequence = graph.sequence - graph.nodes.size() + number;
   operation.what = std::move(node.what);
   operation.site = graph.site;
+  operation.origin = graph.origin;
   Source& source = sources_[&runnable];
   source = {};
   source.process = operation.step->id.process;

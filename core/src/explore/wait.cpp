@@ -26,6 +26,7 @@ void Controller::calling(Runnable& runnable) noexcept {
   const std::lock_guard lock(mutex_);
   auto host = std::make_unique<Host>();
   host->function = &runnable;
+  host->origin = origin_;
   host->name = "function";
   if (const auto source = sources_.find(&runnable); source != sources_.end()) {
     host->called = {source->second.process,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "anabranch/backend.hpp"
+#include "anabranch/explore/host_access.hpp"
 #include "anabranch/graph/capture.hpp"
 #include "anabranch/hazard/hazard.hpp"
 
@@ -25,6 +26,8 @@ void Event::refuse(const Stream& stream) const {
 
 void Event::record(Stream& stream, const Lane* task) {
   if (&stream.backend() != &backend_ && &stream.backend().device() != &backend_) refuse(stream);
+  if (exploring()) [[unlikely]]
+    explore::host_records(*this, stream);
   if (task) Ordering(stream, *task).begin();
   const Lane::Version snapshot = task ? stream.backend().legacy_lanes().join_and_snapshot(stream) : 0;
   Record before;  // released outside the lock, because this may recycle the stream
@@ -59,6 +62,8 @@ void Event::record(Stream& stream, const Lane* task) {
 }
 
 void Event::wait(Stream& waiting, const Lane* task) const {
+  if (exploring()) [[unlikely]]
+    explore::host_reads(*this);
   const Record record = last();
   Stream& stream = record.stream ? Capture::follower(waiting, *record.stream) : waiting;
   // A wait in the record's own stream enqueues nothing and makes no order, in particular none with the legacy stream.
@@ -68,6 +73,8 @@ void Event::wait(Stream& waiting, const Lane* task) const {
 }
 
 bool Event::query(HostTask* task) const {
+  if (exploring()) [[unlikely]]
+    explore::host_reads(*this);
   std::unique_lock guard(lock_);
   if (!last_.stream) return true;
   if (last_.stream->capture()) {

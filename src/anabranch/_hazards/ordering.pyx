@@ -27,6 +27,9 @@ cdef extern from "anabranch/hazard/host_order.hpp" namespace "anabranch" nogil:
     vector[Use] return_conflicts(const HostTask&, const Touch&) except +
     void note_host(HostTask&, const Touch&, Site) except +
 
+cdef extern from "anabranch/explore/host_access.hpp" namespace "anabranch::explore" nogil:
+    void host_accesses(const Touch&) except +
+
 cdef extern from *:
     """
     static anabranch::Ref<anabranch::HostAccess> begin_access(
@@ -117,6 +120,8 @@ cdef int order_host(TaskState state, Touch touch, bint checked) except -1:
     cdef vector[Use] uses
     cdef Ref[CStream] host
     cdef size_t i
+    if exploring():
+        host_accesses(touch)
     refuse_captured(state, touch.storage)
     if checked and state.mode == <int>HazardMode.check:
         uses = host_conflicts(deref(state.task.core.get()), touch)

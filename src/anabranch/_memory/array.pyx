@@ -13,6 +13,7 @@ from anabranch._core.core cimport (
     CBackend, CStream, Elements, MemoryKind, StreamOptions, Touch, Use, byte_t, copy_elements,
     host_function_stream, pass_threads, row_major,
 )
+from anabranch._core.explore cimport TouchSpan, expect, exploring
 from anabranch._hazards.ordering cimport (
     Submission, begin, commit, follow_use, note_host_access, open_access, order_host, order_return, refuse_alias,
     refuse_captured, uses_before_host, uses_of)
@@ -98,6 +99,8 @@ cdef class Array:
         cdef Ref[CStream] stream = self.reader(uses)
         # Memory that is dropped during the wait is freed after it.
         self.hold(stream.get(), self._device.backend.newest(deref(stream.get())), MemoryAccess.read)
+        if exploring() and self._device.backend.capabilities().host_memory:
+            expect(deref(stream.get()), TouchSpan(&touch, 1))
         download(stream.get(), dst, self.elements(0), count)
         self.storage.get().accesses().forget(deref(stream.get()))
         for use in uses:

@@ -29,7 +29,8 @@ class Report:
         `uncontrolled`.
     uncontrolled : bool
         Whether orders were left out that exploration does not control: those of threads that wait while the function
-        waits for them outside the library, and of asyncio tasks beside one that awaits pending work.
+        waits for them outside the library, of asyncio tasks beside one that awaits pending work, and of what host
+        functions enqueue or read while nothing orders it with what others do to the same stream, array or event.
     error : BaseException or None
         Of the run that failed: what the function raised, or what an operation failed with.
     schedule : str or None
@@ -96,7 +97,7 @@ class Report:
         else:
             text = f"{self.classes} {what} of schedules, in {self.runs} runs; not all"
         if self.uncontrolled:
-            text += ", without other orders of the program's own threads and tasks"
+            text += ", without other orders of the program's own threads, tasks and functions"
         if self.interrupted:
             text += ", interrupted"
         return f"{text}: {'all pass' if self.ok else 'one fails'}"
