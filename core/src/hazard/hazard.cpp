@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "anabranch/backend.hpp"
+#include "anabranch/runtime.hpp"
 #include "anabranch/stream/host.hpp"
 
 namespace anabranch {
@@ -41,17 +42,38 @@ void note_enqueued(Stream& stream, Point point) {
   enqueued->push_back({Ref<Stream>::share(&stream), point, point});
 }
 
-// Whether the first access has failed, and the second needs nothing of it: what a failed read has read is intact, and
-// what a failed write has left is overwritten. With a wait the second would fail for nothing, and its stream with it.
-// In a capture and in an exploration every wait is made.
-bool is_needless(const Race& race) noexcept {
+bool is_over(Stream& stream, Point point) noexcept {
+  try {
+    return stream.backend().query(stream, point);
+  } catch (const Error&) {
+    return true;
+  }
+}
+
+// Whether the use came after work that may not be over. A failed stream no longer waits for that, and it may be known
+// by the use alone.
+bool comes_after_pending(const Use& use, const Stream& next) {
+  for (Backend* device : devices()) {
+    for (const Ref<Stream>& stream : device->streams()) {
+      if (stream == use.stream || stream.get() == &next) continue;
+      const bool before = !use.when.lane || use.when.clock.covers(stream->lane().past().lane, 1);
+      if (before && !is_over(*stream, stream->issued())) return true;
+    }
+  }
+  return false;
+}
+
+// Whether the first access has failed, and the second, of the stream `next`, needs nothing of it: what a failed read
+// has read is intact, and what a failed write has left is overwritten. With a wait the second would fail for nothing,
+// and its stream with it. In a capture and in an exploration every wait is made.
+bool is_needless(const Race& race, const Stream& next) {
   const Use& use = race.first;
   if (!use.stream->may_have_failed() || (writes(use.access) && !race.overwritten) || exploring()) return false;
   try {
     use.stream->backend().query(*use.stream, use.point);
     return false;
   } catch (const Error&) {
-    return true;
+    return !comes_after_pending(use, next);
   }
 }
 
@@ -168,9 +190,10 @@ void Ordering::add(const std::vector<Race>& missing, const HostTask& task) {
       const bool later = other.stream == use.stream
                              ? other.point > use.point || (other.point == use.point && &other < &use)
                              : other.when.lane && use.when.lane && !task.ignores(other) && other.when.follows(use.when);
-      return later && !is_needless(race);  // nobody waits for that
+      return later && !is_needless(race, stream_);  // nobody waits for that
     });
-    if (!covered && !use.stream->backend().known_completed(*use.stream, use.point) && !is_needless(missing[i])) {
+    if (!covered && !use.stream->backend().known_completed(*use.stream, use.point) &&
+        !is_needless(missing[i], stream_)) {
       enqueue_wait(stream_, *use.stream, use.point, nullptr, true);
       added.fetch_add(1, std::memory_order_relaxed);
     }

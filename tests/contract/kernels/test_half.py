@@ -38,9 +38,9 @@ def test_atomics_round_once(device):
     def exchange(i, x: ab.In, y: ab.InOut):
         ab.atomic_exchange(y, i, x[i])
 
-    x = np.array([1 + 2.0**-11 + 2.0**-30, 1 + 2.0**-11, 1 + 3 * 2.0**-11 - 2.0**-30])
-    y = ab.zeros(3, "float16")
-    ab.launch(exchange, 3, ab.array(x), y)
+    x = np.array([1 + 2.0**-11 + 2.0**-30, 1 + 2.0**-11, 1 + 3 * 2.0**-11 - 2.0**-30, 0.1])
+    y = ab.zeros(4, "float16")
+    ab.launch(exchange, 4, ab.array(x), y)
     np.testing.assert_array_equal(y.numpy(), x.astype("float16"))
 
 
