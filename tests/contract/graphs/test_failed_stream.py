@@ -77,6 +77,7 @@ def test_the_replay_that_runs_and_has_failed_stays_so(device, failed):
     assert calls == []
 
 
+@pytest.mark.numba
 @pytest.mark.thread_unsafe(reason="work of another thread counts as what the failed one came after")
 def test_a_later_replay_does_not_fail_with_the_last_one(device, failed):
     x = ab.zeros(4, device=device)
@@ -108,6 +109,7 @@ def test_a_later_replay_comes_after_those_before_the_failed_one(device, failed):
     assert calls == ["replay"] * 2
 
 
+@pytest.mark.numba
 @pytest.mark.thread_unsafe(reason="work of another thread counts as what the failed one came after")
 def test_a_graphed_function_goes_on_with_other_streams_and_arrays(device, failed):
     @ab.graphed

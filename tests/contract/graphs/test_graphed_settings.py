@@ -58,6 +58,7 @@ def test_a_capture_with_races_is_not_kept(device, a, b):
     assert step.graphs == 0
 
 
+@pytest.mark.numba
 def test_a_result_that_was_closed_is_given_anew(device):
     @ab.graphed
     def twice(x):

@@ -37,6 +37,7 @@ def test_so_does_what_goes_on_in_a_third_stream(device, a, b, stream):
     assert array.tolist() == [1] * 4
 
 
+@pytest.mark.numba
 def test_a_result_may_be_computed_elsewhere(device, a):
     def make():
         with a:
@@ -98,6 +99,7 @@ async def awaited(awaitable):
     return await awaitable
 
 
+@pytest.mark.numba
 def test_a_function_reads_what_it_has_enqueued_elsewhere(device, a, b):
     def work():
         with b:
