@@ -79,7 +79,7 @@ cdef class Stream:
         if others:
             raise TypeError(
                 f"Stream takes only the device by position; name the rest: Stream({device!r}, priority={others[0]!r})")
-        if isinstance(priority, bool) or not hasattr(priority, "__index__"):
+        if type(priority) is not int and (isinstance(priority, bool) or not hasattr(priority, "__index__")):
             raise TypeError(f"priority is an int, not {type(priority).__name__}")
         if name is not None and not isinstance(name, str):
             raise TypeError(f"name is a str or None, not {type(name).__name__}")
@@ -273,8 +273,8 @@ cdef class Stream:
         cdef vector[Record] records
         cdef size_t i
         cdef bint several = stream.capture() != NULL or stream.role() == StreamRole.legacy
-        refuse_own_wait_for(observation.past)
         if several or exploring() or not stream.backend().query(deref(stream), stream.backend().newest(deref(stream))):
+            refuse_own_wait_for(observation.past)
             records = stream.backend().frontier(deref(stream))
             for i in range(records.size()):
                 synchronize_point(records[i].stream.get(), records[i].point)
