@@ -31,7 +31,7 @@ READ = {"console", "sh", "text"}  # not run: what to type in a shell, and output
 REFERENCE = sorted((ROOT / "docs" / "reference").glob("*.md"))
 
 # What is compiled: kernels, and those behind operators and reductions.
-NEEDS_KERNELS = re.compile(r"ab\.(kernel|arange|linspace|where)\b")
+NEEDS_KERNELS = re.compile(r"ab\.(kernel|arange|linspace|where)\b|\.(sum|mean|min|max)\(")
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 
