@@ -56,7 +56,7 @@ void Controller::begin() {
   gates_.clear();
   blocks_.clear();
   views_.clear();
-  deeds_.clear();
+  host_actions_.clear();
   ready_.clear();
   opened_.clear();
   sequence_ = 0;

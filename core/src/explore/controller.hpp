@@ -165,7 +165,7 @@ class Controller final : public Exploration {
     Step step;
   };
   // What a host last did to a stream or to memory.
-  struct Deed {
+  struct HostAction {
     Process host;
     EventId function;  // that it is; none: the main host, or nothing that others can wait for
     bool written;
@@ -220,7 +220,7 @@ class Controller final : public Exploration {
   void find_deadlock();
   void end_function(Runnable& runnable);
   bool in_progress(EventId event) const;
-  bool comes_after(const Host& host, const Deed& deed) const;
+  bool comes_after(const Host& host, const HostAction& action) const;
   void note(const Host& host, std::uint64_t object, bool written, std::uint64_t sequence);
   void note(const Host& host, const std::vector<MemoryUse>& uses, std::uint64_t sequence);
   void note(const Host& host, const Operation& operation);
@@ -241,8 +241,8 @@ class Controller final : public Exploration {
   std::unordered_map<std::uint64_t, Reach> completions_;        // of functions that waited
   std::unordered_map<const std::byte*, std::uint32_t> blocks_;  // numbers of memory allocated in this run
   std::unordered_map<const HostOperation*, Reach> gates_;
-  std::unordered_map<std::uint64_t, std::vector<Deed>> deeds_;  // by streams, blocks and events
-  Origin origin_;                                               // of the operation that runs
+  std::unordered_map<std::uint64_t, std::vector<HostAction>> host_actions_;  // by streams, blocks and events
+  Origin origin_;                                                            // of the operation that runs
   std::vector<View> views_;
   std::uint64_t newest_view_ = 0;
   std::vector<Runnable*> ready_;

@@ -17,21 +17,22 @@ std::uint64_t object_of(const Event& event) { return ~std::uint64_t{reinterpret_
 }  // namespace
 
 // Whether the program has the host come after what another one did.
-bool Controller::comes_after(const Host& host, const Deed& deed) const {
-  if (deed.host == hosts_.front()->process) return deed.sequence <= host.origin.main;
-  if (deed.host == host.origin.host && deed.sequence <= host.origin.sequence) return true;
-  return deed.function.index != 0 && host.past.covers(deed.function) && !in_progress(deed.function);
+bool Controller::comes_after(const Host& host, const HostAction& action) const {
+  if (action.host == hosts_.front()->process) return action.sequence <= host.origin.main;
+  if (action.host == host.origin.host && action.sequence <= host.origin.sequence) return true;
+  return action.function.index != 0 && host.past.covers(action.function) && !in_progress(action.function);
 }
 
 void Controller::note(const Host& host, std::uint64_t object, bool written, std::uint64_t sequence) {
   if (!host.counted) return;
-  std::vector<Deed>& deeds = deeds_[object];
-  for (const Deed& deed : deeds) {
-    if (deed.host != host.process && (written || deed.written) && !comes_after(host, deed)) uncontrolled_ = true;
+  std::vector<HostAction>& actions = host_actions_[object];
+  for (const HostAction& action : actions) {
+    if (action.host != host.process && (written || action.written) && !comes_after(host, action)) uncontrolled_ = true;
   }
-  std::erase_if(deeds, [&](const Deed& deed) { return deed.host == host.process && deed.written == written; });
+  std::erase_if(actions,
+                [&](const HostAction& action) { return action.host == host.process && action.written == written; });
   // A callback of the function comes after it, and before nothing.
-  deeds.push_back({host.process, host.function ? host.called : EventId{}, written, sequence});
+  actions.push_back({host.process, host.function ? host.called : EventId{}, written, sequence});
 }
 
 void Controller::note(const Host& host, const std::vector<MemoryUse>& uses, std::uint64_t sequence) {
