@@ -30,7 +30,7 @@ class Program {
 
   // The races that an access would make; makes it.
   std::vector<Race> access(Stream& stream, const Ref<Storage>& storage, Access access, ByteRange bytes = {0, 64}) {
-    const Touch touch{storage.get(), bytes.low, bytes.high, nullptr, 0, access};
+    const Touch touch{storage.get(), bytes.low, bytes.high, nullptr, 0, access, false};
     Ordering ordering(stream, task->lane);
     ordering.begin();
     const bool clear = ordering.clear({&touch, 1});

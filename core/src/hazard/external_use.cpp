@@ -45,7 +45,7 @@ void ExternalUse::lend(Stream& stream, Storage& storage, ByteRange bytes) {
 
 void ExternalUse::note(Stream& stream, Storage& storage, ByteRange bytes, HazardMode mode, Site site) {
   const Access access = storage.read_only() ? Access::read : Access::read_write;
-  const Touch touch{&storage, bytes.low, bytes.high, nullptr, 0, access};
+  const Touch touch{&storage, bytes.low, bytes.high, nullptr, 0, access, false};
   stream.backend().legacy_lanes().join(stream);
   const Lane::Version snapshot = stream.lane().snapshot();
   Ordering::note(stream, stream.backend().newest(stream), {&touch, 1}, mode, site, snapshot);

@@ -36,7 +36,7 @@ struct Captured {
   Ref<Capture> capture;
 };
 
-Touch write_to(Storage& storage) { return {&storage, 0, storage.bytes(), nullptr, 0, Access::write}; }
+Touch write_to(Storage& storage) { return {&storage, 0, storage.bytes(), nullptr, 0, Access::write, false}; }
 
 TEST(what_is_said_of_a_node_is_said_of_that_node) {
   for (const bool with_point : {false, true}) {

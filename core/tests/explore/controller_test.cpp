@@ -23,7 +23,7 @@ class Host {
   Ref<Storage> memory(Stream& stream) { return Storage::allocate(cpu(), &stream, 64, MemoryKind::device); }
 
   Point fill(Stream& stream, Storage& storage, std::uint8_t value, HazardMode mode = HazardMode::off) {
-    const Touch touch{&storage, 0, 64, nullptr, 0, Access::write};
+    const Touch touch{&storage, 0, 64, nullptr, 0, Access::write, false};
     Submission submission(stream, mode, {&touch, 1});
     submission.begin(*task_, nullptr);
     const std::int64_t count = 64;

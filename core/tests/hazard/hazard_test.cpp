@@ -119,7 +119,7 @@ TEST_IN(Setting, a_host_function_waits_for_nothing_that_comes_after_it) {
   b->lane().follow(a->lane().past());
   program.access(*b, x, Access::write);
   const std::uint64_t before = added_waits();
-  const Touch touch{x.get(), 0, 64, nullptr, 0, Access::read};
+  const Touch touch{x.get(), 0, 64, nullptr, 0, Access::read, false};
   Ordering ordering(*c, function.task->lane);
   ordering.begin();
   ordering.add(ordering.missing({&touch, 1}), *function.task);
@@ -133,7 +133,7 @@ TEST_IN(Setting, what_comes_after_a_host_function_covers_nothing_for_it) {
   function.task->call = a->lane().advance();
   // Comes after both the function and the read, which stays, since this is for a part only.
   program.access(*a, x, Access::write, {0, 32});
-  const Touch touch{x.get(), 0, 64, nullptr, 0, Access::write};
+  const Touch touch{x.get(), 0, 64, nullptr, 0, Access::write, false};
   Ordering ordering(*c, function.task->lane);
   ordering.begin();
   const std::vector<Race> missing = ordering.missing({&touch, 1});
@@ -168,8 +168,8 @@ TEST_IN(Setting, of_two_threads_on_a_stream_the_newer_point_stays) {
 
 TEST_IN(Setting, of_two_threads_on_a_stream_who_waits_for_one_waits_for_all_that_count_before_it) {
   const Gate gate(*a);
-  const Touch first{x.get(), 0, 64, nullptr, 0, Access::write};
-  const Touch second{y.get(), 0, 64, nullptr, 0, Access::write};
+  const Touch first{x.get(), 0, 64, nullptr, 0, Access::write, false};
+  const Touch second{y.get(), 0, 64, nullptr, 0, Access::write, false};
   const Point point = call(*a, [] {});
   Ordering::note(*a, call(*a, [] {}), {&second, 1}, HazardMode::automatic, {}, a->lane().snapshot());
   Ordering::note(*a, point, {&first, 1}, HazardMode::automatic, {}, a->lane().snapshot());
@@ -178,7 +178,7 @@ TEST_IN(Setting, of_two_threads_on_a_stream_who_waits_for_one_waits_for_all_that
 }
 
 TEST_IN(Setting, an_open_access_is_over_when_it_ends) {
-  const Touch touch{x.get(), 0, 64, nullptr, 0, Access::write};
+  const Touch touch{x.get(), 0, 64, nullptr, 0, Access::write, false};
   const auto open = make_ref<HostAccess>(program.task, touch, Site{}, true);
   Ordering ordering(*a, program.task->lane);
   ordering.begin();
@@ -192,14 +192,14 @@ TEST_IN(Setting, an_open_access_is_over_when_it_ends) {
 
 TEST_IN(Setting, of_open_accesses_one_after_the_other_the_last_is_remembered) {
   for (int i = 0; i < 3; ++i) {
-    make_ref<HostAccess>(program.task, Touch{x.get(), 0, 64, nullptr, 0, Access::read}, Site{}, true)->end();
+    make_ref<HostAccess>(program.task, Touch{x.get(), 0, 64, nullptr, 0, Access::read, false}, Site{}, true)->end();
   }
   CHECK_EQUAL(x->conflicts(Lane().past(), nullptr, Access::write, {0, 64}).size(), std::size_t{1});
 }
 
 TEST_IN(Setting, what_happened_unnoticed_is_waited_for) {
   const Gate gate(*a);
-  const Touch touch{x.get(), 0, 64, nullptr, 0, Access::write};
+  const Touch touch{x.get(), 0, 64, nullptr, 0, Access::write, false};
   Ordering::note(*a, call(*a, [] {}), {&touch, 1}, HazardMode::off, {}, nullptr);
   b->lane().follow(a->lane().past());  // nothing is known of it
   const std::uint64_t before = added_waits();
@@ -209,7 +209,7 @@ TEST_IN(Setting, what_happened_unnoticed_is_waited_for) {
 
 TEST_IN(Setting, a_stream_does_not_wait_for_what_it_did_unnoticed) {
   const Gate gates[] = {Gate(*a), Gate(*b)};  // what is over is forgotten
-  const Touch touch{x.get(), 0, 64, nullptr, 0, Access::read};
+  const Touch touch{x.get(), 0, 64, nullptr, 0, Access::read, false};
   for (const auto& each : {a, b}) Ordering::note(*each, call(*each, [] {}), {&touch, 1}, HazardMode::off, {}, nullptr);
   const std::vector<Race> missing = program.access(*a, x, Access::write);
   CHECK_EQUAL(missing.size(), std::size_t{1});
@@ -243,7 +243,7 @@ TEST(what_one_stream_notes_in_place_is_what_it_notes_in_general) {
       if (below(8) == 0) a->lane().follow(stream(device())->lane().past());
       a->lane().advance(when, a->lane().snapshot());
       const std::size_t low = below(4);
-      const Touch touch{x.get(), low, low + below(5 - low), nullptr, 0, static_cast<Access>(1 + below(3))};
+      const Touch touch{x.get(), low, low + below(5 - low), nullptr, 0, static_cast<Access>(1 + below(3)), false};
       const Noted operation{*a, point, &when, {}, false};
       const Use use{a, point, touch.access, false, false, when, touch.footprint()};
       if (!in_place.repeat(touch, operation) && !in_place.renew(touch, operation)) in_place.note(use);
@@ -271,7 +271,7 @@ TEST(of_two_threads_on_a_stream_the_newest_operation_is_remembered) {
     Moment when;
     for (const Point point : {Point{2}, Point{1}}) {  // the later one noted first
       a->lane().advance(when, a->lane().snapshot());
-      const Touch touch{x.get(), 0, point == 1 ? bytes : 32, nullptr, 0, Access::write};
+      const Touch touch{x.get(), 0, point == 1 ? bytes : 32, nullptr, 0, Access::write, false};
       x->accesses().note(touch, {*a, point, &when, {}, false});
     }
     const std::vector<Use> uses = x->uses(Access::read, {0, 64});
@@ -290,7 +290,7 @@ TEST(a_strided_view_and_its_range_are_not_the_same_access) {
     Moment when;
     for (const bool strided : {strided_first, !strided_first}) {
       a->lane().advance(when, a->lane().snapshot());
-      const Touch touch{x.get(), 0, 3, strided ? &layout : nullptr, 0, Access::read};
+      const Touch touch{x.get(), 0, 3, strided ? &layout : nullptr, 0, Access::read, false};
       x->accesses().note(touch, {*a, when.count, &when, {}, false});
     }
     CHECK_EQUAL(x->conflicts(Lane().past(), nullptr, Access::write, {1, 2}).size(), std::size_t{1});

@@ -27,7 +27,7 @@ class Enqueued {
   }
 
   void note(const Ref<Storage>& storage, Access access) {
-    const Touch touch{storage.get(), 0, 64, nullptr, 0, access};
+    const Touch touch{storage.get(), 0, 64, nullptr, 0, access, false};
     Ordering::note(stream_, point_, {&touch, 1}, HazardMode::automatic, {}, snapshot_);
   }
 
@@ -132,7 +132,7 @@ TEST_IN(LegacySetting, what_else_a_stream_knows_is_settled_before_and_while_some
 
 // The races that an access would make if the task put it in.
 std::vector<Race> coming(Stream& stream, const Ref<HostTask>& task, const Ref<Storage>& storage, Access access) {
-  const Touch touch{storage.get(), 0, 64, nullptr, 0, access};
+  const Touch touch{storage.get(), 0, 64, nullptr, 0, access, false};
   const Ordering ordering(stream, task->lane);
   return ordering.missing({&touch, 1}, ordering.coming());
 }

@@ -28,7 +28,7 @@ struct Scene {
     submit(*a, Access::write, mode);
     null_device().take_calls();
   }
-  Touch touch(Access access) const { return {x.get(), 0, 64, nullptr, 0, access}; }
+  Touch touch(Access access) const { return {x.get(), 0, 64, nullptr, 0, access, false}; }
   void submit(Stream& stream, Access access, HazardMode mode) {
     const Touch touches[] = {touch(access)};
     Submission submission(stream, mode, touches);
@@ -69,7 +69,7 @@ TEST(auto_adds_exactly_one_wait) {
 TEST(auto_waits_once_for_what_several_touches_lack) {
   Scene scene;
   const auto y = block();
-  const Touch second{y.get(), 0, 64, nullptr, 0, Access::write};
+  const Touch second{y.get(), 0, 64, nullptr, 0, Access::write, false};
   {
     Submission submission(*scene.a, HazardMode::automatic, {&second, 1});
     CHECK(!submission.begin(*scene.task, nullptr));
@@ -128,7 +128,7 @@ TEST(check_tells_the_stream_what_the_task_knows) {
   scene.task->lane.follow(known);
   // Alone with its memory, and beside another's accesses.
   const auto y = block();
-  const Touch alone[] = {{y.get(), 0, 64, nullptr, 0, Access::write}};
+  const Touch alone[] = {{y.get(), 0, 64, nullptr, 0, Access::write, false}};
   Submission first(*scene.b, HazardMode::check, alone);
   CHECK(!first.begin(*scene.task, nullptr));
   CHECK(scene.b->lane().past().covers(known));
@@ -176,7 +176,7 @@ TEST(a_race_that_goes_ahead_waits_for_what_ran_unnoticed) {
   const auto y = block();
   const auto c = stream(device());
   const Gate held(*c);
-  const Touch second{y.get(), 0, 64, nullptr, 0, Access::write};
+  const Touch second{y.get(), 0, 64, nullptr, 0, Access::write, false};
   {
     Submission submission(*c, HazardMode::check, {&second, 1});
     CHECK(!submission.begin(*scene.task, nullptr));
@@ -197,7 +197,7 @@ TEST(auto_waits_for_what_is_lent) {
   const auto y = block();
   const Ref<ExternalUse> use = ExternalUse::open(scene.a);
   ExternalUse::lend(*scene.a, *y, {0, 64});
-  const Touch touches[] = {{y.get(), 0, 64, nullptr, 0, Access::write}};
+  const Touch touches[] = {{y.get(), 0, 64, nullptr, 0, Access::write, false}};
   for (int round = 0; round < 2; ++round) {  // who has it may have enqueued something since the last time
     null_device().take_calls();
     Submission submission(*scene.b, HazardMode::automatic, touches);
@@ -269,7 +269,7 @@ TEST(an_access_that_is_in_order_already_comes_after_what_its_stream_knew) {
   const Moment known = stream(device())->lane().advance();
   scene.b->lane().follow(known);
   const auto y = block();
-  const Touch touches[] = {{y.get(), 0, 64, nullptr, 0, Access::write}};
+  const Touch touches[] = {{y.get(), 0, 64, nullptr, 0, Access::write, false}};
   Submission submission(*scene.b, HazardMode::automatic, touches);
   submission.begin_in_order();
   submission.commit(device().fill(*scene.b, {}, nullptr, 1), {});
@@ -283,7 +283,7 @@ TEST(what_others_tell_the_stream_meanwhile_the_operation_does_not_come_after) {
   const Moment other = c->lane().advance();
   const Moment known = stream(device())->lane().advance();
   scene.b->lane().follow(known);
-  const Touch touches[] = {{y.get(), 0, 64, nullptr, 0, Access::write}};
+  const Touch touches[] = {{y.get(), 0, 64, nullptr, 0, Access::write, false}};
   Submission submission(*scene.b, HazardMode::automatic, touches);
   CHECK(!submission.begin(*scene.task, nullptr));
   const Point point = device().fill(*scene.b, {}, nullptr, 1);
@@ -299,7 +299,7 @@ TEST(a_call_knows_what_it_comes_after_and_is_noted_at_its_moment) {
   const Moment known = stream(device())->lane().advance();
   scene.task->lane.follow(known);
   const auto y = block();
-  const Touch touches[] = {{y.get(), 0, 64, nullptr, 0, Access::write}};
+  const Touch touches[] = {{y.get(), 0, 64, nullptr, 0, Access::write, false}};
   Submission submission(*scene.b, HazardMode::automatic, touches);
   CHECK(!submission.begin(*scene.task, nullptr));
   CHECK(submission.past().covers(known));

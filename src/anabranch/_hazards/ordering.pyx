@@ -153,6 +153,7 @@ cdef int order_return(Storage* storage) except -1:
     touch.layout = NULL
     touch.first = 0
     touch.access = Access.write
+    touch.overwrites = False
     uses = return_conflicts(deref(state.task.core.get()), touch)
     found = [_found(uses[i], host, touch, current_site()) for i in range(uses.size())]
     for each in found:

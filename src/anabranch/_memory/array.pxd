@@ -50,6 +50,7 @@ cdef class Array:
         cdef ByteRange bytes = self.bytes()
         touch.storage = self.storage.get()
         touch.access = access
+        touch.overwrites = False
         touch.low = bytes.low
         touch.high = bytes.high
         touch.layout = &self.layout

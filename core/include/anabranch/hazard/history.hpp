@@ -61,7 +61,7 @@ class Footprint {
 
 class Storage;
 
-// An access that an operation makes. The caller sets each member but `overwrites`.
+// An access that an operation makes. The caller sets each member: a launch has an array of these, not all of them used.
 struct Touch {
   Storage* storage;
   std::size_t low;  // the storage's bytes [low, high) contain the elements
@@ -69,7 +69,7 @@ struct Touch {
   const Layout* layout;  // null: the elements are all of these bytes
   std::int64_t first;    // with a layout: the offset of the first element in the storage
   Access access;
-  bool overwrites = false;  // writes each of these bytes, whatever they are; not with a layout
+  bool overwrites;  // writes each of these bytes, whatever they are; not with a layout
 
   Footprint footprint() const { return layout ? Footprint(first, *layout) : Footprint(low, high); }
 };

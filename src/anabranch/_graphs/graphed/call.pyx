@@ -330,6 +330,7 @@ cdef inline void _fill_touches(CapturedCall call, tuple args, Touch* touches) no
         touch.layout = NULL
         touch.first = 0
         touch.access = call.accesses[i].access
+        touch.overwrites = False
         touch.storage = call.accesses[i].storage
         start = 0
         if call.accesses[i].argument >= 0:
