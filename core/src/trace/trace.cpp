@@ -153,6 +153,21 @@ void publish(TracedOperation operation) {
   }
 }
 
+std::vector<TracedOperation> traced_after(const Stream& stream, Point point) {
+  std::vector<TracedOperation> found;
+  std::lock_guard lock(traces_mutex);
+  if (traces.empty()) return found;
+  const Trace& longest = *traces.front();
+  std::lock_guard trace_lock(longest.mutex_);
+  for (auto each = longest.operations_.rbegin(); each != longest.operations_.rend(); ++each) {
+    if (each->stream.get() != &stream || each->point == 0) continue;
+    if (each->point <= point) break;
+    found.push_back(*each);
+  }
+  std::reverse(found.begin(), found.end());
+  return found;
+}
+
 namespace {
 
 // Ends the measurement of an open operation.

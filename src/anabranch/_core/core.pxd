@@ -238,6 +238,7 @@ cdef extern from "anabranch/trace/trace.hpp" namespace "anabranch" nogil:
         vector[TracedOperation] operations() except +translate
     cdef cppclass CallingSite "std::atomic<anabranch::Site (*)()>":
         void store(Site (*)() noexcept nogil)
+    vector[TracedOperation] traced_after(const CStream&, Point) except +translate
     CallingSite calling_site
     cdef cppclass Correlate "std::atomic<void (*)(std::uint64_t)>":
         void store(void (*)(uint64_t) noexcept nogil)

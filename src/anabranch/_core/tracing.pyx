@@ -11,6 +11,17 @@ from anabranch._core.gc_pause cimport pause_collector, resume_collector
 cdef extern from "anabranch/trace/trace.hpp" namespace "anabranch" nogil:
     void trace_host(CBackend&, TracedOperation, int64_t) except +translate
 
+cdef tuple _kinds = (
+    "kernel", "copy", "fill", "alloc", "free", "host", "graph", "record", "wait", "compile", "collective")
+
+
+cdef str kind_of(const TracedOperation& traced):
+    return _kinds[<int>traced.kind]
+
+
+cdef str name_of(const TracedOperation& traced):
+    return traced.name.decode() or kind_of(traced)
+
 
 cdef int show(CStream* stream, Point point, OperationKind kind, object name, size_t size) except -1:
     cdef TracedOperation operation

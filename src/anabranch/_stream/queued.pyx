@@ -2,12 +2,17 @@
 
 from cython.operator cimport dereference as deref
 
-from anabranch._core.core cimport CStream, Point
+from libcpp.vector cimport vector
+
+from anabranch._core.core cimport CStream, Point, TracedOperation, traced_after
+from anabranch._core.tracing cimport name_of
 from anabranch._stream.stream cimport Stream
 
 
 def queued(Stream stream not None):
-    """Return how many operations have not completed; on a GPU at most so many. Waits for nothing.
+    """Return how many operations have not completed, on a GPU at most so many, and the names that are known of them.
+
+    A trace that is on knows the names of what was enqueued since it began. Waits for nothing.
 
     Raises
     ------
@@ -25,4 +30,9 @@ def queued(Stream stream not None):
             over = middle
         else:
             last = middle - 1
-    return issued - over
+    return issued - over, _names(traced_after(deref(queue), over))
+
+
+cdef list _names(const vector[TracedOperation]& traced):
+    cdef size_t i
+    return ["added wait" if traced[i].added else name_of(traced[i]) for i in range(traced.size())]

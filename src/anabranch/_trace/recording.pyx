@@ -10,6 +10,7 @@ from libcpp.vector cimport vector
 
 from anabranch._core.core cimport (
     CStream, Point, Ref, Trace, TracedOperation, c_correlate, nanoseconds, now_nanoseconds, synchronize_point)
+from anabranch._core.tracing cimport kind_of, name_of
 from anabranch._device.device cimport device_of
 from anabranch._stream.current cimport stream_of_record
 from anabranch._task.site cimport place_of
@@ -23,8 +24,6 @@ cdef extern from *:
     """
     Ref[Trace] make_trace()
 
-cdef tuple _kinds = (
-    "kernel", "copy", "fill", "alloc", "free", "host", "graph", "record", "wait", "compile", "collective")
 cdef tuple _with_bytes = ("copy", "fill", "alloc", "free", "collective")
 
 
@@ -125,7 +124,7 @@ cdef int _wait_a_little(CStream* stream, Point point, double seconds) except -1:
 
 cdef object _operation(const TracedOperation& traced, int64_t began, dict streams, double now, dict measured):
     cdef CStream* source = traced.source.get()
-    kind = _kinds[<int>traced.kind]
+    kind = kind_of(traced)
     file, line = place_of(traced.site)
     traced.span.get().read_times()
     stream, points, operations, last = None, None, None, 0.0
@@ -145,7 +144,7 @@ cdef object _operation(const TracedOperation& traced, int64_t began, dict stream
         place = bisect_right(others, traced.source_point)
         waited_for = candidates[place - 1] if place else None
     operation = Operation(
-        kind=kind, name=traced.name.decode() or kind, stream=stream, device=device_of(traced.backend),
+        kind=kind, name=name_of(traced), stream=stream, device=device_of(traced.backend),
         begin=begin, end=end, file=file, line=line, added=traced.added,
         nbytes=traced.bytes if kind in _with_bytes else None, source=waited_for)
     if stream is not None and traced.point != 0:

@@ -75,6 +75,25 @@ def test_a_stream_says_how_much_work_is_queued(device):
     assert "closed" in stream._repr_html_()
 
 
+@pytest.mark.thread_unsafe(reason="a trace records what other threads enqueue, too")
+def test_a_trace_tells_a_stream_the_names_of_what_is_queued(device, stream):
+    first, second = zeros(4, device=device), zeros(4, device=device)
+    other = ab.Stream(device)
+    stream.synchronize()
+    with ab.trace(), ab.testing.Gate(stream):
+        ab.fill(first, 1, stream=stream)
+        ab.copy(second, first, stream=stream)
+        ab.fill(second, 1, stream=other)
+        stream.submit(sum, [1])
+        assert "queued: fill, copy, sum</div>" in stream._repr_html_()
+        assert "queued: added wait, fill</div>" in other._repr_html_()
+        for _ in range(10):
+            ab.fill(first, 1, stream=stream)
+        assert "fill, fill and 5 more</div>" in stream._repr_html_()
+    other.synchronize()
+    assert "nothing is queued" in other._repr_html_()
+
+
 def test_a_trace_shows_its_page(device, stream):
     with ab.trace() as trace:
         ab.fill(zeros(4, device=device), 1, stream=stream)

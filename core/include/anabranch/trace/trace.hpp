@@ -74,6 +74,7 @@ class Trace final : public RefCounted {
 
  private:
   friend void publish(TracedOperation operation);
+  friend std::vector<TracedOperation> traced_after(const Stream& stream, Point point);
   mutable std::mutex mutex_;
   std::vector<TracedOperation> operations_;
   std::atomic<std::int64_t> began_{0};
@@ -86,6 +87,9 @@ inline bool tracing() noexcept { return (traces_on.load(std::memory_order_relaxe
 inline bool exploring() noexcept { return (traces_on.load(std::memory_order_relaxed) & exploration) != 0; }
 // Either of the two.
 inline bool observing() noexcept { return traces_on.load(std::memory_order_relaxed) != 0; }
+
+// The stream's operations after the point, in order, as far as a trace that is still on has recorded them.
+std::vector<TracedOperation> traced_after(const Stream& stream, Point point);
 
 // Returns the current site of the layer above on this thread; null until that layer is loaded.
 extern std::atomic<Site (*)()> calling_site;

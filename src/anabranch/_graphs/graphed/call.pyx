@@ -327,11 +327,9 @@ cdef inline void _fill_touches(CapturedCall call, tuple args, Touch* touches) no
     cdef size_t i
     for i in range(call.accesses.size()):
         touch = &touches[i]
+        touch.storage, touch.access = call.accesses[i].storage, call.accesses[i].access
         touch.layout = NULL
-        touch.first = 0
-        touch.access = call.accesses[i].access
-        touch.overwrites = False
-        touch.storage = call.accesses[i].storage
+        touch.first, touch.overwrites = 0, False
         start = 0
         if call.accesses[i].argument >= 0:
             array = <Array>args[call.arguments[call.accesses[i].argument]]
