@@ -83,6 +83,7 @@ def numbers(a: ab.Array) -> None:
 def read(a: ab.Array) -> None:
     assert_type(a.numpy(), npt.NDArray[Any])
     with a.host(write=True) as view:
+        assert_type(view, npt.NDArray[Any])
         view[...] = 0
     a.close()
 
@@ -114,3 +115,5 @@ def mistakes(a: ab.Array) -> None:
     ab.fill(a, "1")  # type: ignore[arg-type]
     ab.copy(a, [1.0])  # type: ignore[call-overload]
     ab.launch(saxpy, 1.5, 2.0, a, a)  # type: ignore[arg-type]
+    saxpy(1, 2.0, a, a)  # type: ignore[operator]
+    saxpy[4](2.0, a, a)  # type: ignore[index]

@@ -14,6 +14,7 @@ def choose_devices() -> None:
     device = ab.Device("cpu:1")
     assert_type(device.index, int)
     assert_type(device.alias, str)
+    assert_type(ab.devices(device.kind), list[ab.Device])
     assert_type(device.priority_range, tuple[int, int])
     assert_type(device.free_memory, int)
     with device:

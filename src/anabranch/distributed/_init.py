@@ -8,7 +8,7 @@ import os
 import socket
 import threading
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from anabranch._core.errors import Error
 from anabranch._device.device import Device, current_device, devices
@@ -72,7 +72,7 @@ _joining = threading.Lock()
 
 def init(
     device: DeviceLike = None,
-    backend: str | None = None,
+    backend: Literal["mpi", "nccl"] | None = None,
     *,
     rank: int | None = None,
     size: int | None = None,

@@ -1,5 +1,5 @@
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from anabranch._core.errors import CollectiveError
 from anabranch._device.device import Device
@@ -18,7 +18,7 @@ class Ranks:
     @property
     def device(self) -> Device: ...
     @property
-    def backend(self) -> str: ...
+    def backend(self) -> Literal["mpi", "nccl"]: ...
     @property
     def timeout(self) -> float: ...
     @property

@@ -55,7 +55,7 @@ class Kernel(KernelBase):
     def __init__(self, function: FunctionType, scope: dict[str, Any]) -> None:
         self.parameters = read_parameters(function, scope)
         self._bind(tuple(parameter.access_code for parameter in self.parameters), has_loop(function))
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, function)  # type: ignore[arg-type]
         self._function = function
         self.name = function.__name__
         self.compiled_cpu = {}
@@ -140,17 +140,23 @@ class Kernel(KernelBase):
         reads = list(constant_reads(self._function))
         return Constants(self.name, reads) if reads else None
 
-    def __call__(self, *args: object, **kwargs: object) -> NoReturn:
-        raise TypeError(f"kernel {self.name!r} is not called; ab.launch({self.name}, dim, ...) runs it once per index")
+    if (
+        not TYPE_CHECKING
+    ):  # so that type checkers refuse what these refuse, instead of taking it for the end of a function
 
-    def __getitem__(self, sizes: object) -> NoReturn:
-        dim = repr(sizes).strip("()")
-        raise TypeError(
-            f"kernel {self.name!r} has no [{dim}]: ab.launch({self.name}, dim, ...) runs it for dim indices, and the "
-            "device chooses the blocks"
-        )
+        def __call__(self, *args: object, **kwargs: object) -> NoReturn:
+            raise TypeError(
+                f"kernel {self.name!r} is not called; ab.launch({self.name}, dim, ...) runs it once per index"
+            )
 
-    __iter__ = None
+        def __getitem__(self, sizes: object) -> NoReturn:
+            dim = repr(sizes).strip("()")
+            raise TypeError(
+                f"kernel {self.name!r} has no [{dim}]: ab.launch({self.name}, dim, ...) runs it for dim indices, and "
+                "the device chooses the blocks"
+            )
+
+        __iter__ = None
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"{self!r} lives in this process; hand over a function that launches it")

@@ -6,6 +6,8 @@ _R = TypeVar("_R")
 
 @final
 class Graphed(Generic[_P, _R]):
+    __name__: str
+    __wrapped__: Callable[_P, _R]
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
