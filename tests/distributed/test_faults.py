@@ -194,3 +194,8 @@ def test_ranks_that_contradict_each_other_are_told(free_port):
     done = at(f"127.0.0.1:{free_port}", 0, 1, 1, size=3, timeout=5)
     assert any("two processes say that they are rank 1" in one.errors for one in done)
     assert all(one.code == 1 for one in done)
+
+
+def test_a_forked_child_leaves_the_ranks_alone(ranks):
+    for number in (1, 2):
+        assert ranks(number, "forked.py").output.count("fine") == number

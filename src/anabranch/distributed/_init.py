@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from anabranch._core.errors import Error
 from anabranch._device.device import Device, current_device, devices
+from anabranch._stream.host_threads import check_fork
 from anabranch.distributed import _mpi, _progress
 from anabranch.distributed._communicator import Communicator
 from anabranch.distributed._engine import Engine
@@ -34,6 +35,7 @@ class _Process:
 
     def __init__(self, launch: Launch, timeout: float) -> None:
         self.launch = launch
+        self.number = os.getpid()
         self.mpi = _mpi.start(launch, timeout)
         module = self.mpi.module
         self.control = module.COMM_WORLD.Dup()
@@ -53,8 +55,11 @@ class _Process:
     def end(self) -> None:
         """Leave the other ranks once everything enqueued is over, or after `_DRAIN` seconds.
 
-        Calls no MPI if a communicator is broken or a collective is in flight.
+        Calls no MPI if a communicator is broken or a collective is in flight. Does nothing in a forked child, whose
+        connections are the parent's.
         """
+        if os.getpid() != self.number:
+            return
         deadline = time.monotonic() + _DRAIN
         while not (broken := self.is_broken()) and time.monotonic() < deadline:
             if not any(communicator.is_waiting for communicator in self.communicators):
@@ -111,8 +116,11 @@ def init(
         a billion seconds.
     Error
         The port is taken, ranks did not come, or MPI cannot start so.
+    ForkError
+        In a forked child of a process that has used a device.
     """
     global _process
+    check_fork()
     if backend not in (None, "mpi", "nccl"):
         raise ValueError(f"backend is 'nccl', 'mpi' or None, not {backend!r}")
     if isinstance(timeout, bool) or not isinstance(timeout, int | float):

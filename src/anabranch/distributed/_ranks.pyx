@@ -9,7 +9,7 @@ import sys
 import threading
 from collections import defaultdict
 
-from anabranch._core.core cimport HazardMode
+from anabranch._core.core cimport HazardMode, check_fork, forked
 from anabranch._memory.array cimport Array
 from anabranch._stream.current cimport current_stream_of
 from anabranch._stream.stream cimport Stream
@@ -42,6 +42,7 @@ cdef class Ranks:
     # The checks of a call. Each raises with nothing enqueued.
 
     cdef int check(self, const char* verb, bint grouped) except -1:
+        check_fork()
         if self.closed:
             raise ClosedError(f"{self!r} is closed")
         if self.error is not None:
@@ -230,6 +231,8 @@ cdef class Ranks:
         if self.closed:
             return 0
         self.closed = True
+        if forked():  # the connections are the parent's
+            return 0
         self.engine.close()
         # Ranks that no longer agree cannot give it back, nor can anyone once MPI has ended.
         if self.error is None and not sys.modules["mpi4py.MPI"].Is_finalized():
