@@ -71,6 +71,8 @@ cdef int _read_axes(Array array, object axis, bint* reduced, bint one) except -1
         if not hasattr(type(each), "__index__") or isinstance(each, bool):
             raise TypeError(f"axis is an int, a tuple of ints or None, not {axis!r}")
         number = each.__index__()
+        if array.layout.ndim == 0 and each is axis and number in (0, -1):
+            continue  # as NumPy's reductions take it
         if not -array.layout.ndim <= number < array.layout.ndim:
             from numpy.exceptions import AxisError
 

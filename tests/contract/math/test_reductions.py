@@ -128,6 +128,16 @@ def test_nothing_is_reduced_as_in_numpy(name, shape):
         np.testing.assert_array_equal(getattr(ab.array(x), name)(axis).numpy(), expected)
 
 
+@pytest.mark.parametrize("name", ["sum", "max", "any", "argmin"])
+def test_an_array_of_no_dimension_takes_the_axes_that_numpy_takes(name):
+    for axis in (0, -1):
+        found = getattr(ab.array(5), name)(axis)
+        np.testing.assert_array_equal(found.numpy(), getattr(np.array(5), name)(axis))
+    for axis in (1, (0,)):
+        with pytest.raises((np.exceptions.AxisError, TypeError)):
+            getattr(ab.array(5), name)(axis)
+
+
 def test_axes_that_are_not_there_are_refused():
     array = ab.ones((2, 3))
     with pytest.raises(np.exceptions.AxisError):
