@@ -174,8 +174,12 @@ else:
             found = globals()[name] = getattr(import_module(_MODULES[name]), name)
             _keep([found])
             return found
-        method = f"; arrays have it: x.{name}" if not name.startswith("_") and hasattr(Array, name) else ""
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{method}")
+        hint = ""
+        if not name.startswith("_"):
+            from anabranch._core.elsewhere import instead_of
+
+            hint = instead_of(name) or (f"arrays have it: x.{name}" if hasattr(Array, name) else "")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint and '; ' + hint}")
 
     def __dir__():
         return sorted({*globals(), *__all__})
