@@ -8,7 +8,7 @@ from libcpp.memory cimport unique_ptr
 
 from anabranch._core.core import finalizing
 
-from anabranch._core.core cimport Activation, Ref, Storage, forked, translate
+from anabranch._core.core cimport Activation, CStream, MemoryKind, Ref, Storage, forked, translate
 from anabranch._device.device cimport DeviceBase, as_device
 from anabranch._stream.host_threads cimport Owner, discard_owner, ensure_host_thread
 from anabranch._stream.stream cimport Stream
@@ -42,9 +42,6 @@ cdef extern from *:
 # Alignment that every GPU allocator and the system's provide; sufficient for every dtype.
 cdef enum:
     alignment = 16
-
-# Every allocator that was ever set, since another thread may be calling an old one.
-cdef list _kept = []
 
 
 @cython.final
@@ -101,8 +98,15 @@ cdef Ref[Storage] allocate_with(DeviceBase device, Stream stream, size_t bytes) 
     cdef Ref[Storage] storage
     cdef _Block block = _Block.__new__(_Block)
     cdef uintptr_t address
+    cdef CStream* target = NULL
     block.device = device
-    block.allocator = device.allocator
+    # Other threads may set another one, and so end this one.
+    with cython.critical_section(device):
+        block.allocator = device.allocator
+    if block.allocator is None:
+        if stream is not None:
+            target = stream.get()
+        return Storage.allocate(deref(device.backend), target, bytes, MemoryKind.device)
     # A private wrapper, which no user can close.
     block.stream = Stream(device, name="allocation") if stream is None else Stream.from_external(stream)
     # Atomics of one and two bytes exchange the aligned 4-byte word that contains them.
@@ -163,8 +167,9 @@ def set_allocator(allocator, device=None):
         for method in ("allocate", "deallocate"):
             if not callable(getattr(allocator, method, None)):
                 raise TypeError(f"an allocator has {method}(), which {type(allocator).__name__} lacks")
-        _kept.append(allocator)
-    target.allocator = allocator
+    # The old one ends outside of the section: it may be Python code.
+    with cython.critical_section(target):
+        target.allocator, allocator = allocator, target.allocator
 
 
 @cython.final

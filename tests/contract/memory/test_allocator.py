@@ -5,6 +5,7 @@ import gc
 import mmap
 import sys
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -130,6 +131,10 @@ def test_it_is_the_device_s_alone_and_until_it_is_replaced(device_pair):
     del first, array
     assert allocator.is_empty()
     assert second.is_empty()
+    known = weakref.ref(second)
+    del second
+    pause = threading.Event()
+    assert any(known() is None or pause.wait(0.01) for _ in range(int(TIMEOUT / 0.01)))
 
 
 def test_no_memory_is_asked_for_no_elements_nor_for_pinned_ones(device, allocator):
