@@ -18,7 +18,11 @@ SOURCES = Path(__file__).parents[2] / "src"
 
 PUBLIC = {
     **{name: getattr(ab, name) for name in ab.__all__ if callable(getattr(ab, name))},
-    **{f"testing.{name}": getattr(ab.testing, name) for name in ab.testing.__all__},
+    **{
+        f"{module}.{name}": getattr(getattr(ab, module), name)
+        for module in ("distributed", "interop", "testing")
+        for name in getattr(ab, module).__all__
+    },
 }
 CLASSES = {name: value for name, value in PUBLIC.items() if isinstance(value, type)}
 METHODS = {
@@ -32,7 +36,15 @@ METHODS = {
 # What nobody calls: objects of some classes come from functions, exceptions take what every exception takes, and the
 # annotations of kernels are subscripted.
 NOT_CALLED = {name for name, value in CLASSES.items() if value in (ab.Array, ab.Graph) or issubclass(value, Exception)}
-NOT_CALLED |= {"In", "InOut", "Out"}
+NOT_CALLED |= {
+    "In",
+    "InOut",
+    "Out",
+    "distributed.Communicator",
+    "distributed.Group",
+    "interop.Bridge",
+    "interop.Bridged",
+}
 
 
 @cache
@@ -64,7 +76,7 @@ def test_signature_is_the_stub_s(name):
     value = PUBLIC.get(name, METHODS.get(name))
     signature = inspect.signature(value)
     declared = stub(value.__module__ if name in PUBLIC else PUBLIC[name.rpartition(".")[0]].__module__)
-    short = name.removeprefix("testing.")
+    short = name.removeprefix("distributed.").removeprefix("interop.").removeprefix("testing.")
     if short in declared:
         given = [parameter for parameter in signature.parameters if parameter != "self"]
         assert given in [parameters(overload) for overload in declared[short]]
@@ -91,7 +103,9 @@ def completion():
 
 def test_editors_complete_every_name(completion):
     assert set(ab.__all__) <= {found.name for found in completion("ab.").complete()}
-    assert set(ab.testing.__all__) <= {found.name for found in completion("ab.testing.").complete()}
+    for module in ("distributed", "interop", "testing"):
+        names = {found.name for found in completion(f"ab.{module}.").complete()}
+        assert set(getattr(ab, module).__all__) <= names
 
 
 @pytest.mark.parametrize("name", sorted(set(PUBLIC) - NOT_CALLED))

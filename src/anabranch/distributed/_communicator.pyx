@@ -17,7 +17,7 @@ cdef class Communicator(Ranks):
     returns at once. The operation reads and writes the arrays that it is given: hazards order it, traces show it as a
     ``"collective"``. All ranks must make the same calls in the same order, on whichever streams; messages (`send`,
     `recv`) concern two ranks only. Arrays must be on `device` and may be strided. Only one thread at a time may make
-    calls.
+    calls. Each method raises the errors of `all_reduce`.
 
     Attributes
     ----------
@@ -32,6 +32,8 @@ cdef class Communicator(Ranks):
     timeout : float
         Seconds that a collective may take on this rank.
     closed : bool
+    error : CollectiveError or None
+        Why the communicator is broken, if it is.
     """
 
     cdef int splits
