@@ -351,3 +351,34 @@ def test_a_subinterpreter_refuses_or_works_but_does_not_crash(run_python):
         interpreters.destroy(interpreter)
         """
     assert run_python(script) == ""
+
+
+@pytest.mark.numba
+def test_ctrl_c_leaves_a_compiler_that_can_be_imported(run_python, tmp_path):
+    output = run_python(
+        """
+        import os, signal, sys
+        import anabranch as ab
+
+        class Interrupt:
+            def find_spec(self, name, path=None, target=None):
+                if name == "numba.core.typeconv":
+                    sys.meta_path.remove(self)
+                    os.kill(os.getpid(), signal.SIGINT)
+
+        @ab.kernel
+        def add(i, x: ab.InOut):
+            x[i] += 1
+
+        x = ab.zeros(4, device="cpu")
+        sys.meta_path.insert(0, Interrupt())
+        try:
+            ab.launch(add, 4, x)
+        except KeyboardInterrupt:
+            print("interrupted")
+        ab.launch(add, 4, x)
+        print(x.numpy().tolist())
+        """,
+        env={"ANABRANCH_CACHE_DIR": str(tmp_path / "cache")},
+    )
+    assert output == "interrupted\n[1.0, 1.0, 1.0, 1.0]\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import re
@@ -88,6 +89,7 @@ def _compile(
 ) -> tuple[bytes, list[Spot], bool]:
     global compilations
     check_restrictions(function)
+    _import_whole("anabranch.kernels._cpu.codegen")
     from anabranch.kernels._cpu import codegen
 
     with _counting:
@@ -106,6 +108,25 @@ def _compile(
     if unwanted:
         raise _missing_symbols(function, parameters, signature, unwanted)
     return without_unwind_tables(code), spots, has_addresses
+
+
+def _import_whole(name: str) -> None:
+    """Import a module in a thread, where Ctrl-C does not end it halfway: Numba cannot be imported again after that.
+
+    An error of the import is the caller's, who imports the module after this.
+    """
+
+    def load() -> None:
+        with contextlib.suppress(BaseException):
+            importlib.import_module(name)
+
+    if name not in sys.modules and threading.current_thread() is threading.main_thread():
+        thread = threading.Thread(target=load, name="anabranch-import")
+        try:
+            thread.start()
+        except RuntimeError:  # the interpreter is exiting
+            return
+        thread.join()
 
 
 def _missing_symbols(
