@@ -63,11 +63,23 @@ inline void raise_copy(PyObject* cause) {
   Py_DECREF(copy);
 }
 
+// Adds a note to the Python exception that is set.
+inline void add_note(const char* note) {
+  PyObject *type = nullptr, *error = nullptr, *traceback = nullptr;
+  PyErr_Fetch(&type, &error, &traceback);
+  PyErr_NormalizeException(&type, &error, &traceback);
+  PyObject* done = error ? PyObject_CallMethod(error, "add_note", "s", note) : nullptr;
+  if (!done) PyErr_Clear();
+  Py_XDECREF(done);
+  PyErr_Restore(type, error, traceback);
+}
+
 // Called by `except +`: converts the C++ exception in flight into a Python exception. Holds the interpreter lock.
 inline void translate() noexcept {
   try {
     throw;
   } catch (const AsyncError& error) {
+    const bool again = error.failure()->told();
     error.failure()->note_told();
     if (auto* cause = static_cast<PyObject*>(error.failure()->payload())) {
       raise_copy(cause);
@@ -75,6 +87,9 @@ inline void translate() noexcept {
       set_driver_error(error.failure()->code(), error.failure()->name(), error.what());
     } else {
       set_kernel_error(*error.failure());
+      // As in a notebook, where each later cell raises what the first one did.
+      if (again)
+        add_note("Raised before. A stream that has failed runs nothing more: ab.Stream().use() makes another current.");
     }
   } catch (const DriverError& error) {
     set_driver_error(error.code(), error.name(), error.what());

@@ -140,9 +140,8 @@ class Kernel(KernelBase):
         reads = list(constant_reads(self._function))
         return Constants(self.name, reads) if reads else None
 
-    if (
-        not TYPE_CHECKING
-    ):  # so that type checkers refuse what these refuse, instead of taking it for the end of a function
+    # Type checkers refuse what these refuse. With `NoReturn` they would take a call for the end of a function instead.
+    if not TYPE_CHECKING:
 
         def __call__(self, *args: object, **kwargs: object) -> NoReturn:
             raise TypeError(

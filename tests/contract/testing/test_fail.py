@@ -82,6 +82,17 @@ OBSERVE_EVENT = {
 observe_event_each_way = pytest.mark.parametrize("observe", OBSERVE_EVENT.values(), ids=OBSERVE_EVENT)
 
 
+def test_a_failure_that_is_raised_again_says_how_to_go_on():
+    stream = failed_stream()
+    with pytest.raises(FAILURE) as first:
+        stream.synchronize()
+    assert not hasattr(first.value, "__notes__")
+    with pytest.raises(FAILURE) as second:
+        stream.synchronize()
+    if type(second.value) is ab.KernelError:  # a driver's error ends the whole device
+        assert "ab.Stream().use()" in second.value.__notes__[0]
+
+
 @observe_stream_each_way
 def test_every_observation_of_a_failed_stream_raises_from_then_on(observe):
     stream = failed_stream()
