@@ -135,7 +135,9 @@ class Waiter {
  private:
   friend class WaiterList;
   Waiter* next_ = nullptr;
+  Waiter* later_ = nullptr;  // the first of a chain of those to be woken later
   Point point_ = 0;
+  std::uint64_t arrival_ = 0;
 };
 
 }  // namespace anabranch
