@@ -106,7 +106,8 @@ Allocation Capture::allocate(CaptureStream& stream, std::size_t bytes, MemoryKin
       const Past past = stream.lane().past();
       const auto before = [&](std::uint32_t user) { return past.covers(moments_[user]); };
       if (!std::all_of(own.users.begin(), own.users.end(), before)) continue;
-      stream.lane().follow(moments_[own.node]);
+      // The release becomes a predecessor, but no part of the stream's clock: nothing else is ever ordered with it, and
+      // each one is a lane of its own, so the clock would grow with every temporary array.
       std::vector<std::uint32_t> tips = stream.tips();
       tips.push_back(own.node);
       stream.stop_at(std::move(tips));

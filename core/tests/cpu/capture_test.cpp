@@ -92,6 +92,25 @@ TEST(a_capture_that_is_abandoned_lets_go_of_its_nodes) {
   CHECK_EQUAL(count, 0);
 }
 
+TEST(temporary_memory_does_not_lengthen_clocks) {
+  CpuBackend& device = make_device(1);
+  const Captured captured(device);
+  Stream& recorder = *captured.a->recording();
+  const std::size_t before = recorder.lane().past().clock.size();
+  Ref<Storage> temporary;
+  for (int i = 0; i < 100; ++i) {
+    temporary = Storage::allocate(recorder.backend(), &recorder, 64, MemoryKind::device);
+    const Touch touch = write_to(*temporary);
+    captured.add(*captured.a);
+    captured.capture->note(recorder, {&touch, 1});
+  }
+  temporary.reset();
+  CHECK_EQUAL(recorder.lane().past().clock.size(), before);
+  Ref<Works> works;
+  // Two blocks take turns.
+  CHECK_EQUAL(captured.capture->end(works)->memory.size(), 2U);
+}
+
 TEST(a_body_of_a_capture_that_has_ended_is_refused) {
   CpuBackend& device = make_device(1);
   const Captured captured(device);
