@@ -14,7 +14,7 @@ mlir = pytest.mark.skipif(importlib.util.find_spec("numba_cuda_mlir") is None, r
 nvrtc = pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="needs cuda-bindings")
 
 TARGET = Target((9, 0))
-UNARY = ["negative", "positive", "absolute", "invert", "square"]
+UNARY = ["negative", "positive", "absolute", "invert", "square", "sqrt"]
 BINARY = [
     "add",
     "subtract",

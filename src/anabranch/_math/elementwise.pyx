@@ -13,7 +13,7 @@ from anabranch._math.run cimport contiguous_copy, copy_to, result_array, run, st
 from anabranch._memory.array cimport Array
 from anabranch._memory.dtype cimport element_type
 from anabranch._memory.operators cimport (
-    Operators, add_operator, equal_operator, power_operator, provide_operators, square_operator)
+    Operators, add_operator, equal_operator, power_operator, provide_operators, root_operator, square_operator)
 from anabranch._stream.stream cimport Stream
 
 from anabranch._core.errors import DeviceError
@@ -28,11 +28,13 @@ cdef enum:
     int64_code = 4
     uint64_code = 8
     float16_code = 9
+    float64_code = 11
+    no_operation = -1
 
 _names = (
     "less", "less_equal", "equal", "not_equal", "greater", "greater_equal", "add", "subtract", "multiply",
     "true_divide", "floor_divide", "remainder", "power", "bitwise_and", "bitwise_or", "bitwise_xor", "negative",
-    "positive", "absolute", "invert", "square",
+    "positive", "absolute", "invert", "square", "sqrt",
 )
 place_names = ("scalar", "one", "all", "", "", "outer2", "outer3", "outer4")
 
@@ -184,8 +186,8 @@ cdef object _binary(int operation, object left, object right):
         if type(right) is Array:
             _same_device(<Array>left, <Array>right, _names[operation])
             return _of_two_arrays(_rule(operation, first, second), <Array>left, <Array>right)
-        if operation == power_operator and _is_two(right, first):
-            return _unary(_rule(square_operator, first, no_kind), <Array>left)
+        if operation == power_operator and _instead_of_power(right, first) != no_operation:
+            return _unary(_rule(_instead_of_power(right, first), first, no_kind), <Array>left)
         rule = _rule(operation, first, second)
         try:
             number = number_for(right, second, rule.second)
@@ -198,10 +200,15 @@ cdef object _binary(int operation, object left, object right):
     return _of_array_and_number(rule, <Array>right, number_for(left, first, rule.first), True)
 
 
-cdef bint _is_two(object power, int kind) noexcept:
+cdef int _instead_of_power(object power, int kind) noexcept:
+    # NumPy computes the same for these numbers, in a twentieth of the time and less.
     if type(power) is int:
-        return power == 2 and kind != 0
-    return type(power) is float and power == 2.0 and kind >= float16_code
+        return square_operator if power == 2 and kind != 0 else no_operation
+    if type(power) is not float or kind < float16_code:
+        return no_operation
+    if power == 0.5 and kind <= float64_code:
+        return root_operator
+    return square_operator if power == 2.0 else no_operation
 
 
 cdef object _beyond(int operation, Array array, object number):
@@ -253,6 +260,7 @@ cdef Array _unary(Rule rule, Array array):
 
 
 cdef object _in_place(int operation, Array array, object other):
+    cdef object given = other
     cdef int kind = kind_of(other)
     cdef Rule rule
     cdef Axes axes
@@ -296,6 +304,11 @@ cdef object _in_place(int operation, Array array, object other):
     if right is not None:
         place = place_of(&axes, 1)
         other = operand_view(&axes, right, 1, place)
+    elif operation == power_operator and _instead_of_power(given, array.code) != no_operation:
+        rule = _rule(_instead_of_power(given, array.code), array.code, no_kind)
+        run(_kernel(rule, in_place, all_place), launch_dim(&axes),
+            (operand_view(&axes, array, 0, place_of(&axes, 0)),), stream)
+        return array
     run(_kernel(rule, in_place, place), launch_dim(&axes),
         (operand_view(&axes, array, 0, place_of(&axes, 0)), other), stream)
     return array

@@ -91,6 +91,16 @@ def unary(name: str, compute: Compute, dtype: str) -> Kernel:
     return finished(function, name, (In, Out))
 
 
+def unary_in_place(name: str, compute: Compute, dtype: str) -> Kernel:
+    """Return the kernel of an operation whose result replaces its operand."""
+    cast = cast_to(dtype)
+
+    def function(index: Any, a: Any) -> None:
+        a[index] = compute(cast(a[index]))
+
+    return finished(function, name, (InOut,))
+
+
 def binary(name: str, compute: Compute, dtypes: Sequence[str], places: Sequence[str]) -> Kernel:
     """Return the kernel of an operation with two operands."""
     first, second = (_AT[place] for place in places)

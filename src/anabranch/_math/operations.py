@@ -96,6 +96,10 @@ def square(a: Any) -> Any:
     return a * a
 
 
+def root(a: Any) -> Any:
+    return numpy.sqrt(a)
+
+
 def logical_or(a: Any, b: Any) -> Any:
     return a or b
 
@@ -252,6 +256,7 @@ _GENERAL: Final[dict[str, Compute]] = {
     "bitwise_xor": bitwise_xor,
     "invert": invert,
     "square": square,
+    "sqrt": root,
     "equal": equal,
     "not_equal": not_equal,
     "less": less,

@@ -49,7 +49,9 @@ class Loop(NamedTuple):
         return kernels.binary(self.name, self.compute, self.operands, places)
 
     def kernel_in_place(self, place: str) -> Kernel:
-        """Return the kernel whose result replaces the first operand, for a second one at this place."""
+        """Return the kernel whose result replaces the first operand; a second one is at this place."""
+        if len(self.operands) == 1:
+            return kernels.unary_in_place(self.name, self.compute, self.operands[0])
         return kernels.binary_in_place(self.name, self.compute, self.operands, place)
 
 

@@ -27,6 +27,7 @@ cdef enum:
     absolute_operator
     invert_operator
     square_operator
+    root_operator
 
 cdef enum:
     sum_reduction

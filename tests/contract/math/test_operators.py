@@ -107,6 +107,30 @@ def test_squares_are_powers(dtype):
     check(lambda a: a**2.0, array)
 
 
+@pytest.mark.parametrize("dtype", ["int16", "float16", "float32", "float64"])
+def test_powers_of_one_half_are_roots(dtype):
+    array = np.concatenate([numbers(dtype)[:9], np.array([-0.0, 1e4, -1e4]).astype(dtype)])
+    check(lambda a: a**0.5, array)
+    check(lambda a: a.reshape(3, 4).T ** 0.5, array)
+    if dtype.startswith("float"):
+        # No power of minus infinity is nan.
+        check(lambda a: a**0.5, np.array([-np.inf, np.inf, -2, np.nan], dtype))
+
+
+@pytest.mark.parametrize("power", [2, 2.0, 0.5])
+def test_squares_and_roots_replace_their_operand_without_a_power(power):
+    array = numbers("float32")
+    for view in (np.s_[:], np.s_[::2], np.s_[::-1]):
+        ours, theirs = ab.array(array), array.copy()
+        part, expected = ours[view], theirs[view]
+        with ab.trace() as trace:
+            part **= power
+        expected **= power
+        same(ours, theirs)
+        launched = [each.name for each in trace.operations if each.kind == "kernel"]
+        assert launched == ["sqrt" if power == 0.5 else "square"]
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_operators_of_one_array_are_numpy_s(dtype):
     for operation in (operator.neg, operator.pos, abs):
