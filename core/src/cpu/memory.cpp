@@ -111,6 +111,7 @@ Allocation MemoryPool::allocate(const Stream* stream, std::size_t bytes) {
     over = std::move(block.stream);
     block = std::move(used.back());
     used.pop_back();
+    pending_ -= size;
     return allocation;
   }
   // If the host runs ahead of its streams, the newest blocks are always in use and hide older, completed ones.
@@ -162,13 +163,21 @@ void MemoryPool::free(std::byte* pointer, std::size_t bytes, std::vector<Use> us
 }
 
 void MemoryPool::put(Block block, std::size_t size) noexcept {
+  Streams over;  // released outside the lock
   std::lock_guard lock(mutex_);
   Blocks& blocks = blocks_[size];
-  if (block.stream) return blocks.used.push_back(std::move(block));
-  blocks.free.push_back(block.pointer);
-  used_ -= size;
-  cached_ += size;
-  if (cached_ > release_threshold) trim(release_threshold / 2);
+  if (!block.stream) {
+    blocks.free.push_back(block.pointer);
+    used_ -= size;
+    cached_ += size;
+    return trim_excess();
+  }
+  blocks.used.push_back(std::move(block));
+  pending_ += size;
+  // Blocks of sizes that nobody asks for again are examined here alone.
+  if (pending_ < examine_at_) return;
+  reclaim(over);
+  examine_at_ = std::max(release_threshold, 2 * pending_);
 }
 
 // Makes blocks with completed uses free for everyone.
@@ -177,6 +186,7 @@ void MemoryPool::reclaim(Blocks& blocks, std::size_t size, Streams& over) noexce
     if (!is_over(block.stream, block.point)) return false;
     over.push_back(std::move(block.stream));
     blocks.free.push_back(block.pointer);
+    pending_ -= size;
     used_ -= size;
     cached_ += size;
     return true;
@@ -186,6 +196,11 @@ void MemoryPool::reclaim(Blocks& blocks, std::size_t size, Streams& over) noexce
 
 void MemoryPool::reclaim(Streams& over) noexcept {
   for (auto& [size, blocks] : blocks_) reclaim(blocks, size, over);
+  trim_excess();
+}
+
+void MemoryPool::trim_excess() noexcept {
+  if (cached_ > release_threshold) trim(release_threshold / 2);
 }
 
 void MemoryPool::trim(std::size_t keep) noexcept {

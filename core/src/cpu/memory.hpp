@@ -48,6 +48,7 @@ class MemoryPool {
   void reclaim(Blocks& blocks, std::size_t size, Streams& over) noexcept;
   void reclaim(Streams& over) noexcept;
   void trim(std::size_t keep) noexcept;
+  void trim_excess() noexcept;
   void put(Block block, std::size_t size) noexcept;
 
   const std::string device_;  // for messages
@@ -55,8 +56,10 @@ class MemoryPool {
   const HostSource source_;
   std::mutex mutex_;
   std::map<std::size_t, Blocks> blocks_;
-  std::size_t used_ = 0;    // bytes in blocks that are handed out or not yet free for everyone
-  std::size_t cached_ = 0;  // bytes in blocks that are free for everyone
+  std::size_t used_ = 0;        // bytes in blocks that are handed out or not yet free for everyone
+  std::size_t cached_ = 0;      // bytes in blocks that are free for everyone
+  std::size_t pending_ = 0;     // bytes in freed blocks that are not known to be free for everyone
+  std::size_t examine_at_ = 0;  // the number of them at which those of every size are examined
 };
 
 }  // namespace anabranch::cpu

@@ -65,6 +65,40 @@ TEST(large_blocks_begin_at_different_places_of_a_page) {
   }
 }
 
+// Bytes that a pool has of a source whose memory nobody touches.
+std::size_t held = 0;
+
+HostSource counted() {
+  return {[](std::size_t bytes) noexcept -> void* {
+            static std::uintptr_t next = std::uintptr_t{1} << 40;
+            held += bytes;
+            return reinterpret_cast<void*>(next += bytes);
+          },
+          [](void*, std::size_t bytes) noexcept { held -= bytes; }};
+}
+
+TEST(blocks_of_sizes_that_are_no_longer_asked_for_go_back_to_the_system) {
+  constexpr std::size_t most = std::size_t{1} << 30;
+  constexpr std::size_t in_flight = most / 2;
+  held = 0;
+  MemoryPool pool("test", std::size_t{1} << 40, counted());
+  const auto a = stream(make_device(1));
+  for (std::size_t size = std::size_t{1} << 20; size <= in_flight; size *= 2) {
+    Gate gate(*a);
+    std::vector<std::byte*> blocks;
+    for (std::size_t bytes = 0; bytes < in_flight; bytes += size)
+      blocks.push_back(pool.allocate(a.get(), size).pointer);
+    const Point point = call(*a, [] {});
+    for (std::byte* block : blocks) pool.free(block, size, {{a, point, Access::write}});
+    gate.open();
+    finish(*a);
+    CHECK(held <= 2 * most);
+  }
+  pool.reclaim();
+  CHECK(held <= most);
+  CHECK_EQUAL(pool.used(), std::size_t{0});
+}
+
 TEST(a_block_is_for_everyone_once_its_use_is_over) {
   CpuBackend& device = make_device(1, limit);
   const auto a = stream(device);
