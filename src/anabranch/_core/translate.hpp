@@ -63,12 +63,13 @@ inline void raise_copy(PyObject* cause) {
   Py_DECREF(copy);
 }
 
-// Adds a note to the Python exception that is set.
+// Adds a note to the Python exception that is set, unless it has one.
 inline void add_note(const char* note) {
   PyObject *type = nullptr, *error = nullptr, *traceback = nullptr;
   PyErr_Fetch(&type, &error, &traceback);
   PyErr_NormalizeException(&type, &error, &traceback);
-  PyObject* done = error ? PyObject_CallMethod(error, "add_note", "s", note) : nullptr;
+  const bool bare = error && !PyObject_HasAttrString(error, "__notes__");
+  PyObject* done = bare ? PyObject_CallMethod(error, "add_note", "s", note) : nullptr;
   if (!done) PyErr_Clear();
   Py_XDECREF(done);
   PyErr_Restore(type, error, traceback);
@@ -87,9 +88,10 @@ inline void translate() noexcept {
       set_driver_error(error.failure()->code(), error.failure()->name(), error.what());
     } else {
       set_kernel_error(*error.failure());
-      // As in a notebook, where each later cell raises what the first one did.
-      if (again)
-        add_note("Raised before. A stream that has failed runs nothing more: ab.Stream().use() makes another current.");
+    }
+    // As in a notebook, where each later cell raises what the first one did. A driver's error ends the whole device.
+    if (again && error.failure()->code() == 0) {
+      add_note("Raised before. A stream that has failed runs nothing more: ab.Stream().use() makes another current.");
     }
   } catch (const DriverError& error) {
     set_driver_error(error.code(), error.name(), error.what());
