@@ -67,6 +67,7 @@ UPWARD = {
     ("_hazards.ordering", "_races"): "a report names streams and devices; it is loaded at the first race",
     ("_stream.host_threads", "_memory"): "`Stream.submit` takes the arrays that a host function declares to access",
     ("_stream.stream", "interop"): "`Stream.bridge` is a method, and what it opens knows all of a stream",
+    ("_graphs.graphed.graphed", "kernels"): "what a function reads from outside is found as that of a kernel is",
     ("_trace.trace", "distributed"): "the type of an argument of `trace.save`; nothing is imported",
     ("_memory.allocator", "interop"): "`set_allocator` takes allocators of libraries that `interop` knows",
 }

@@ -1,6 +1,6 @@
-# Values that a kernel was compiled with, from outside of its function.
+# Values that a kernel was compiled with, or a function captured, from outside of the function.
 cdef class Constants:
-    cdef readonly str kernel
+    cdef str made, keeps, advice  # for messages
     cdef list places    # a cell, or a pair of a dictionary and a key
     cdef list names     # for messages
     cdef list values

@@ -3,7 +3,11 @@ from types import CellType
 from typing import Any
 
 class Constants:
-    kernel: str
     def __init__(
-        self, kernel: str, reads: Iterable[tuple[str, CellType | tuple[dict[str, Any], str], Any]]
+        self,
+        made: str,
+        keeps: str,
+        advice: str,
+        reads: Iterable[tuple[str, CellType | tuple[dict[str, Any], str], Any]],
+        in_place: bool = True,
     ) -> None: ...

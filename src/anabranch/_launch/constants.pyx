@@ -1,4 +1,4 @@
-"""Globals and closure variables of kernels. Compilation makes them constants, so a later change of one warns.
+"""Globals and closure variables that compilation, or a capture, makes constants: a later change of one warns.
 
 A change of another kind, within a list or a large array, is not seen.
 """
@@ -7,6 +7,8 @@ from cpython.buffer cimport PyBUF_ANY_CONTIGUOUS, Py_buffer, PyBuffer_Release, P
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.object cimport PyObject
 from libc.string cimport memcmp
+
+from anabranch._memory.array cimport Array
 
 cdef extern from "Python.h":
     PyObject* PyCell_GET(object cell) noexcept
@@ -18,24 +20,26 @@ cdef enum:
 
 
 cdef class Constants:
-    """The values that a kernel was compiled with.
+    """The values that a kernel was compiled with, or a function captured.
 
     Parameters
     ----------
-    kernel : str
-        The kernel's name.
+    made, keeps, advice : str
+        For the message: what was made with them, what keeps the old values, and what to make of a name instead.
     reads : iterable
         ``(name, place, value)`` for each; the place is a cell, or the dictionary and the key that a global is under.
+    in_place : bool
+        Whether to look into small arrays, too.
     """
 
-    def __init__(self, str kernel not None, reads):
-        self.kernel = kernel
+    def __init__(self, str made not None, str keeps not None, str advice not None, reads, bint in_place=True):
+        self.made, self.keeps, self.advice = made, keeps, advice
         self.names, self.places, self.values, self.elements = [], [], [], []
         for name, place, value in reads:
             self.names.append(name)
             self.places.append(place)
             self.values.append(value)
-            self.elements.append(_small_array(value))
+            self.elements.append(_small_array(value) if in_place else None)
 
 
 cdef int check_constants(Constants constants) except -1:
@@ -53,7 +57,7 @@ cdef int check_constants(Constants constants) except -1:
         if now != <PyObject*>constants.values[i] and now != NULL:
             _tell_another(constants, i, <object>now)
         elif constants.elements[i] is not None and not _has(constants.values[i], <bytes>constants.elements[i]):
-            _tell(constants, f"other elements of {constants.names[i]} than it has now; the kernel keeps the old ones")
+            _tell(constants, f"other elements of {constants.names[i]} than it has now; {constants.keeps} the old ones")
     return 0
 
 
@@ -84,7 +88,7 @@ cdef bint _has(object array, bytes elements) except -1:
 cdef int _tell_another(Constants constants, Py_ssize_t i, object value) except -1:
     if not _is_same(constants.values[i], value):
         was, now = _shown(constants.values[i]), _shown(value)
-        _tell(constants, f"{constants.names[i]} = {was}, which is {now} now; the kernel keeps the old value")
+        _tell(constants, f"{constants.names[i]} = {was}, which is {now} now; {constants.keeps} the old value")
     return 0
 
 
@@ -94,15 +98,17 @@ cdef int _tell(Constants constants, str what) except -1:
     constants.told = True
     import warnings
 
-    warnings.warn(
-        f"kernel {constants.kernel!r} was compiled with {what}: make it a parameter, or decorate the function again",
-        RuntimeWarning, stacklevel=1)
+    warnings.warn(f"{constants.made} with {what}: make it {constants.advice}", RuntimeWarning, stacklevel=1)
     return 0
 
 
 cdef bint _is_same(object first, object second) except -1:
-    if type(first) is not type(second):
+    if type(first) is not type(second) or type(first) is Array:
         return False
+    from anabranch._launch.indices import KernelBase  # which needs this
+
+    if isinstance(first, KernelBase):
+        first, second = first.__wrapped__, second.__wrapped__
     if callable(first):
         return getattr(first, "__code__", first) == getattr(second, "__code__", second)
     import numpy

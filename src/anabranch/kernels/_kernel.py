@@ -138,7 +138,8 @@ class Kernel(KernelBase):
 
     def _constants(self) -> Constants | None:
         reads = list(constant_reads(self._function))
-        return Constants(self.name, reads) if reads else None
+        made, advice = f"kernel {self.name!r} was compiled", "a parameter, or decorate the function again"
+        return Constants(made, "the kernel keeps", advice, reads) if reads else None
 
     # Type checkers refuse what these refuse. With `NoReturn` they would take a call for the end of a function instead.
     if not TYPE_CHECKING:

@@ -11,7 +11,7 @@ import builtins
 import sys
 from collections.abc import Iterator
 from types import CellType, CodeType, FunctionType, ModuleType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from anabranch.kernels._atomic import atomic_add
 
@@ -27,6 +27,10 @@ LIBRARIES: Final = frozenset(
 
 # Value of an undefined name: the compiler reports the name with its line.
 UNDEFINED: Final = object()
+
+
+Read: TypeAlias = tuple[str, CellType | tuple[dict[str, Any], str], Any]
+"""A name that a function reads, where its value is found, and the value."""
 
 
 class Reference(NamedTuple):
@@ -107,26 +111,33 @@ def _chains(code: CodeType) -> Iterator[tuple[bool, list[str]]]:
         yield is_closure, names
 
 
-def constant_reads(function: FunctionType) -> Iterator[tuple[str, CellType | tuple[dict[str, Any], str], Any]]:
-    """Yield what a kernel and its helpers read from outside, except from libraries.
+def constant_reads(function: FunctionType) -> Iterator[Read]:
+    """Yield what a kernel and its helpers read from outside, except from libraries."""
+    for part in (function, *helpers(function)):
+        for read in outside_reads(part):
+            if library_name(read[2]) is None:
+                yield read
+
+
+def outside_reads(function: FunctionType) -> Iterator[Read]:
+    """Yield what a function reads from outside, except modules.
 
     Each as its name, where it is found - a closure's cell, or a dictionary and a key in it - and the value.
     """
-    for part in (function, *helpers(function)):
-        cells = dict(zip(part.__code__.co_freevars, part.__closure__ or (), strict=True))
-        for load in loads(part):
-            if load.value is UNDEFINED or isinstance(load.value, ModuleType) or library_name(load.value) is not None:
-                continue
-            *modules, key = load.name.split(".")
-            scope: Any = part.__globals__
-            if load.is_closure and not modules:
-                yield load.name, cells[key], load.value
-                continue
-            for number, module in enumerate(modules):
-                found = cells[module].cell_contents if load.is_closure and number == 0 else scope.get(module)
-                scope = vars(found)
-            if load.is_exact and key in scope:
-                yield load.name, (scope, key), load.value
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    for load in loads(function):
+        if load.value is UNDEFINED or isinstance(load.value, ModuleType):
+            continue
+        *modules, key = load.name.split(".")
+        scope: Any = function.__globals__
+        if load.is_closure and not modules:
+            yield load.name, cells[key], load.value
+            continue
+        for number, module in enumerate(modules):
+            found = cells[module].cell_contents if load.is_closure and number == 0 else scope.get(module)
+            scope = vars(found)
+        if load.is_exact and key in scope:
+            yield load.name, (scope, key), load.value
 
 
 def _follow(scope: dict[str, Any], is_closure: bool, names: list[str]) -> Load:

@@ -5,6 +5,7 @@ from anabranch._core.core cimport Access, Ref, Storage
 from anabranch._core.graph cimport GraphInstance
 from anabranch._device.device cimport DeviceBase
 from anabranch._graphs.graphed.patches cimport Patches
+from anabranch._launch.constants cimport Constants
 from anabranch._task.context cimport TaskState
 
 
@@ -30,6 +31,7 @@ cdef class CapturedCall:
     cdef list functions
     cdef object result                  # a function of the arguments, or None
     cdef set looked
+    cdef Constants outside              # what the function has read that is no argument, or None
 
 
 # Captures what the function puts into the current stream. `numbers`: the positions of arguments that are numbers.

@@ -8,60 +8,21 @@ import warnings
 
 cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from cython.operator cimport dereference as deref
-from libc.stdint cimport int64_t
-from libc.string cimport memcmp
 
-from anabranch._core.core cimport MemoryKind, Storage
-from anabranch._core.graph cimport share_bytes
-from anabranch._core.small_vector cimport Addresses, Text
+from anabranch._core.small_vector cimport Text
 from anabranch._graphs.graphed.call cimport CapturedCall, capture_call, replay_call
+from anabranch._graphs.graphed.key cimport describe, is_key, kind_of_number
+from anabranch._launch.constants cimport check_constants
 from anabranch._memory.array cimport Array
-from anabranch._memory.dtype cimport dtype_code
 from anabranch._task.context cimport TaskState, current_state
 
 from anabranch._core.errors import CaptureError
+from anabranch._launch.constants import Constants
 
 cdef enum:
     # For each capture that may be kept, how many kinds that cannot be captured are remembered. To forget one means to
     # try again, which calls the function twice.
     refusals_per_capture = 64
-    # Codes of arguments in a key, above those of dtypes.
-    int_kind = 0x80
-    large_int_kind
-    float_kind
-    bool_kind
-    complex_kind
-    numpy_kind = 0xA0
-    # Precedes the description of two storages that share bytes.
-    overlap = 0xF0
-
-cdef object _numpy_scalar = None
-
-
-cdef int _kind_of_number(object value) except -1:
-    # 0: not a number.
-    global _numpy_scalar
-    kind = type(value)
-    if kind is float:
-        return float_kind
-    if kind is int:
-        return int_kind if -(2**63) <= value < 2**63 else large_int_kind
-    if kind is bool:
-        return bool_kind
-    if kind is complex:
-        return complex_kind
-    if _numpy_scalar is None:
-        import numpy
-
-        _numpy_scalar = numpy.number | numpy.bool_
-    if isinstance(value, _numpy_scalar):
-        try:
-            return numpy_kind + dtype_code(value.dtype)
-        except KeyError:
-            return 0
-    return 0
-
 
 cdef object _name_of(object fn):
     return getattr(fn, "__qualname__", None) or repr(fn)
@@ -74,7 +35,7 @@ cdef tuple _values_of(set looked, tuple args):
 
 
 cdef tuple _numbers_of(tuple args):
-    return tuple([i for i, each in enumerate(args) if type(each) is not Array and _kind_of_number(each)])
+    return tuple([i for i, each in enumerate(args) if type(each) is not Array and kind_of_number(each)])
 
 
 @cython.final
@@ -169,7 +130,9 @@ cdef class Graphed:
         call = calls.get(values)
         if call is None:
             try:
+                outside = self._outside()
                 call = capture_call(self.fn, args, names, _numbers_of(args))
+                call.outside = outside
             except CaptureError as error:
                 self._refuse(key, kind)
                 self._warn(str(error))
@@ -182,6 +145,8 @@ cdef class Graphed:
             else:
                 # It may have races, which later calls are to report again.
                 self._let_go(key, kind)
+        elif call.outside is not None:
+            check_constants(call.outside)
         done, result = replay_call(call, state, args)
         if done:
             return result
@@ -196,12 +161,12 @@ cdef class Graphed:
         # The key of the call's kind and the kind, a new one if there is none. Raises TypeError for what has no hash.
         cdef Text text
         cdef _Kind kind
-        others = _describe(&text, state, args)
+        others = describe(&text, state, args)
         if others is None and not names:
             # Most calls are of the kind of the last one.
             with cython.critical_section(self):
                 last = self.last
-            if last is not None and _is_text((<tuple>last)[0], &text):
+            if last is not None and is_key((<tuple>last)[0], &text):
                 return <tuple>last
             key = PyBytes_FromStringAndSize(text.data(), text.size())
             kind = self.kinds.get(key)
@@ -263,95 +228,22 @@ cdef class Graphed:
         count = len(args) - len(names)
         return self.fn(*args[:count], **dict(zip(names, args[count:], strict=True)))
 
+    def _outside(self):
+        # What the function reads that is no argument.
+        if type(self.fn) is not types.FunctionType:
+            return None
+        from anabranch.kernels._reference import outside_reads
+
+        reads = list(outside_reads(self.fn))
+        made, advice = f"{_name_of(self.fn)} was captured", f"an argument, or call {self.fn.__name__}.clear()"
+        # A graph may read arrays of NumPy anew in each replay.
+        return Constants(made, "the graph keeps", advice, reads, in_place=False) if reads else None
+
     def _warn(self, reason):
         if not self.warned:
             self.warned = True
             warnings.warn(
                 f"{_name_of(self.fn)} is not captured, it is called as it is: {reason}", RuntimeWarning, 1)
-
-
-cdef inline bint _is_text(bytes known, Text* text) noexcept:
-    return <size_t>len(known) == text.size() and memcmp(<const char*>known, text.data(), text.size()) == 0
-
-
-cdef tuple _describe(Text* key, TaskState state, tuple args):
-    # Appends the properties that distinguish captures to the key. Returns those without a text. Raises TypeError.
-    cdef Addresses seen
-    cdef Addresses first
-    cdef Array array
-    cdef Storage* storage
-    cdef size_t group
-    cdef int64_t offset
-    cdef int d
-    cdef int code
-    cdef bint foreign = False
-    others = None
-    key.push_back(<char>(state.mode | (0x10 if state.bounds else 0)))
-    key.push_back(state.device)
-    for each in args:
-        if type(each) is not Array:
-            code = _kind_of_number(each)
-            key.push_back(code)
-            if code == 0:
-                hash(each)
-                others = [] if others is None else others
-                # Items of equal tuples may differ in type.
-                others.append((type(each), each, repr(each) if isinstance(each, tuple | frozenset) else None))
-            continue
-        array = <Array>each
-        array.check()
-        storage = array.storage.get()
-        group = 0
-        while group < seen.size() and seen[group] != storage:
-            group += 1
-        key.push_back(1 + array.code)
-        key.push_back(array._device.ordinal)
-        key.push_back(<char>group)
-        key.push_back(<char>(array.layout.ndim | (0x40 if array.contiguous else 0)))
-        key.push_back(<char>((2 if array._read_only else 0) | (<int>storage.kind() << 2)))
-        for d in range(array.layout.ndim):
-            _put(key, array.layout.shape[d])
-            if not array.contiguous:
-                _put(key, array.layout.strides[d])
-        if group < seen.size():
-            offset = array.data - <const char*>first[group]
-            _put(key, offset)
-        else:
-            seen.push_back(storage)
-            first.push_back(array.data)
-        foreign = foreign or storage.kind() == MemoryKind.foreign
-    if foreign and seen.size() > 1:
-        _describe_overlaps(key, args)
-    return None if others is None else tuple(others)
-
-
-cdef int _describe_overlaps(Text* key, tuple args) except -1:
-    # Of memory that others handed in, which may have several handles.
-    cdef Array array
-    cdef Array other
-    cdef Py_ssize_t i
-    cdef Py_ssize_t k
-    for i in range(len(args)):
-        if type(args[i]) is not Array:
-            continue
-        array = <Array>args[i]
-        array.check()  # the hash of another argument may have closed it
-        for k in range(i):
-            if type(args[k]) is not Array:
-                continue
-            other = <Array>args[k]
-            if array.storage.get() != other.storage.get() and share_bytes(
-                    deref(array.storage.get()), deref(other.storage.get())):
-                key.push_back(<char>overlap)
-                _put(key, i)
-                _put(key, k)
-                _put(key, array.data - other.data)
-    return 0
-
-
-cdef inline int _put(Text* key, int64_t value) except -1:
-    key.append(<char*>&value, sizeof(value))
-    return 0
 
 
 def graphed(fn=None, *, size=16):
