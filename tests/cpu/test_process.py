@@ -360,6 +360,8 @@ def test_ctrl_c_leaves_a_compiler_that_can_be_imported(run_python, tmp_path):
         import os, signal, sys
         import anabranch as ab
 
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background ignores it
+
         class Interrupt:
             def find_spec(self, name, path=None, target=None):
                 if name == "numba.core.typeconv":
