@@ -1,7 +1,6 @@
 """What is queued on a stream, for its text in notebooks."""
 
 from cython.operator cimport dereference as deref
-
 from libcpp.vector cimport vector
 
 from anabranch._core.core cimport CStream, Point, TracedOperation, traced_after

@@ -24,6 +24,7 @@ cdef enum:
     # try again, which calls the function twice.
     refusals_per_capture = 64
 
+
 cdef object _name_of(object fn):
     return getattr(fn, "__qualname__", None) or repr(fn)
 
