@@ -88,6 +88,18 @@ def test_a_killed_rank_zero_is_one_too(torchrun, tmp_path):
         assert done.code == 0
 
 
+@pytest.mark.parametrize("dead", [0, 2])
+def test_a_rank_that_an_exception_ends_is_an_error_on_the_others_at_once(torchrun, tmp_path, dead):
+    done = torchrun(3, "death.py", "all_reduce", "raises", 40, tmp_path, ANABRANCH_TEST_DEAD=str(dead))
+    ended = done.pop(dead)
+    assert ended.code == 1
+    assert "ValueError: a bad batch" in ended.errors
+    for each in done:
+        told = rf"CollectiveError \({dead},\) after [01] s: .*rank {dead} has ended with ValueError: a bad batch …"
+        assert re.search(told, each.output), each
+        assert each.code == 0
+
+
 def test_a_late_rank_is_named_when_the_time_is_over(torchrun, tmp_path):
     *others, late = torchrun(3, "death.py", "all_reduce", "late", 2, tmp_path)
     for done in others:

@@ -116,6 +116,10 @@ class Coordinator:
         self._left.add(rank)
         self._tell_all(but=rank, t="left", rank=rank)
 
+    def _on_died(self, rank: int, message: Message) -> None:
+        self._left.add(rank)
+        self._tell_all(but=rank, t="lost", rank=rank, why=message["why"])
+
     def _on_fail(self, rank: int, message: Message) -> None:
         self._tell_all(but=rank, **message)
 

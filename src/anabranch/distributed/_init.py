@@ -6,6 +6,7 @@ import atexit
 import itertools
 import os
 import socket
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -55,20 +56,27 @@ class _Process:
     def end(self) -> None:
         """Leave the other ranks once everything enqueued is over, or after `_DRAIN` seconds.
 
-        Calls no MPI if a communicator is broken or a collective is in flight. Does nothing in a forked child, whose
-        connections are the parent's.
+        Where an exception ends the program, it tells them so, and waits for nothing: they will not be joined by this
+        rank. Calls no MPI then, nor if a communicator is broken or a collective is in flight. Does nothing in a forked
+        child, whose connections are the parent's.
         """
         if os.getpid() != self.number:
             return
+        error = _uncaught() if self.side.size > 1 else None
         deadline = time.monotonic() + _DRAIN
-        while not (broken := self.is_broken()) and time.monotonic() < deadline:
+        while not (broken := error is not None or self.is_broken()) and time.monotonic() < deadline:
             if not any(communicator.is_waiting for communicator in self.communicators):
                 break
             time.sleep(0.001)
         idle = _progress.stop()
-        self.side.close(2.0 if broken or not idle else _DRAIN)
+        self.side.close(2.0 if broken or not idle else _DRAIN, error)
         if self.mpi.owned and idle and not broken and not self.mpi.module.Is_finalized():
             self.mpi.module.Finalize()
+
+
+def _uncaught() -> BaseException | None:
+    """Return the exception that ends the program. The interpreter keeps one for debuggers, also of a prompt's line."""
+    return None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
 
 
 _process: _Process | None = None

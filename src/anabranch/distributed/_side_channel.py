@@ -67,7 +67,7 @@ class SideChannel:
         self.size: int = world.size
         self._communicators: dict[str, Ranks] = {}
         self._left: set[int] = set()
-        self._lost: set[int] = set()
+        self._lost: dict[int, str] = {}  # ranks that have died, with what is known about it
         self._failed: dict[str, Message] = {}  # by the name of a communicator that this rank does not have yet
         self._verdicts: dict[tuple[str, int], Message | None] = {}
         self._comparing: Counter[str] = Counter()  # calls by communicator
@@ -104,7 +104,7 @@ class SideChannel:
                 if other.closed and not other.is_waiting:
                     del self._communicators[name]
             self._communicators[communicator.name] = communicator
-            lost = self._lost & set(communicator.members)
+            lost = self._lost.keys() & set(communicator.members)
             failed = self._failed.pop(communicator.name, None)
         for member in lost:
             self._break(communicator, member)
@@ -157,10 +157,13 @@ class SideChannel:
         if self._connection is not None:
             self._connection.send(**message)
 
-    def close(self, timeout: float) -> None:
-        """Say goodbye, and end the threads."""
+    def close(self, timeout: float, error: BaseException | None = None) -> None:
+        """Say goodbye, or which error ends this process, and end the threads."""
         self._ending = True
-        self.announce(t="bye")
+        if error is None:
+            self.announce(t="bye")
+        else:
+            self.announce(t="died", why=f"has ended with {_first_line(error)}")
         os.write(self._ringer, b"x")
         self._thread.join(timeout)
         if self._connection is not None:
@@ -218,7 +221,7 @@ class SideChannel:
 
     def _break(self, communicator: Ranks, member: int) -> None:
         rank = communicator.members.index(member)
-        communicator.fail(f"rank {rank} has died", (rank,))
+        communicator.fail(f"rank {rank} {self._lost[member]}", (rank,))
 
     def _take_failures(self) -> bool:
         for channel, number, late, text in _progress.take_failures():
@@ -278,7 +281,7 @@ class SideChannel:
 
     def _on_lost(self, message: Message) -> None:
         with self._changed:
-            self._lost.add(message["rank"])
+            self._lost[message["rank"]] = message.get("why", "has died")
             communicators = list(self._communicators.values())
         for communicator in communicators:
             if message["rank"] in communicator.members:
@@ -306,6 +309,11 @@ class SideChannel:
             reason += f", and {ranks_of(missing)} not arrived"
         communicator.fail(reason, missing)
         self.announce(t="fail", comm=communicator.name, reason=reason, ranks=list(missing))
+
+
+def _first_line(error: BaseException) -> str:
+    text, _, more = str(error).partition("\n")
+    return f"{type(error).__name__}: {text}{' …' if more else ''}" if text else type(error).__name__
 
 
 def ranks_of(ranks: tuple[int, ...]) -> str:

@@ -1,4 +1,4 @@
-"""A rank that is killed before a collective or in its middle, or comes late: VERB HOW TIMEOUT FOLDER."""
+"""A rank that is killed before a collective or in its middle, raises, or comes late: VERB HOW TIMEOUT FOLDER."""
 
 import os
 import signal
@@ -37,6 +37,8 @@ if how == "middle":
 if comm.rank == dead:
     if how == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
+    if how == "raises":
+        raise ValueError("a bad batch\nof the second line")
     if how == "stream":
         ab.testing.fail(ab.current_stream(), "a kernel that fails")
         calls[verb]()
