@@ -32,6 +32,8 @@ export PATH := $(bin):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Where the newest version of a package has no wheel for an interpreter, the free-threaded one above all, take an older one.
 export PIP_ONLY_BINARY := :all:
+# Pytest rewrites the assertions of a module once, where it may keep what comes of it.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: all install core test test-core test-python test-tsan test-asan free-threaded test-free-threaded test-four-threads simulated-driver
 .PHONY: mutate lint lint-python lint-types lint-core format demo site ft-site bench counts docs news wheels clean
@@ -185,6 +187,7 @@ define copy_package
 	cp -rL src $(1)
 	compiled="$$(PATH='$(2)':"$$PATH" python -c 'import anabranch._core.core as core; print(core.__file__)')" && \
 	cp -r "$$(dirname "$$compiled")"/../. $(1)/anabranch
+	PATH='$(2)':"$$PATH" python -m compileall -q $(1)
 endef
 
 bench: site $(bin)/.bench

@@ -50,7 +50,7 @@ def loop(name, *dtypes):
 
 
 @mlir
-@pytest.mark.parametrize(("name", "dtype"), every(2, UNARY))
+@pytest.mark.parametrize(("name", "dtype"), every(3, UNARY))
 def test_operators_of_one_array_compile(name, dtype):
     if name == "square" and dtype == "bool":
         pytest.skip("the square of a boolean is a power")
@@ -59,7 +59,7 @@ def test_operators_of_one_array_compile(name, dtype):
 
 
 @mlir
-@pytest.mark.parametrize(("name", "dtype"), every(2, BINARY))
+@pytest.mark.parametrize(("name", "dtype"), every(3, BINARY))
 def test_operators_of_two_arrays_compile(name, dtype):
     found = loop(name, dtype, dtype)
     signature = (1, (array(dtype), array(dtype), array(found.result)))

@@ -44,7 +44,7 @@ def test_each_class_is_run_once():
         assert (report.classes, report.runs) == (len(expected), len(expected))
         assert ends == Counter(expected)
 
-    for_each_program(700, check)
+    for_each_program(400, check)
 
 
 @pytest.mark.parametrize("seed", [240043, 451725, 474573, 540017])
@@ -67,7 +67,7 @@ def test_with_added_order_only_the_answers_differ():
         assert (report.classes, report.runs, report.complete) == (len(expected), len(expected), True)
         assert ends == Counter(expected)
 
-    for_each_program(1000, check, added=True)
+    for_each_program(500, check, added=True)
 
 
 def test_what_gets_stuck_is_a_deadlock():
@@ -116,7 +116,7 @@ def test_a_failure_is_found_where_a_class_has_it():
         gated = any(step.kind == "gate" for step in program.steps)
         assert bool(found) is several or (found and gated)
 
-    for_each_program(600, check)
+    for_each_program(300, check)
 
 
 def test_the_enumeration_takes_no_two_classes_together():
