@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t
 
 from anabranch._core.core cimport Layout, max_dimensions, row_major
 from anabranch._launch.loaded cimport architecture_of
-from anabranch._math.broadcast cimport flat_view, view_over
+from anabranch._math.broadcast cimport Axes, add_operand, flat_view, launch_dim, merge_axes, most_axes, view_over
 from anabranch._math.run cimport contiguous_copy, result_array, run, stream_on
 from anabranch._memory.array cimport Array
 from anabranch._memory.dtype cimport ElementType, element_type
@@ -105,9 +105,13 @@ cdef object reduce_array(int reduction, Array array, object axis, bint keepdims,
     cdef Array out = result_array(kept, rule.result, target)
     if out.layout.size() == 0:
         return out
+    cdef bint on_cpu = architecture_of(deref(target.device.backend)) == 0
+    if count == 1 and on_cpu:
+        _reduce_ones(rule, array, out, target)
+        return out
     cdef Extent extent
     cdef Array x = _three_axes(array, reduced, &extent, reduction >= least_position_reduction, target)
-    if architecture_of(deref(target.device.backend)) != 0:
+    if not on_cpu:
         from anabranch._math.cuda_reduction import reduce_on_cuda
 
         try:
@@ -209,6 +213,25 @@ cdef Array _reshaped(Array array, int ndim, int64_t first, int64_t second, int64
 
 # -- on a CPU --
 
+cdef int _reduce_ones(Reduction rule, Array array, Array out, Stream stream) except -1:
+    # One element for each result: an index of a row or of a column would have next to nothing to do.
+    cdef Axes axes
+    kernel = rule.kernel("ones", (rule.accumulator.name, rule.source))
+    if array.contiguous:
+        run(kernel, out.layout.size(), (flat_view(array), flat_view(out)), stream)
+        return 0
+    axes.ndim = axes.operands = 0
+    add_operand(&axes, array.layout)
+    add_operand(&axes, row_major(array.layout.ndim, array.layout.shape, out.layout.itemsize))
+    merge_axes(&axes)
+    if axes.ndim > most_axes:
+        return _reduce_ones(rule, contiguous_copy(array, stream), out, stream)
+    run(kernel, launch_dim(&axes),
+        (view_over(array, axes.ndim, axes.shape, axes.strides[0]),
+         view_over(out, axes.ndim, axes.shape, axes.strides[1])), stream)
+    return 0
+
+
 cdef int _reduce_rows(Reduction rule, Array x, Array out, const Extent* extent, Stream stream) except -1:
     cdef int64_t ranges = 1
     cdef int64_t size = extent.reduced
@@ -263,7 +286,26 @@ cdef int _reduce_columns(Reduction rule, Array x, Array out, const Extent* exten
     return 0
 
 
+cdef int _find_truth(Reduction rule, Array x, Array out, const Extent* extent, Stream stream) except -1:
+    # The position of an extreme of truth values, which is the first of its value: the search stops there.
+    cdef int64_t ranges = 1
+    if extent.outer < enough:
+        ranges = 1 + (extent.reduced - 1) // row_range
+    kernel = rule.kernel("truths", ())
+    x = _matrix(x, extent)
+    if ranges == 1:
+        run(kernel, (extent.outer, 1), (x, extent.reduced, 0, _reshaped(out, 2, extent.outer, 1, 1)), stream)
+        return 0
+    cdef Array found = _reshaped(
+        _partial(1, extent.outer, ranges, rule.result, stream), 2, extent.outer, ranges, 1)
+    run(kernel, (extent.outer, ranges), (x, row_range, extent.reduced, found), stream)
+    run(rule.kernel("earliest", ()), extent.outer, (found, extent.reduced, flat_view(out)), stream)
+    return 0
+
+
 cdef int _find_position(Reduction rule, Array x, Array out, const Extent* extent, Stream stream) except -1:
+    if x.code == 0:
+        return _find_truth(rule, x, out, extent, stream)
     cdef Reduction extremes = _reduction(
         least_reduction if rule.number == least_position_reduction else greatest_reduction, x.code)
     cdef int64_t ranges = 1 + (extent.reduced - 1) // position_range

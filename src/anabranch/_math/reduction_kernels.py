@@ -159,6 +159,23 @@ def _by_sums(how: Accumulation, start: Any) -> Callable[..., Any]:
     return reduce_range
 
 
+def _by_truth(how: Accumulation, start: Any) -> Callable[..., Any]:
+    """Return the function that reduces a range of a row to a truth value, and stops once that cannot change."""
+    combine, load, _ = how
+
+    def reduce_range(x: Any, row: Any, begin: Any, end: Any) -> Any:
+        total = start
+        at = begin
+        while at < end and total == start:
+            stop = min(at + _SEGMENT, end)
+            for k in range(at, stop):
+                total = combine(total, load(x[_at(row), _at(k)]))
+            at = stop
+        return total
+
+    return reduce_range
+
+
 def _by_extremes(how: Accumulation, quick: Compute, nan: Any) -> Callable[..., Any]:
     """Return the function that finds an extreme of a range of a row of floats."""
     combine, load, _ = how
@@ -193,15 +210,23 @@ def _by_extremes(how: Accumulation, quick: Compute, nan: Any) -> Callable[..., A
     return reduce_range
 
 
+def _start(how: Accumulation, dtype: str) -> Any:
+    """Return what no element at all is, as a number of a dtype; None if the first element is the beginning."""
+    if how.identity is None:
+        return None
+    return (numpy.bool_ if dtype == "bool" else cast_to(dtype))(how.identity)
+
+
 def _reducer(how: Accumulation, name: str, dtype: str) -> Callable[..., Any]:
     """Return the function that reduces a range of a row."""
     kind = numpy.dtype(dtype).kind
-    convert = numpy.bool_ if dtype == "bool" else cast_to(dtype)
-    start = None if how.identity is None else convert(how.identity)
+    start = _start(how, dtype)
+    if kind == "b":
+        return _by_truth(how, start)
     if kind in "fc" and start is not None:
         return _by_sums(how, start)
     if kind == "f":
-        return _by_extremes(how, _lower if name == "min" else _higher, convert(numpy.nan))
+        return _by_extremes(how, _lower if name == "min" else _higher, cast_to(dtype)(numpy.nan))
     return _by_one(how, start)
 
 
@@ -217,6 +242,28 @@ def rows(name: str, dtype: str, source: str, divides: bool = False) -> Kernel:
         out[row, block] = total / cast(count) if divides else total
 
     return finished(function, name, (In, "int64", "float64", Out))
+
+
+def ones(name: str, dtype: str, source: str) -> Kernel:
+    """Return the kernel that reduces one element for each result."""
+
+    def first(index: Any, x: Any, out: Any) -> None:
+        out[index] = 0
+
+    if name.startswith("arg"):
+        return finished(first, name, (In, Out))
+    how = accumulation(name, dtype, source)
+    combine, load, _ = how
+    start = _start(how, dtype)
+
+    # As of more elements: 0 plus a negative zero is a positive one.
+    def begun(index: Any, x: Any, out: Any) -> None:
+        out[index] = combine(start, load(x[index]))
+
+    def taken(index: Any, x: Any, out: Any) -> None:
+        out[index] = load(x[index])
+
+    return finished(taken if start is None else begun, name, (In, Out))
 
 
 def columns(name: str, dtype: str, source: str) -> Kernel:
@@ -297,3 +344,40 @@ def position(name: str, source: str) -> Kernel:
         out[row] = at
 
     return finished(function, name, (In, In, "int64", Out))
+
+
+def truths(name: str) -> Kernel:
+    """Return the kernel that finds the first extreme truth value in ranges of `size` elements, else gives `none`."""
+    wanted = name == "argmax"
+
+    def function(index: Any, x: Any, size: Any, none: Any, out: Any) -> None:
+        row, block = index
+        at = block * size
+        end = min(at + size, x.shape[1])
+        found = none
+        while at < end:
+            stop = min(at + _SEGMENT, end)
+            has_one = False
+            for k in range(at, stop):
+                has_one = has_one | ((x[_at(row), _at(k)] != 0) == wanted)
+            if has_one:
+                found = at
+                while (x[row, found] != 0) != wanted:
+                    found += 1
+                break
+            at = stop
+        out[row, block] = found
+
+    return finished(function, name, (In, "int64", "int64", Out))
+
+
+def earliest(name: str) -> Kernel:
+    """Return the kernel that finds the first of the positions in ranges, 0 if each is `none`, which is beyond all."""
+
+    def function(row: Any, positions: Any, none: Any, out: Any) -> None:
+        first = none
+        for block in range(positions.shape[1]):
+            first = min(first, positions[row, block])
+        out[row] = 0 if first == none else first
+
+    return finished(function, name, (In, "int64", Out))

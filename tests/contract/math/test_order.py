@@ -84,6 +84,20 @@ def test_missing_order_is_reported(a, b):
     np.testing.assert_array_equal(y.numpy(), np.ones(8))
 
 
+@pytest.mark.parametrize("name", ["sum", "any", "argmax"])
+def test_missing_order_is_reported_of_an_axis_of_one_element(name, a, b):
+    x = ab.zeros((8, 1), stream=a)
+    with ab.hazards("check"), pytest.raises(ab.RaceError) as caught:
+        getattr(x, name)(1, stream=b)
+    assert caught.value.kind == "RAW"
+    a.synchronize()
+    with ab.capture(device=x.device) as graph:
+        result = getattr(x, name)(axis=1)
+    x[...] = 3
+    graph.launch()
+    np.testing.assert_array_equal(result.numpy(), getattr(np.full((8, 1), 3), name)(1))
+
+
 def test_captured_operations_are_replayed(device):
     x, y = ab.array(X), ab.array(Y)
     with ab.capture(device=device) as graph:

@@ -59,6 +59,31 @@ def test_axes_are_reduced(name):
             check(name, x, array, axes)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", NAMES)
+def test_one_element_for_each_result_is_that_element(name, dtype):
+    x = numbers(np.random.default_rng(5), (2, 1, 3, 1, 2, 3), dtype)
+    x[0, 0, 0] = -0.0 if np.dtype(dtype).kind == "f" else 0
+    array = ab.array(x)
+    for axis in (1, 3):
+        check(name, x, array, axis)
+        check(name, x[:, :, ::-1, :, :, ::2], array[:, :, ::-1, :, :, ::2], axis, keepdims=True)
+    check(name, x[:1, 0, 0, 0, 0, 0], array[:1, 0, 0, 0, 0, 0])
+
+
+@pytest.mark.parametrize("position", [0, 1, 511, 512, 16_383, 16_384, 69_999])
+@pytest.mark.parametrize("name", ["min", "max", "any", "all", "argmin", "argmax"])
+def test_the_one_other_truth_value_is_found_wherever_it_is(name, position):
+    for value in (False, True):
+        x = np.full(70_000, value)
+        check(name, x, ab.array(x))
+        x[position] = not value
+        check(name, x, ab.array(x))
+        rows = np.tile(x, 3).reshape(100, 2100)
+        check(name, rows, ab.array(rows), 1)
+        check(name, rows[:, ::-1], ab.array(rows)[:, ::-1], 1)
+
+
 @pytest.mark.parametrize("name", ["sum", "min", "argmax", "mean"])
 @pytest.mark.parametrize("shape", [(70_000,), (3, 30_000), (30_000, 3), (200, 700), (70, 2, 900)], ids=str)
 def test_long_axes_are_reduced_in_parts(name, shape):
