@@ -14,6 +14,8 @@ import numpy
 
 Compute = Callable[..., Any]
 
+_LEAST_SQUARE: Final = 1e-290  # of larger ones none has lost digits
+
 
 def add(a: Any, b: Any) -> Any:
     return a + b
@@ -202,7 +204,18 @@ def absolute_of_float(a: Any) -> Any:
     return math.fabs(a)
 
 
-def absolute_of_complex(a: Any) -> Any:
+def absolute_of_complex64(a: Any) -> Any:
+    # No square of a float32 is beyond the range of float64; this is a vector, and a call of hypot is none.
+    real = math.fabs(numpy.float64(a.real))
+    imag = math.fabs(numpy.float64(a.imag))
+    size = numpy.sqrt(real * real + imag * imag)
+    return numpy.float32(math.inf if (real == math.inf) | (imag == math.inf) else size)
+
+
+def absolute_of_complex128(a: Any) -> Any:
+    squares = a.real * a.real + a.imag * a.imag
+    if _LEAST_SQUARE < squares < math.inf:
+        return numpy.sqrt(squares)
     return math.hypot(a.real, a.imag)
 
 
@@ -222,7 +235,7 @@ _BY_KIND: Final[dict[str, dict[str, Compute]]] = {
     "c": {
         "equal": equal_complex,
         "not_equal": not_equal_complex,
-        "absolute": absolute_of_complex,
+        "absolute": absolute_of_complex128,
         "less": less_complex,
         "less_equal": less_equal_complex,
         "greater": swapped(less_complex),
@@ -274,6 +287,8 @@ def compute_of(name: str, *dtypes: str) -> Compute:
     kinds = "".join(numpy.dtype(dtype).kind for dtype in dtypes)
     if name == "power" and kinds[0] == "c":
         return power_of_complex(getattr(numpy, dtypes[0]))
+    if name == "absolute" and dtypes[0] == "complex64":
+        return absolute_of_complex64
     if kinds == "iu":
         if name in _ACROSS_SIGNS:
             return _ACROSS_SIGNS[name]

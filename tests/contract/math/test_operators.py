@@ -137,6 +137,16 @@ def test_operators_of_one_array_are_numpy_s(dtype):
         check(operation, numbers(dtype))
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_numbers_of_any_size_have_an_absolute_value(dtype):
+    limits = np.finfo(dtype)
+    parts = [0, -0.0, 1, -3, 4, 5, 12, limits.tiny, limits.max / 2, limits.max**0.5, np.inf, -np.inf, np.nan]
+    x = np.array([complex(float(a), float(b)) for a in parts for b in parts], dtype)
+    found = abs(ab.array(x)).numpy()
+    np.testing.assert_allclose(found, abs(x), rtol=4 * limits.eps)
+    assert abs(ab.array(np.array([3 - 4j, 5 + 12j, -8 + 15j], dtype))).tolist() == [5, 13, 17]
+
+
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float32"])
 def test_bitwise_operators_are_numpy_s(dtype):
     a, b = numbers(dtype), numbers(dtype, seed=1)
