@@ -103,7 +103,9 @@ def test_stub_and_module_define_the_same_members(stub: Path) -> None:
         if isinstance(node, ast.ClassDef) and name in anabranch.__all__:
             functions = [member.name for member in node.body if isinstance(member, ast.FunctionDef)]
             variables = [ast.unparse(member.target) for member in node.body if isinstance(member, ast.AnnAssign)]
-            assert sorted(set(public(functions + variables))) == public(dir(getattr(module, name)))
+            defined = getattr(module, name)
+            members = [member for member in dir(defined) if hasattr(defined, member)]
+            assert sorted(set(public(functions + variables))) == public(members)
 
 
 @pytest.mark.parametrize(
@@ -122,6 +124,23 @@ def test_stub_and_module_define_the_same_members(stub: Path) -> None:
 def test_a_name_of_other_libraries_is_told_what_stands_for_it(name, said):
     with pytest.raises(AttributeError, match=f"{re.escape(said)}$"):
         getattr(anabranch, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("init_process_group", "'; write comm = ab.distributed.init()"),
+        ("get_rank", "then comm.rank"),
+        ("get_world_size", "then comm.size"),
+        ("barrier", "then comm.barrier(...)"),
+        ("all_gather_into_tensor", "then comm.all_gather(...)"),
+        ("nothing", "'nothing'"),
+        ("_rank", "'_rank'"),
+    ],
+)
+def test_a_name_of_other_libraries_for_processes_is_told_what_stands_for_it(name, said):
+    with pytest.raises(AttributeError, match=f"{re.escape(said)}$"):
+        getattr(anabranch.distributed, name)
 
 
 def test_importing_brings_in_neither_numpy_nor_numba() -> None:

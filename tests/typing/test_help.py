@@ -30,7 +30,7 @@ METHODS = {
     for name, value in CLASSES.items()
     if not issubclass(value, Exception)
     for member in dir(value)
-    if not member.startswith("_") and callable(getattr(value, member))
+    if not member.startswith("_") and callable(getattr(value, member, None))
 }
 
 # What nobody calls: objects of some classes come from functions, exceptions take what every exception takes, and the
