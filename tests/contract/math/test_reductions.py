@@ -38,8 +38,11 @@ def check(name, x, array, axis=None, keepdims=False):
         np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", NAMES)
+# Each with every other dtype: each pair is a kernel of its own, which takes half a second to compile.
+PAIRS = [(name, dtype) for i, name in enumerate(NAMES) for j, dtype in enumerate(DTYPES) if (i + j) % 2 == 0]
+
+
+@pytest.mark.parametrize(("name", "dtype"), PAIRS)
 def test_all_elements_are_reduced(name, dtype):
     x = numbers(np.random.default_rng(0), (5, 9), dtype)
     check(name, x, ab.array(x))
