@@ -143,6 +143,18 @@ def test_a_name_of_other_libraries_for_processes_is_told_what_stands_for_it(name
         getattr(anabranch.distributed, name)
 
 
+def test_types_for_annotations_are_those_of_the_objects() -> None:
+    types = import_module("anabranch.typing")
+    assert all(getattr(types, name) for name in types.__all__)
+    with anabranch.Device("cpu"):
+        made = anabranch.zeros(3)
+        assert type(made.host()) is types.HostView
+        with anabranch.capture() as graph:
+            anabranch.fill(made, 1)
+        assert {type(node) for node in graph.nodes} == {types.Node}
+        assert type(anabranch.Stream().submit(len, "")) is types.StreamFuture
+
+
 def test_importing_brings_in_neither_numpy_nor_numba() -> None:
     names = ("numpy", "numba", "asyncio", "argparse")
     code = f"import sys, anabranch; print([name for name in {names} if name in sys.modules])"

@@ -59,7 +59,7 @@ EXTRA_FILES: dict[str, set[str]] = {
 ORDER = (
     *("_core", "_task", "_hazards", "_device", "_stream", "_races", "_memory", "_launch", "_graphs", "_trace"),
     *("kernels", "kernels._cpu", "kernels._cuda", "kernels._cpp", "kernels._kernel", "kernels.__init__", "_math"),
-    *("interop", "testing", "distributed", "__init__", "cli", "__main__"),
+    *("interop", "testing", "distributed", "typing", "__init__", "cli", "__main__"),
 )
 
 # Imports inside functions that go up the list, by the module and the folder that it reaches, and why.
