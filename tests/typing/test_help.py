@@ -91,6 +91,18 @@ def test_help_begins_with_a_sentence(name):
     assert text.partition("\n")[0] in pydoc.render_doc(value, renderer=pydoc.plaintext)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name, value in sorted(PUBLIC.items())
+        if not isinstance(value, type) and {"device", "stream"} & inspect.signature(value).parameters.keys()
+    ],
+)
+def test_functions_of_a_device_or_a_stream_name_their_errors(name):
+    assert "\nRaises\n------\n" in inspect.getdoc(PUBLIC[name])
+
+
 @pytest.fixture(scope="module")
 def completion():
     """What completes a program that has imported the package, from its sources and stubs alone."""

@@ -203,6 +203,13 @@ def devices(kind=None):
     ----------
     kind : str, optional
         ``"cpu"`` or ``"cuda"``: only those.
+
+    Raises
+    ------
+    ValueError
+        For another kind.
+    ForkError
+        In a forked child whose parent had used a device.
     """
     if kind not in (None, "cpu", "cuda"):
         raise ValueError(f"kind is 'cpu', 'cuda' or None, not {kind!r}")
@@ -211,7 +218,13 @@ def devices(kind=None):
 
 
 def current_device():
-    """Return the current device of this task."""
+    """Return the current device of this task.
+
+    Raises
+    ------
+    ForkError
+        In a forked child whose parent had used a device.
+    """
     core.check_fork()
     return device_at(current_state().device)
 
@@ -223,6 +236,15 @@ def synchronize(device=None):
     ----------
     device : Device or str, optional
         None: every device that has been used.
+
+    Raises
+    ------
+    DeviceError
+        For a device that does not exist.
+    KernelError, DriverError
+        If work of the device failed.
+    CaptureError
+        If the task is capturing on the device.
     """
     if device is not None:
         return as_device(device).synchronize()

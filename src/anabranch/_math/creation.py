@@ -130,6 +130,15 @@ def linspace(
         Whether `stop` is the last number; else it is the one that would follow.
     dtype : dtype-like, optional
         None: float64, or complex128 for complex numbers. Integers are rounded down.
+
+    Raises
+    ------
+    ValueError
+        If `num` is negative.
+    TypeError
+        If `num` is not an int, for what is no number, or complex numbers for a real dtype.
+    OverflowError
+        For integers beyond 64 bits.
     """
     import numpy
 

@@ -501,7 +501,7 @@ cdef class Array:
         return converted(self, element_type(dtype), stream)
 
     def contiguous(self, stream=None):
-        """Return this array if its elements are adjacent in row-major order, else a `copy` in which they are."""
+        """Return this array if its elements are adjacent in row-major order, else a `copy`, with its errors."""
         self.check()
         # Not asked for here, where the field has this method's name.
         return contiguous_of(self, stream)
@@ -551,7 +551,7 @@ cdef class Array:
         return self.fetch().item()
 
     def tolist(self):
-        """Return the elements as nested lists of Python numbers, once what writes to them is complete."""
+        """Return the elements as nested lists of Python numbers, once what writes to them is complete, as `numpy`."""
         return self.fetch().tolist()
 
     def __float__(self):

@@ -73,7 +73,11 @@ def empty(shape, dtype="float32", *, device=None, stream=None, bint pinned=False
     ValueError
         For a negative or overflowing size, pinned memory of another device than a CPU, or a stream of another device.
     TypeError
-        For a dtype that arrays cannot hold.
+        For a shape that is not of ints, or a dtype that arrays cannot hold.
+    DeviceError
+        For a device that does not exist.
+    ClosedError
+        If the stream is closed.
     OutOfMemoryError
         If the device has too little memory; it derives from MemoryError too.
     """
@@ -81,7 +85,13 @@ def empty(shape, dtype="float32", *, device=None, stream=None, bint pinned=False
 
 
 def zeros(shape, dtype="float32", *, device=None, stream=None, bint pinned=False):
-    """Return a new array of zeros. Asynchronous on the stream; parameters and errors as of `empty`."""
+    """Return a new array of zeros. Asynchronous on the stream; parameters as of `empty`.
+
+    Raises
+    ------
+    ValueError, TypeError, DeviceError, ClosedError, OutOfMemoryError
+        As of `empty`.
+    """
     cdef Stream target = _stream_for(device, stream)
     cdef Array array = _make(shape, _type_of(shape, dtype, "zeros"), target, pinned)
     cdef Item item
@@ -91,15 +101,20 @@ def zeros(shape, dtype="float32", *, device=None, stream=None, bint pinned=False
 
 
 def ones(shape, dtype="float32", *, device=None, stream=None, bint pinned=False):
-    """Return a new array of ones. Asynchronous on the stream; parameters and errors as of `empty`."""
+    """Return a new array of ones. Asynchronous on the stream; parameters as of `empty`.
+
+    Raises
+    ------
+    ValueError, TypeError, DeviceError, ClosedError, OutOfMemoryError
+        As of `empty`.
+    """
     return full(shape, 1, _type_of(shape, dtype, "ones").dtype, device=device, stream=stream, pinned=pinned)
 
 
 def full(shape, value, dtype=None, *, device=None, stream=None, bint pinned=False):
     """Return a new array with every element set to a value. Asynchronous on the stream.
 
-    The other parameters, and the errors, are those of `empty`; a value that does not fit the dtype is a ValueError,
-    one that is no number a TypeError.
+    The other parameters, and the errors, are those of `empty`.
 
     Parameters
     ----------
@@ -107,6 +122,13 @@ def full(shape, value, dtype=None, *, device=None, stream=None, bint pinned=Fals
         Converted as NumPy does.
     dtype : dtype-like, optional
         None: what NumPy makes of the value.
+
+    Raises
+    ------
+    ValueError
+        For a value that does not fit the dtype, too.
+    TypeError
+        For a value that is no number, too.
     """
     cdef Stream target = _stream_for(device, stream)
     if dtype is None:
@@ -146,13 +168,24 @@ def empty_like(prototype, dtype=None, *, device=None, stream=None, bint pinned=F
         None: that of the prototype.
     device : Device or str, optional
         None: that of the stream, else of the prototype if it is an `Array`, else the current one.
+
+    Raises
+    ------
+    TypeError
+        For another prototype, too.
     """
     shape, dtype, device = _likeness(prototype, dtype, device, stream)
     return empty(shape, dtype, device=device, stream=stream, pinned=pinned)
 
 
 def zeros_like(prototype, dtype=None, *, device=None, stream=None, bint pinned=False):
-    """Return a new array of zeros, of the shape of another. Parameters and errors as of `empty_like`."""
+    """Return a new array of zeros, of the shape of another. Parameters as of `empty_like`.
+
+    Raises
+    ------
+    ValueError, TypeError, DeviceError, ClosedError, OutOfMemoryError
+        As of `empty_like`.
+    """
     shape, dtype, device = _likeness(prototype, dtype, device, stream)
     return zeros(shape, dtype, device=device, stream=stream, pinned=pinned)
 
@@ -161,6 +194,11 @@ def full_like(prototype, value, dtype=None, *, device=None, stream=None, bint pi
     """Return a new array of the shape of another, with every element set to a value.
 
     Asynchronous on the stream; the value is as of `full`, the other parameters as of `empty_like`.
+
+    Raises
+    ------
+    ValueError, TypeError, DeviceError, ClosedError, OutOfMemoryError
+        As of `full` and `empty_like`.
     """
     shape, dtype, device = _likeness(prototype, dtype, device, stream)
     return full(shape, value, dtype, device=device, stream=stream, pinned=pinned)
@@ -178,6 +216,19 @@ def array(data, dtype=None, *, device=None, stream=None, bint pinned=False):
         Whatever `numpy.asarray` takes, or an `Array`.
     dtype : dtype-like, optional
         None: that of the data.
+
+    Raises
+    ------
+    TypeError
+        For data that arrays cannot hold, such as text, too.
+    ValueError
+        For nested sequences of several lengths, too.
+    OverflowError
+        For a Python number that does not fit the dtype.
+    KernelError
+        If work that the data, an `Array`, depends on failed.
+    CaptureError
+        In a capture, unless the data is an array in pinned memory: the host would copy it.
     """
     import numpy
 

@@ -63,6 +63,11 @@ def current_stream(device=None):
     ----------
     device : Device or str, optional
         None: the current device.
+
+    Raises
+    ------
+    DeviceError
+        For a device that does not exist.
     """
     if forked():
         core.check_fork()
@@ -75,6 +80,11 @@ def legacy_stream(device=None):
     """Return the legacy default stream of a device, in order with every blocking stream of it.
 
     One object per device.
+
+    Raises
+    ------
+    DeviceError
+        For a device that does not exist.
     """
     core.check_fork()
     return _default_object(_legacy, as_device(device), StreamRole.legacy)
@@ -83,6 +93,11 @@ def legacy_stream(device=None):
 def per_thread_stream(device=None):
     """Return the per-thread default stream of a device: one object, with a queue of its own in each thread; a
     blocking stream.
+
+    Raises
+    ------
+    DeviceError
+        For a device that does not exist.
     """
     core.check_fork()
     return _default_object(_per_thread, as_device(device), StreamRole.per_thread)
@@ -93,6 +108,11 @@ def default_stream(device=None):
 
     That is the per-thread one on a free-threaded build of Python, else the legacy one, unless the environment variable
     ``CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM`` is ``1`` or ``0``. It is read once, at first use.
+
+    Raises
+    ------
+    DeviceError
+        For a device that does not exist.
     """
     core.check_fork()
     return default_stream_of(as_device(device))

@@ -91,6 +91,13 @@ def fail(Stream stream not None, error=None):
     stream : Stream
     error : BaseException or str, optional
         What is raised. A str: a KernelError with that text. None: a KernelError that names the line of this call.
+
+    Raises
+    ------
+    TypeError
+        For another `error`.
+    ClosedError
+        If the stream is closed.
     """
     cdef CStream* target = stream.get()
     frame = sys._getframe(0)

@@ -43,6 +43,8 @@ cdef class Communicator(Ranks):
     def all_reduce(self, x, op="sum", out=None, *, stream=None):
         """Reduce the arrays of all ranks, element by element; every rank gets the result.
 
+        The other collectives raise the same errors.
+
         Parameters
         ----------
         x : Array
