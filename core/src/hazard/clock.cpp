@@ -1,6 +1,7 @@
 #include "anabranch/hazard/clock.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 namespace anabranch {
 
@@ -12,13 +13,32 @@ Point Clock::known(std::uint32_t lane) const noexcept {
   return found != all.end() && found->lane == lane ? found->count : 0;
 }
 
+std::uint64_t Clock::next_line() noexcept {
+  static std::atomic<std::uint64_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+Clock::Position Clock::Entries::next() noexcept {
+  // Nothing claims to know all of the last of a line, so it may grow in place.
+  if (unique() && !continued.load(std::memory_order_relaxed)) return position;
+  if (continued.exchange(true, std::memory_order_relaxed)) return {next_line(), 0};
+  return {position.line, position.place + 1};
+}
+
+void Clock::Entries::move_to(Position next) noexcept {
+  position = next;
+  continued.store(false, std::memory_order_relaxed);
+}
+
 bool Clock::join(std::uint32_t lane, Point count) {
   if (known(lane) >= count) return false;
   if (!entries_) {
     entries_ = make_ref<Entries>(std::vector<Entry>{{lane, count}});
     return true;
   }
+  const Position next = entries_->next();
   if (!entries_->unique()) entries_ = make_ref<Entries>(entries_->all);
+  entries_->move_to(next);
   std::vector<Entry>& all = entries_->all;
   const auto place = std::lower_bound(all.begin(), all.end(), lane,
                                       [](const Entry& entry, std::uint32_t number) { return entry.lane < number; });
@@ -33,6 +53,11 @@ bool Clock::join(std::uint32_t lane, Point count) {
 bool Clock::join(const Clock& other) {
   if (!other.entries_ || other.entries_ == entries_) return false;
   if (!entries_) {
+    entries_ = other.entries_;
+    return true;
+  }
+  if (other.entries_->precedes(*entries_)) return false;
+  if (entries_->precedes(*other.entries_)) {
     entries_ = other.entries_;
     return true;
   }
@@ -66,7 +91,9 @@ bool Clock::join(const Clock& other) {
       both.push_back({a->lane, std::max(a++->count, b++->count)});
     }
   }
+  const Position next = entries_->next();
   entries_ = make_ref<Entries>(std::move(both));
+  entries_->move_to(next);
   return true;
 }
 

@@ -2,8 +2,10 @@
 #include "anabranch/hazard/clock.hpp"
 
 #include <algorithm>
+#include <ctime>
 #include <map>
 #include <random>
+#include <vector>
 
 #include "check.hpp"
 
@@ -67,6 +69,26 @@ TEST(clocks_learn_from_each_other_as_maps_do) {
       for (std::size_t k = 0; k < clocks.size(); ++k) check_equal(clocks[k], models[k]);
     }
   }
+}
+
+// A host task that waits for many streams which had work since the last time, as `synchronize` does. Looking at all
+// entries for each stream takes more than a second here.
+TEST(a_clock_learns_from_many_earlier_ones_of_itself_at_once) {
+  constexpr std::uint32_t many = 20000;
+  Clock task;
+  std::vector<Clock> all(many);
+  for (std::uint32_t stream = 0; stream < many; ++stream) task.join(stream, 1);
+  const std::clock_t begin = std::clock();
+  for (Point round = 2; round < 5; ++round) {
+    for (std::uint32_t stream = 0; stream < many; ++stream) {
+      if (stream % round == 0) CHECK(all[stream].join(task));
+    }
+    for (std::uint32_t stream = 0; stream < many; ++stream) {
+      CHECK(!task.join(all[stream]));
+      if (stream % round == 0) CHECK(task.join(stream, round));
+    }
+  }
+  CHECK(std::clock() - begin < CLOCKS_PER_SEC / 2);  // processor time: the machine may be busy
 }
 
 }  // namespace

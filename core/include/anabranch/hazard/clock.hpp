@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -35,11 +36,31 @@ class Clock {
     std::uint32_t lane;
     Point count;
   };
-  // Sorted by lane. Immutable once shared.
+  // Where entries are in a line, in which each knows more than those before it.
+  struct Position {
+    std::uint64_t line;
+    std::uint64_t place;
+  };
+  // Sorted by lane. Immutable once shared, but for `continued`.
+  //
+  // Entries that grow from others continue their line, so two clocks of a line compare without a look at their entries.
+  // A host task that has many streams is the use: they all have earlier clocks of it.
   struct Entries final : RefCounted {
     explicit Entries(std::vector<Entry> all) : all(std::move(all)) {}
+    // The position of entries that know more than these. Shared ones have one successor in their line; others that grow
+    // from them begin lines.
+    Position next() noexcept;
+    // Requires that nobody else has these entries.
+    void move_to(Position next) noexcept;
+    bool precedes(const Entries& other) const noexcept {
+      return position.line == other.position.line && position.place < other.position.place;
+    }
     std::vector<Entry> all;
+    Position position{next_line(), 0};
+    std::atomic<bool> continued{false};
   };
+
+  static std::uint64_t next_line() noexcept;
 
   Ref<Entries> entries_;  // null: no entries
 };
