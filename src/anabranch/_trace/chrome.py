@@ -11,6 +11,7 @@ from typing import Any
 
 from anabranch._trace.lanes import lanes, nested, stream_label
 from anabranch._trace.operation import Operation
+from anabranch._trace.words import outcome
 
 _Event = dict[str, Any]
 
@@ -75,6 +76,8 @@ def _complete(operation: Operation, begin: int, end: int) -> _Event:
     args = {name: value for name, value in args.items() if value is not None}
     if operation.kind == "wait":
         args["added"] = operation.added
+    if (word := outcome(operation)) is not None:
+        args[word] = True
     return {
         "cat": operation.kind,
         "name": operation.name,

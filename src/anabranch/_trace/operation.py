@@ -39,6 +39,10 @@ class Operation:
     source : Operation or None
         What a wait waits for: the newest operation, when the wait was enqueued, of the stream waited for. None if the
         trace does not have it.
+    failed : bool
+        Whether it failed. For a wait: whether what it waits for did.
+    skipped : bool
+        Whether it did not run, because its stream had failed before.
     """
 
     kind: Kind
@@ -52,3 +56,5 @@ class Operation:
     added: bool = False
     nbytes: int | None = None
     source: Operation | None = None
+    failed: bool = False
+    skipped: bool = False

@@ -31,7 +31,7 @@ def busy_spans(lane: Lane) -> Iterator[tuple[float, float]]:
     """Yield the disjoint spans in which a lane's stream is busy, as begin and end in ms, in order."""
     begin = end = float("-inf")
     for operation in lane.operations:
-        if operation.kind not in BUSY or operation.end <= operation.begin:
+        if operation.kind not in BUSY or operation.skipped or operation.end <= operation.begin:
             continue
         if operation.begin > end:
             if end > begin:

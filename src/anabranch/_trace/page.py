@@ -13,7 +13,7 @@ from anabranch._trace.colours import variables
 from anabranch._trace.lanes import Lane, lanes
 from anabranch._trace.operation import Operation
 from anabranch._trace.overlap import busy_spans, overlap
-from anabranch._trace.words import printable, summary
+from anabranch._trace.words import outcome, printable, summary
 
 FOLDER = Path(__file__).with_name("browser")
 SCRIPTS = ("words", "places", "draw", "controls")
@@ -78,4 +78,5 @@ def _operation(lane: int, operation: Operation, positions: dict[Operation, int])
     }
     if operation.kind == "wait":
         fields["added"] = operation.added
+    fields["outcome"] = outcome(operation)
     return {name: value for name, value in fields.items() if value is not None}

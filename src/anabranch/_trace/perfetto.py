@@ -7,7 +7,7 @@ from typing import Any
 
 from anabranch._trace.lanes import MOMENTS, lanes, nested
 from anabranch._trace.operation import Operation
-from anabranch._trace.words import printable
+from anabranch._trace.words import outcome, printable
 
 _SEQUENCE = 1  # of packets: ours all belong to one
 
@@ -116,4 +116,6 @@ def _begin_event(proto: Any, operation: Operation, track: int) -> Any:
         event.debug_annotations.add(name="nbytes", int_value=operation.nbytes)
     if operation.kind == "wait":
         event.debug_annotations.add(name="added", bool_value=operation.added)
+    if (word := outcome(operation)) is not None:
+        event.debug_annotations.add(name=word, bool_value=True)
     return event

@@ -4,25 +4,56 @@ from bisect import bisect_right
 from time import monotonic
 
 cimport cython
+from cpython.exc cimport PyErr_CheckSignals
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libcpp.vector cimport vector
 
 from anabranch._core.core cimport (
-    CStream, Point, Ref, Trace, TracedOperation, c_correlate, nanoseconds, now_nanoseconds, synchronize_point)
+    CStream, Point, Ref, Trace, TracedOperation, c_correlate, check_fork, host_function_stream, now_nanoseconds,
+    translate)
 from anabranch._core.tracing cimport kind_of, name_of
 from anabranch._device.device cimport device_of
 from anabranch._stream.current cimport stream_of_record
 from anabranch._task.site cimport place_of
 
-from anabranch._core.errors import Error
+from anabranch._core.core import finalizing
 from anabranch._trace.operation import Operation
 
 cdef extern from *:
     """
     static anabranch::Ref<anabranch::Trace> make_trace() { return anabranch::make_ref<anabranch::Trace>(); }
+
+    // Failed work is over, too. Its error is not raised here, and so does not count as told.
+    static bool wait_until_over(anabranch::Stream& stream, anabranch::Point point, std::int64_t nanoseconds) {
+      try {
+        return stream.backend().synchronize(stream, point, std::chrono::nanoseconds(nanoseconds), nullptr);
+      } catch (const anabranch::AsyncError&) {
+        return true;
+      }
+    }
+
+    // Whether an operation of the stream failed at or before the point. A driver's error fails the whole device, so
+    // what had failed before it is not known.
+    static bool has_failed(anabranch::Stream& stream, anabranch::Point point) {
+      try {
+        stream.backend().query(stream, point);
+      } catch (const anabranch::AsyncError& error) {
+        return error.failure()->code() == 0;
+      } catch (const anabranch::Error&) {
+      }
+      return false;
+    }
+
+    static bool may_have_failed(const anabranch::Stream& stream) noexcept { return stream.may_have_failed(); }
     """
     Ref[Trace] make_trace()
+    bint wait_until_over(CStream&, Point, int64_t) except +translate nogil
+    bint has_failed(CStream&, Point) except +translate
+    bint may_have_failed(const CStream&)
+
+# Interval at which a wait handles signals.
+cdef int64_t _interval_ns = 20_000_000
 
 cdef tuple _with_bytes = ("copy", "fill", "alloc", "free", "collective")
 
@@ -106,19 +137,24 @@ cdef int _wait_for(const vector[TracedOperation]& traced, double patience) excep
         if stream == NULL or traced[i - 1].point == 0 or <uintptr_t>stream in seen:
             continue
         seen.add(<uintptr_t>stream)
-        try:
-            if patience == float("inf"):
-                synchronize_point(stream, traced[i - 1].closed)
-            else:
-                _wait_a_little(stream, traced[i - 1].closed, max(0, deadline - monotonic()))
-        except Error:
-            continue  # failed work is completed too; its error is not this caller's
+        _wait_for_one(stream, traced[i - 1].closed, deadline)
     return 0
 
 
-cdef int _wait_a_little(CStream* stream, Point point, double seconds) except -1:
-    with nogil:
-        stream.backend().synchronize(deref(stream), point, nanoseconds(<int64_t>(seconds * 1e9)), NULL)
+cdef int _wait_for_one(CStream* stream, Point point, double deadline) except -1:
+    cdef int64_t left
+    cdef bint over
+    # A host function need not wait for what came before it, and must not for itself.
+    if stream == host_function_stream():
+        return 0
+    while not finalizing():
+        left = <int64_t>(min(max(0.0, deadline - monotonic()), _interval_ns * 1e-9) * 1e9)
+        with nogil:
+            over = wait_until_over(deref(stream), point, left)
+        if over or left == 0:
+            return 0
+        PyErr_CheckSignals()
+        check_fork()
     return 0
 
 
@@ -143,10 +179,15 @@ cdef object _operation(const TracedOperation& traced, int64_t began, dict stream
         _, others, candidates, _ = streams[<uintptr_t>source]
         place = bisect_right(others, traced.source_point)
         waited_for = candidates[place - 1] if place else None
+    failed = skipped = False
+    if stream is not None and traced.point != 0 and may_have_failed(deref(traced.stream.get())):
+        skipped = has_failed(deref(traced.stream.get()), traced.point - 1)
+        failed = not skipped and has_failed(deref(traced.stream.get()), traced.point)
     operation = Operation(
         kind=kind, name=name_of(traced), stream=stream, device=device_of(traced.backend),
         begin=begin, end=end, file=file, line=line, added=traced.added,
-        nbytes=traced.bytes if kind in _with_bytes else None, source=waited_for)
+        nbytes=traced.bytes if kind in _with_bytes else None, source=waited_for,
+        failed=failed, skipped=skipped)
     if stream is not None and traced.point != 0:
         points.append(traced.point)
         operations.append(operation)

@@ -49,7 +49,8 @@ def _bar(lane: Lane, begin: float, end: float) -> str:
     per_character = (end - begin) / WIDTH
     times: list[dict[str, float]] = [{} for _ in range(WIDTH)]
     for operation in lane.operations:
-        if operation.end > operation.begin and (operation.kind in BUSY or operation.kind == "wait"):
+        shown = (operation.kind in BUSY or operation.kind == "wait") and not operation.skipped
+        if shown and operation.end > operation.begin:
             look = WORK if operation.kind in BUSY else ADDED if operation.added else WAITING
             _spread(times, look, (operation.begin - begin) / per_character, (operation.end - begin) / per_character)
     return "".join(max(of, key=of.__getitem__) if of else IDLE for of in times)

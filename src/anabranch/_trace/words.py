@@ -65,6 +65,11 @@ def kind(operation: Operation) -> str:
     return "added wait" if operation.kind == "wait" and operation.added else operation.kind
 
 
+def outcome(operation: Operation) -> str | None:
+    """Return the word for an operation that failed or did not run, or None for one that did what it should."""
+    return "skipped" if operation.skipped else "failed" if operation.failed else None
+
+
 def describe(operation: Operation) -> str:
     """Return all details of an operation, in lines."""
     title = kind(operation)
@@ -72,6 +77,8 @@ def describe(operation: Operation) -> str:
         title += f" {operation.name}"
     if operation.source is not None:
         title += f" for {operation.source.name} of {stream_label(operation.source.stream)}"
+    if (word := outcome(operation)) is not None:
+        title += f", {word}"
     lines = [title, f"{stream_label(operation.stream)} of {operation.device.alias}"]
     if operation.kind in MOMENTS:
         lines.append(f"at {operation.begin:.3f} ms")

@@ -1,5 +1,6 @@
 """`ab.trace`: when operations ran, and what is made of it."""
 
+import json
 import threading
 import time
 from itertools import pairwise
@@ -16,6 +17,12 @@ pytestmark = [
     pytest.mark.thread_unsafe(reason="a trace has what all threads do"),
     pytest.mark.usefixtures("nothing_left"),
 ]
+
+
+@ab.kernel
+def look_up(i, target: ab.Out):
+    table = (1.0, 2.0)
+    target[i] = table[i]
 
 
 def only(trace, kind):
@@ -96,6 +103,43 @@ def test_work_that_failed_is_told(device, failures_forgotten):
         write(array, stream)
     first, second = (operation for operation in trace.operations if operation.kind == "fill")
     assert first.begin <= first.end <= second.begin <= second.end
+
+
+def test_work_that_failed_or_was_skipped_is_marked(a, b, array, tmp_path, failures_forgotten):
+    with ab.trace() as trace:
+        write(array, a)
+        ab.testing.fail(a)
+        write(array, a)
+        b.wait_stream(a)
+        read(array, b)
+        ab.fill(ab.empty(4, device=array.device, stream=b), 1, stream=b)
+    seen = [operation for operation in trace.operations if operation.kind in ("fill", "wait", "copy")]
+    before, after, *_ = (operation for operation in seen if operation.stream == a)
+    assert (before.failed, before.skipped) == (False, False)
+    assert (after.failed, after.skipped) == (False, True)
+    wait, *rest = (operation for operation in seen if operation.stream == b)
+    assert (wait.kind, wait.failed, wait.skipped) == ("wait", True, False)
+    assert rest
+    assert all(operation.skipped for operation in rest)
+    trace.save(tmp_path / "trace.json")
+    told = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    skipped = [event["cat"] for event in told if event.get("args", {}).get("skipped")]
+    assert skipped == ["fill", *(operation.kind for operation in rest)]
+
+
+@pytest.mark.numba
+def test_looking_at_a_trace_raises_no_failure_and_hides_none(device, failures_forgotten):
+    array = ready(device)
+    with ab.trace() as trace:
+        stream = ab.Stream(device)
+        ab.launch(look_up, 4, array, stream=stream)
+    del stream
+    [kernel] = (operation for operation in trace.operations if operation.kind == "kernel")
+    assert (kernel.failed, kernel.skipped) == (True, False)
+    del trace, kernel
+    with pytest.raises(ab.KernelError) as raised:
+        ab.synchronize()
+    assert not hasattr(raised.value, "__notes__")
 
 
 # What is made of it

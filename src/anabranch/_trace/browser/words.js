@@ -38,6 +38,7 @@ function describe(operation) {
   let title = words(look(operation));
   if (operation.name !== operation.kind) title += ` ${operation.name}`;
   if (source) title += ` for ${source.name} of ${lanes[source.lane].label}`;
+  if (operation.outcome) title += `, ${operation.outcome}`;
   const digits = took >= 0.05 ? 3 : 6;
   const when = MOMENTS.has(operation.kind)
     ? `at ${operation.begin.toFixed(3)} ms`
