@@ -13,6 +13,7 @@ from anabranch._stream.host_threads import check_fork
 
 if TYPE_CHECKING:
     from anabranch._hazards.ordering import PastOf
+    from anabranch._stream.host_node import CapturedIn
 
 _T = TypeVar("_T")
 
@@ -31,14 +32,17 @@ class StreamFuture(Future[_T]):
 
     _silent = False
     _past: PastOf | None = None  # clock at the function's end
+    _captured: CapturedIn | None = None
 
     def _observe(self) -> None:
         if self._past is not None:
             self._past.observe()
 
     def _before_wait(self, timeout: float | None) -> None:
-        """Raise where a wait could not end: after a fork, and while the interpreter exits."""
+        """Raise where a wait could not end: after a fork, in the function's capture, while the interpreter exits."""
         check_fork()
+        if self._captured is not None and not super().done():
+            self._captured.refuse_wait()
         if timeout is None and finalizing():
             # Waits for streams behave the same. A function that has begun may still end.
             wait([self], LAST_WAIT)

@@ -7,12 +7,12 @@ from cython.operator cimport dereference as deref
 from libcpp.string cimport string
 
 from anabranch._core.core cimport (
-    CStream, HazardMode, Moment, HostOperation, Point, Ref, begin_function, context_of, end_function,
+    CCapture, CStream, HazardMode, Moment, HostOperation, Point, Ref, begin_function, context_of, end_function,
     make_failure, make_graph_call)
 from anabranch._core.explore cimport exploring, leave, linger
 from anabranch._core.graph cimport add_host, tell_origin
 from anabranch._hazards.ordering cimport PastOf, Submission, begin, commit, follow_call, past_of
-from anabranch._task.context cimport Task, TaskState, begin_call
+from anabranch._task.context cimport Task, TaskState, begin_call, current_capture
 
 from anabranch._core.errors import CaptureError, KernelError, text_of
 
@@ -111,6 +111,19 @@ cdef class ReplayedFunction:
         return 0
 
 
+@cython.final
+cdef class CapturedIn:
+    """The capture that a function was submitted in."""
+
+    cdef Ref[CCapture] capture
+
+    def refuse_wait(self):
+        """Raise `CaptureError`, which ends the capture, if this task is still in it: nothing calls the function yet."""
+        if current_capture() == self.capture.get():
+            self.capture.get().refuse(
+                b"the host cannot wait for a captured function, which runs when the graph is launched")
+
+
 cdef class ReservedWork:
     def host_functions(self):
         """Return itself: what replays have to know of."""
@@ -179,6 +192,7 @@ cdef object submit_captured(
     if _future is None:
         from anabranch._stream import future as _future
     cdef ReplayedFunction function = ReplayedFunction.__new__(ReplayedFunction)
+    cdef CapturedIn captured
     cdef string name
     cdef Submission submission
     cdef Point point
@@ -191,6 +205,9 @@ cdef object submit_captured(
     function.args = args
     function.kwargs = kwargs
     function.futures = [future]
+    captured = CapturedIn.__new__(CapturedIn)
+    captured.capture = state.capture
+    future._captured = captured
     function.name = _name_of(fn)
     name = function.name.encode(errors="backslashreplace")
     if touches is not None:

@@ -88,3 +88,39 @@ def test_a_callback_that_exits_does_not_end_the_process(run_python, device):
         print("goes on")
         """
     assert run_python(script) == "SystemExit(3)\ngoes on\n"
+
+
+@pytest.mark.parametrize("wait", ["result", "exception"])
+def test_waiting_for_one_in_its_capture_is_refused(stream, wait):
+    futures = []
+
+    def submit_and_wait():
+        futures.append(stream.submit(lambda: 5))
+        getattr(futures[0], wait)(20)
+
+    with pytest.raises(ab.CaptureError, match="captured function"), ab.capture(stream):
+        submit_and_wait()
+    assert not stream.is_capturing
+    assert_cancelled(*futures)
+
+
+def test_one_of_another_graph_can_be_waited_for_in_a_capture(device, stream):
+    graph, future = submitted(stream)
+    other = ab.Stream(device)
+    graph.launch(stream)
+    with ab.capture(other) as second:
+        later = other.submit(lambda: 6)
+        assert future.result(20) == 5
+    second.launch(other)
+    assert later.result(20) == 6
+
+
+def test_a_graphed_function_that_waits_for_one_is_called_as_it_is(stream):
+    @ab.graphed
+    def double(factor):
+        return factor * ab.current_stream().submit(lambda: 5).result(20)
+
+    with stream, pytest.warns(RuntimeWarning, match="captured function"):
+        assert double(2) == 10
+    with stream:
+        assert double(2) == 10
