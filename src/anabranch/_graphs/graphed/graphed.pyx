@@ -271,6 +271,13 @@ def graphed(fn=None, *, size=16):
         at once may each capture it. `graphs` counts the captures that are kept, and `clear` forgets them. A function
         that cannot be captured is called as it is, with one RuntimeWarning that says why.
 
+    Raises
+    ------
+    TypeError
+        `fn` is not callable.
+    ValueError
+        `size` is not an int of at least 1.
+
     Examples
     --------
     >>> import anabranch as ab
