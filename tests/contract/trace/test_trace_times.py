@@ -124,7 +124,8 @@ def test_work_that_failed_or_was_skipped_is_marked(a, b, array, tmp_path, failur
     trace.save(tmp_path / "trace.json")
     told = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     skipped = [event["cat"] for event in told if event.get("args", {}).get("skipped")]
-    assert skipped == ["fill", *(operation.kind for operation in rest)]
+    # By the time at which each was over, which on two streams is in any order.
+    assert sorted(skipped) == sorted(["fill", *(operation.kind for operation in rest)])
 
 
 @pytest.mark.numba
