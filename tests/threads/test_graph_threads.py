@@ -50,6 +50,18 @@ def test_threads_put_functions_into_one_captured_stream(device, in_threads):
     assert [future.result(TIMEOUT) for future, _ in futures] == [expected for _, expected in futures]
 
 
+def test_a_function_that_another_thread_put_into_a_capture_is_waited_for_after_it(device, in_thread):
+    stream = ab.Stream(device)
+    with ab.capture(stream) as graph:
+        future = in_thread(stream.submit, int).result(TIMEOUT)
+    with pytest.raises(TimeoutError):
+        future.result(0)
+    graph.launch(stream)
+    assert future.result(TIMEOUT) == 0
+    with pytest.raises(ab.CaptureError, match="runs when the graph is launched"), ab.capture(stream):
+        in_thread(stream.submit, int).result(TIMEOUT).result(TIMEOUT)
+
+
 def test_a_refused_capture_leaves_those_of_other_threads_alone(device, in_threads):
     meet, array = threading.Barrier(2, timeout=TIMEOUT), ready(device)
 

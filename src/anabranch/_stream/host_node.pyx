@@ -206,7 +206,7 @@ cdef object submit_captured(
     function.kwargs = kwargs
     function.futures = [future]
     captured = CapturedIn.__new__(CapturedIn)
-    captured.capture = state.capture
+    captured.capture = Ref[CCapture].share(stream.capture())  # another thread's where this one is in none
     future._captured = captured
     function.name = _name_of(fn)
     name = function.name.encode(errors="backslashreplace")
