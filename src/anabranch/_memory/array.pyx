@@ -254,7 +254,7 @@ cdef class Array:
         Returns
         -------
         context manager of numpy.ndarray
-            A view of the same memory, without a copy, made when the block is entered.
+            A view of the same memory, without a copy, made when the block is entered. It is read-only after the block.
 
         Raises
         ------

@@ -30,15 +30,16 @@ class HostView:
     def __init__(self, array, write):
         self._array = array
         self._write = write
-        self._open = []  # an OpenAccess, or None, for each block
+        self._open = []  # for each block, its view, and an OpenAccess or None
 
     def __enter__(self):
         view, access = self._array._view(self._write, lasts=True)
-        self._open.append(access)
+        self._open.append((view, access))
         return view
 
     def __exit__(self, kind, value, traceback):
-        access = self._open.pop()
+        view, access = self._open.pop()
+        view.flags.writeable = False
         if access is not None:
             access.end()
 

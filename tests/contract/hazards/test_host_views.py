@@ -180,3 +180,20 @@ def test_the_host_may_look_at_what_a_finished_function_wrote(device):
     stream.submit(int, writes=[array]).result(TIMEOUT)
     with array.host() as view:
         np.testing.assert_array_equal(view, np.zeros(8))
+
+
+def test_a_view_is_read_only_after_its_block(device):
+    array = host_array(device)
+    host = array.host(write=True)
+    with host as outer:
+        with host as inner:
+            inner[:] = 1
+        outer[:] = 2
+        with pytest.raises(ValueError, match="read-only"):
+            inner[:] = 3
+    with pytest.raises(ValueError, match="read-only"):
+        outer[:] = 3
+    assert array.tolist() == [2] * 8
+    with array.host(write=True) as again:
+        again[:] = 4
+    assert array.tolist() == [4] * 8
