@@ -86,8 +86,7 @@ def _present(instance):
 absent = {name: Absent(name, hint) for name, hint in _INSTEAD.items()}
 
 
-# With `__getattr__` the class would find every attribute by a slower way: the interpreter caches the lookups of classes
-# that have none. A class of Cython takes no new attributes but through its dictionary.
+# A class of Cython takes no new attributes but through its dictionary.
 cdef int add_absent(type cls) except -1:
     attributes = <dict>(<PyTypeObject*>cls).tp_dict
     attributes.update(absent)

@@ -52,8 +52,7 @@ cdef extern from *:
     bint has_failed(CStream&, Point) except +translate
     bint may_have_failed(const CStream&)
 
-# Interval at which a wait handles signals.
-cdef int64_t _interval_ns = 20_000_000
+cdef int64_t signal_interval_ns = 20_000_000
 
 cdef tuple _with_bytes = ("copy", "fill", "alloc", "free", "collective")
 
@@ -148,7 +147,7 @@ cdef int _wait_for_one(CStream* stream, Point point, double deadline) except -1:
     if stream == host_function_stream():
         return 0
     while not finalizing():
-        left = <int64_t>(min(max(0.0, deadline - monotonic()), _interval_ns * 1e-9) * 1e9)
+        left = <int64_t>(min(max(0.0, deadline - monotonic()), signal_interval_ns * 1e-9) * 1e9)
         with nogil:
             over = wait_until_over(deref(stream), point, left)
         if over or left == 0:

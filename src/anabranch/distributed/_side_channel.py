@@ -281,7 +281,7 @@ class SideChannel:
 
     def _on_lost(self, message: Message) -> None:
         with self._changed:
-            self._lost[message["rank"]] = message.get("why", "has died")
+            self._lost.setdefault(message["rank"], message.get("why", "has died"))  # rank 0 is lost a second time
             communicators = list(self._communicators.values())
         for communicator in communicators:
             if message["rank"] in communicator.members:
