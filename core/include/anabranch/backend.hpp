@@ -17,6 +17,7 @@
 #include "anabranch/stream/event.hpp"
 #include "anabranch/stream/host.hpp"
 #include "anabranch/stream/stream.hpp"
+#include "anabranch/stream/unraised.hpp"
 #include "anabranch/trace/trace.hpp"
 
 namespace anabranch {
@@ -53,6 +54,7 @@ class Backend {
   virtual ~Backend() = default;
   const Capabilities& capabilities() const noexcept { return capabilities_; }
   LegacyLanes& legacy_lanes() noexcept { return legacy_lanes_; }
+  UnraisedFailures& unraised() noexcept { return unraised_; }
   // The device's own backend, for a backend that records for one.
   virtual Backend& device() noexcept { return *this; }
   virtual Capture* capture() noexcept { return nullptr; }
@@ -183,6 +185,7 @@ class Backend {
 
  private:
   LegacyLanes legacy_lanes_;
+  UnraisedFailures unraised_;
 };
 
 // Calls `Backend::wait`, with an entry in open traces. `added`: hazards added the wait.

@@ -51,6 +51,7 @@ void CpuBackend::recycle(CpuStream& stream) noexcept {
   legacy_lanes().leave(stream);
   stream.legacy_seen_ = 0;
   stream.fresh_ = false;
+  unraised().add(std::move(stream.failure_));
   stream.failure_.reset();
   stream.failed_at_.store(CpuStream::never, std::memory_order_relaxed);
   stream.operations_.store(0, std::memory_order_relaxed);

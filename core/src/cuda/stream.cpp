@@ -32,6 +32,7 @@ void CudaStream::close() noexcept {
   free_kept();
   probes_.clear();
   stand_in_.close();
+  backend_.unraised().add(std::move(failure_));
   failure_.reset();
   failed_at_.store(never, std::memory_order_relaxed);
   special_.store(0, std::memory_order_relaxed);

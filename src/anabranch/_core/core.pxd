@@ -27,7 +27,7 @@ cdef extern from "anabranch/ref.hpp" namespace "anabranch" nogil:
 
 cdef extern from "anabranch/error.hpp" namespace "anabranch" nogil:
     cdef cppclass Failure:
-        const string& message() const
+        void note_told()
 
 cdef extern from "<cstddef>" namespace "std" nogil:
     cdef cppclass byte_t "std::byte":
@@ -378,10 +378,10 @@ cdef extern from "anabranch/_core/host_job.hpp" namespace "anabranch::python" no
     Ref[RefCounted] as_context(object)
     object context_of(const ReplayedCall&)
     void discard_reference "anabranch::python::discard"(void*) noexcept
-    Ref[HostOperation] make_gate() except +translate
     Ref[Failure] make_failure(const string&, object) except +translate
     Ref[HostOperation] as_pending(HostCall*)
-    void throw_failure(const Ref[Failure]&) except +translate
+    int raise_unnoted "anabranch::python::set_failure_error"(const Failure&) except -1
+    void throw_unraised(CBackend&) except +translate
 
 
 # Raises if the thread is in a host function of the stream, and the point is that function's or a later one.

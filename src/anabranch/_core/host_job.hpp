@@ -171,6 +171,9 @@ inline Ref<Kernel> make_kernel(void* code, const std::string& name, const std::v
 
 inline Ref<HostOperation> make_gate() { return make_ref<HostOperation>(); }
 inline Ref<HostOperation> as_pending(HostCall* call) { return Ref<HostOperation>::share(call); }
-[[noreturn]] inline void throw_failure(const Ref<Failure>& failure) { throw AsyncError(failure); }
+// Throws the oldest failure of a stream that ended before anything raised it, if there is one.
+inline void throw_unraised(Backend& backend) {
+  if (Ref<Failure> failure = backend.unraised().take()) throw AsyncError(std::move(failure));
+}
 
 }  // namespace anabranch::python

@@ -75,6 +75,18 @@ inline void add_note(const char* note) {
   PyErr_Restore(type, error, traceback);
 }
 
+// Raises the failure, as the exception of this package that it is, without the note that it was raised. Returns -1.
+inline int set_failure_error(const Failure& failure) {
+  if (auto* cause = static_cast<PyObject*>(failure.payload())) {
+    raise_copy(cause);
+  } else if (failure.code() != 0) {
+    set_driver_error(failure.code(), failure.name(), failure.message().c_str());
+  } else {
+    set_kernel_error(failure);
+  }
+  return -1;
+}
+
 // Called by `except +`: converts the C++ exception in flight into a Python exception. Holds the interpreter lock.
 inline void translate() noexcept {
   try {
@@ -82,13 +94,7 @@ inline void translate() noexcept {
   } catch (const AsyncError& error) {
     const bool again = error.failure()->told();
     error.failure()->note_told();
-    if (auto* cause = static_cast<PyObject*>(error.failure()->payload())) {
-      raise_copy(cause);
-    } else if (error.failure()->code() != 0) {
-      set_driver_error(error.failure()->code(), error.failure()->name(), error.what());
-    } else {
-      set_kernel_error(*error.failure());
-    }
+    set_failure_error(*error.failure());
     // As in a notebook, where each later cell raises what the first one did. A driver's error ends the whole device.
     if (again && error.failure()->code() == 0) {
       add_note("Raised before. A stream that has failed runs nothing more: ab.Stream().use() makes another current.");

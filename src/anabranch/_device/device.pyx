@@ -6,7 +6,7 @@ from libcpp.vector cimport vector
 
 from anabranch._core cimport core
 from anabranch._core.core cimport (
-    CBackend, CCapture, CStream, Point, Ref, capturing, find_device, synchronize_point, translate)
+    CBackend, CCapture, CStream, Point, Ref, capturing, find_device, synchronize_point, throw_unraised, translate)
 from anabranch._core.immortal cimport make_immortal
 from anabranch._hazards.ordering cimport Observation, observation_of, observe
 from anabranch._task.context cimport current_capture, current_state, current_task, enter_device, leave_scope
@@ -69,7 +69,8 @@ cdef class DeviceBase:
         Raises
         ------
         KernelError
-            If a stream of the device has failed. For one that was closed or dropped, only if nothing raised it before.
+            If a stream of the device has failed. For one that was closed or dropped, only if nothing raised it before,
+            and once: where several failed, each call raises the oldest of 16 at most.
         """
         core.check_fork()
         cdef CCapture* capture = current_capture() if capturing() else NULL
@@ -85,6 +86,7 @@ cdef class DeviceBase:
         for i in range(streams.size()):
             if not streams[i].get().is_settled(points[i]):
                 synchronize_point(streams[i].get(), points[i])
+        throw_unraised(deref(self.backend))
         for i in range(streams.size()):
             observe(observations[i])
         with nogil:

@@ -13,7 +13,7 @@ from anabranch._stream.host_threads import check_fork
 
 if TYPE_CHECKING:
     from anabranch._hazards.ordering import PastOf
-    from anabranch._stream.host_node import CapturedIn
+    from anabranch._stream.host_node import CapturedIn, SkippedBy
 
 _T = TypeVar("_T")
 
@@ -33,10 +33,17 @@ class StreamFuture(Future[_T]):
     _silent = False
     _past: PastOf | None = None  # clock at the function's end
     _captured: CapturedIn | None = None
+    _skipped: SkippedBy | None = None
 
     def _observe(self) -> None:
         if self._past is not None:
             self._past.observe()
+
+    def _see(self) -> None:
+        """Note that the program gets the outcome."""
+        self._observe()
+        if self._skipped is not None:
+            self._skipped.note_raised()
 
     def _before_wait(self, timeout: float | None) -> None:
         """Raise where a wait could not end: after a fork, in the function's capture, while the interpreter exits."""
@@ -63,7 +70,7 @@ class StreamFuture(Future[_T]):
         try:
             return super().result(timeout)
         finally:
-            self._observe()
+            self._see()
             # The traceback of the function's exception contains this frame.
             del self
 
@@ -73,7 +80,7 @@ class StreamFuture(Future[_T]):
         try:
             return super().exception(timeout)
         finally:
-            self._observe()
+            self._see()
 
     def add_done_callback(self, fn: Callable[[Future[Any]], object]) -> None:
         """Call `fn` once the function has ended or was cancelled."""

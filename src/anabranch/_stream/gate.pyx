@@ -8,13 +8,16 @@ from libc.stdint cimport uint64_t
 from libcpp.string cimport string
 
 from anabranch._core cimport core
-from anabranch._core.core cimport CStream, HostOperation, Ref, make_failure, make_gate
+from anabranch._core.core cimport CStream, HostOperation, Ref, make_failure, translate
 from anabranch._core.explore cimport exploring, gate_opened
 from anabranch._hazards.ordering cimport begin_operation, note_operation
 from anabranch._stream.stream cimport Stream
 from anabranch._task.context cimport current_task
 
 from anabranch._core.errors import KernelError
+
+cdef extern from "anabranch/_core/host_job.hpp" namespace "anabranch::python" nogil:
+    Ref[HostOperation] make_gate() except +translate
 
 
 @cython.final

@@ -2,7 +2,7 @@ from anabranch._task.context cimport TaskState
 from libc.stdint cimport uint64_t
 from libcpp.string cimport string
 
-from anabranch._core.core cimport CStream, Past, HostOperation, Ref, ReplayedCall
+from anabranch._core.core cimport CStream, Failure, HostOperation, Past, Ref, ReplayedCall
 from anabranch._hazards.ordering cimport DeferredMoment, Touches
 
 
@@ -14,6 +14,14 @@ cdef class ReplayContext:
     cdef DeferredMoment when  # the replay; empty where order is not tracked
 
 
+cdef class SkippedBy:
+    """The failure of a stream, for the future of a function that the stream skipped."""
+    cdef Ref[Failure] failure
+
+    # The outcome for the future; None: there is none.
+    cdef tuple outcome_of(self, object future)
+
+
 cdef class ReplayedFunction:
     """A host function of a graph."""
     cdef object fn
@@ -22,8 +30,8 @@ cdef class ReplayedFunction:
     cdef str name           # the function's name
     cdef list futures       # for the first replay; then emptied
 
-    cdef int run(self, ReplayedCall* call, object error) except -1
-    cdef int run_with(self, ReplayedCall* call, object error) except -1
+    cdef int run(self, ReplayedCall* call, SkippedBy skipped) except -1
+    cdef int run_with(self, ReplayedCall* call, SkippedBy skipped) except -1
     cdef int complete(self, HostOperation* pending, const string& message, object error) except -1
 
 

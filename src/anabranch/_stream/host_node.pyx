@@ -8,7 +8,7 @@ from libcpp.string cimport string
 
 from anabranch._core.core cimport (
     CCapture, CStream, HazardMode, Moment, HostOperation, Point, Ref, begin_function, context_of, end_function,
-    make_failure, make_graph_call)
+    make_failure, make_graph_call, raise_unnoted)
 from anabranch._core.explore cimport exploring, leave, linger
 from anabranch._core.graph cimport add_host, tell_origin
 from anabranch._hazards.ordering cimport PastOf, Submission, begin, commit, follow_call, past_of
@@ -53,29 +53,30 @@ cdef class ReplayedFunction:
             if future.cancel():
                 _future.begin(future)
 
-    cdef int run(self, ReplayedCall* call, object error) except -1:
+    cdef int run(self, ReplayedCall* call, SkippedBy skipped) except -1:
         # This method owns `call` until the release below.
         cdef HostOperation* pending = call
         try:
-            self.run_with(call, error)
+            self.run_with(call, skipped)
         finally:
             # Runs even after an exception, so that the stream advances; completing twice has no effect.
             pending.complete()
             call.release()
         return 0
 
-    cdef int run_with(self, ReplayedCall* call, object error) except -1:
+    cdef int run_with(self, ReplayedCall* call, SkippedBy skipped) except -1:
         cdef HostOperation* pending = call
         cdef ReplayContext context = context_of(deref(call))
         cdef string message
+        cdef object error = None
         cdef bint lingers = False
         # Replays of several instances may arrive at the same time; the first takes the future.
         with cython.critical_section(self):
             future = self.futures.pop() if self.futures else None
         if future is not None and not _future.begin(future):
             future = None
-        if error is not None:
-            outcome = _future.failed(error)
+        if skipped is not None:
+            outcome = skipped.outcome_of(future)
         else:
             begin_function(deref(context.stream.get()))
             try:
@@ -109,6 +110,21 @@ cdef class ReplayedFunction:
         else:
             pending.complete(make_failure(message, error))
         return 0
+
+
+@cython.final
+cdef class SkippedBy:
+    cdef tuple outcome_of(self, object future):
+        if future is not None:
+            future._skipped = self
+        try:
+            raise_unnoted(deref(self.failure.get()))
+        except BaseException as error:
+            return False, error
+
+    def note_raised(self):
+        """Note that the program has seen the failure, as if a wait for the stream had raised it."""
+        self.failure.get().note_told()
 
 
 @cython.final

@@ -20,9 +20,9 @@ from anabranch._core.core import finalizing, stopped
 
 from anabranch._core cimport core
 from anabranch._core.core cimport (
-    CStream, Failure, HazardMode, HostCall, HostOperation, JobKind, Moment, Notice, OperationKind, Past, Point,
+    CStream, HazardMode, HostCall, HostOperation, JobKind, Moment, Notice, OperationKind, Past, Point,
     PythonJob, Record, Ref, ReplayedCall, Site, as_pending, begin_function, end_function, host_inbox, refuse_own_wait,
-    synchronize_point, throw_failure, tracing,
+    synchronize_point, tracing,
 )
 from anabranch._core.explore cimport ask, exploring, leave, note_uncontrolled, pass_views, run_all
 from anabranch._core.tracing cimport show
@@ -30,7 +30,7 @@ from anabranch._hazards.ordering cimport (
     DeferredMoment, PastOf, Submission, Touches, begin, begin_untouched, follow_call, observe_record,
     refuse_own_wait_for,
 )
-from anabranch._stream.host_node cimport ReplayedFunction, linger_for, submit_captured
+from anabranch._stream.host_node cimport ReplayedFunction, SkippedBy, linger_for, submit_captured
 from anabranch._task.context cimport Task, TaskState, begin_call, current_state
 from anabranch._task.site cimport current_site
 
@@ -128,12 +128,15 @@ cdef int _do(PythonJob* job) except -1:
     if kind == JobKind.notice or kind == JobKind.discard or kind == JobKind.give_back:
         return _do_brief(job)
     cdef object target = <object>job.object
-    cdef object error = _error_of(job.error) if job.error.get() != NULL else None
+    cdef SkippedBy skipped = None
+    if job.error.get() != NULL:
+        skipped = SkippedBy.__new__(SkippedBy)
+        skipped.failure = job.error
     if kind == JobKind.replay:
-        (<ReplayedFunction>target).run(as_replayed(job), error)
+        (<ReplayedFunction>target).run(as_replayed(job), skipped)
         return 0
     Py_DECREF(target)
-    return (<Call>target).run(as_call(job), error)
+    return (<Call>target).run(as_call(job), skipped)
 
 
 cdef int _do_brief(PythonJob* job) except -1:
@@ -179,13 +182,6 @@ cdef void discard_owner(void* owner) noexcept nogil:
     discard_with(owner, _give_back_last)
 
 
-cdef object _error_of(const Ref[Failure]& failure):
-    try:
-        throw_failure(failure)
-    except BaseException as error:
-        return error
-
-
 @cython.final
 cdef class Call:
     cdef Ref[CStream] stream
@@ -216,13 +212,13 @@ cdef class Call:
             # Work enqueued on the stream from now on is ordered after the function's end.
             self.stream.get().lane().follow(past.past)
 
-    cdef int run(self, HostCall* call, object error) except -1:
+    cdef int run(self, HostCall* call, SkippedBy skipped) except -1:
         # This method owns `call` until the release below.
         cdef HostOperation* pending = call
         cdef bint lingers = False
         try:
-            if error is not None:
-                outcome = _future.failed(error)
+            if skipped is not None:
+                outcome = skipped.outcome_of(self.future)
             else:
                 begin_function(deref(self.stream.get()))
                 try:

@@ -2,13 +2,14 @@
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
+from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libcpp cimport bool as cbool
 from libcpp.memory cimport unique_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from anabranch._core.core cimport Failure, Ref, Site, nanoseconds, throw_failure, translate
+from anabranch._core.core cimport Failure, Ref, Site, nanoseconds, raise_unnoted, translate
 from anabranch._task.site cimport place_of
 
 cdef extern from "anabranch/explore/explore.hpp" namespace "anabranch::explore" nogil:
@@ -140,7 +141,7 @@ cdef class Exploration:
         ended.deadlock = []
         if outcome.failure.get() != NULL:
             try:
-                throw_failure(outcome.failure)
+                raise_unnoted(deref(outcome.failure.get()))
             except Exception as error:
                 ended.failure = error
         for i in range(outcome.events.size()):

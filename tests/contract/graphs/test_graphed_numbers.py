@@ -334,6 +334,7 @@ LEFT = {
 
 
 @pytest.mark.numba
+@pytest.mark.uninitialized
 @pytest.mark.parametrize("compute", LEFT.values(), ids=LEFT)
 def test_a_number_on_the_left_of_an_array_follows_the_call(device, compute):
     def function(x, y, number):
