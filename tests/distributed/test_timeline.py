@@ -88,3 +88,17 @@ def test_a_rank_that_ended_before_the_last_began_waited_all_the_same():
     wait, after, _ = _timeline._with_arrivals([[first], [last]])
     assert (wait.begin, wait.end, wait.source) == (1.0, 2.9, last)
     assert (after.begin, after.end) == (2.9, 2.9)
+
+
+def test_what_a_rank_skipped_waits_for_nobody_and_stays_marked():
+    stream: Any = None
+    device: Any = _timeline.RankDevice("cpu:0")
+    names = {"skipped": (False, True), "failed": (True, False), "ran": (False, False)}
+    operations = [
+        Operation("collective", "world all_reduce #2", stream, device, 1.0, 1.0, failed=failed, skipped=skipped)
+        for failed, skipped in names.values()
+    ]
+    (skipped, failed, ran) = _timeline._operations(_timeline._rows(operations, 0), "rank 0 ", "", 0)
+    assert [(each.failed, each.skipped) for each in (skipped, failed, ran)] == list(names.values())
+    late = operation(3.0, 4.0)
+    assert _timeline._with_arrivals([[skipped], [late]]) == [skipped, late]

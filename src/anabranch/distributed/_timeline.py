@@ -50,6 +50,8 @@ class _Row:
     line: int | None
     added: bool
     nbytes: int | None
+    failed: bool
+    skipped: bool
     source: int | None
 
 
@@ -114,6 +116,8 @@ def _rows(operations: Sequence[Operation], began: int) -> list[_Row]:
             each.line,
             each.added,
             each.nbytes,
+            each.failed,
+            each.skipped,
             None if each.source is None else numbers.get(each.source),
         )
         for each in operations
@@ -127,22 +131,27 @@ def _operations(rows: list[_Row], before: str, after: str, ahead: float) -> list
         stream: Any = None if row.stream is None else RankStream(device, row.stream, row.key)
         begin, end = (row.begin - ahead) * 1e-6, (row.end - ahead) * 1e-6
         source = made[row.source] if row.source is not None and row.source < len(made) else None
+        where = row.file, row.line, row.added, row.nbytes, source
         made.append(
-            Operation(row.kind, row.name, stream, device, begin, end, row.file, row.line, row.added, row.nbytes, source)
+            Operation(row.kind, row.name, stream, device, begin, end, *where, failed=row.failed, skipped=row.skipped)
         )
     return made
+
+
+def _takes_part(operation: Operation) -> bool:
+    return operation.kind == "collective" and not operation.skipped
 
 
 def _with_arrivals(ranks: list[list[Operation]]) -> list[Operation]:
     # What all ranks take part in begins when the last of them has come to it; the others wait for that one.
     last: dict[str, Operation] = {}
-    for operation in (each for of_rank in ranks for each in of_rank if each.kind == "collective"):
+    for operation in (each for of_rank in ranks for each in of_rank if _takes_part(each)):
         call = _COMMON.search(operation.name)
         if call and (call[0] not in last or last[call[0]].begin < operation.begin):
             last[call[0]] = operation
     shown = []
     for operation in (each for of_rank in ranks for each in of_rank):
-        call = _COMMON.search(operation.name) if operation.kind == "collective" else None
+        call = _COMMON.search(operation.name) if _takes_part(operation) else None
         latest = last[call[0]] if call else operation
         # No rank goes on before the last one has come: where it seems so, the clocks are off by the difference.
         came = min(latest.begin, operation.end)

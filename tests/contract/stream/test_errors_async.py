@@ -12,14 +12,8 @@ import anabranch as ab
 
 from ..arrays import TIMEOUT, comes, held, values
 
+pytestmark = pytest.mark.usefixtures("failures_forgotten")
 FAILURES = (ab.KernelError, ab.DriverError)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _failed_streams_end_with_their_tests():
-    """A traceback keeps the stream that failed, and a device that has one cannot be synchronized."""
-    yield
-    gc.collect()
 
 
 @contextlib.contextmanager
