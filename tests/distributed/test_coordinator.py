@@ -29,6 +29,6 @@ def test_what_comes_together_with_a_hello_is_heard() -> None:
         (verdict,) = connection.receive() or []
         assert (verdict["t"], verdict["number"], verdict["error"]) == ("verdict", 1, None)
     for rank, connection in enumerate(connections):
-        connection.send(t="bye", rank=rank)
+        connection.send(t="bye", rank=rank, started={})
         connection.close()
     coordinator.join(60)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 import socket
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
+
+from anabranch.distributed import _init
 
 from .conftest import PROGRAMS, finish, start
 
@@ -31,6 +35,43 @@ VERBS = [
 @pytest.mark.parametrize("kind", ["broadcast", "send"])
 def test_a_rank_that_ends_completes_what_it_has_enqueued(ranks, way, kind):
     assert ranks(2, "leaving.py", way, kind).output == "0.0\n"
+
+
+def test_a_rank_that_has_done_its_part_may_end_while_the_others_go_on(ranks):
+    assert ranks(3, "early.py").output == "from 2 2.0\nfrom 1 1.0\nsum 3.0\n"
+
+
+def test_groups_of_messages(ranks):
+    assert ranks(2, "groups.py").output.count("fine") == 2
+
+
+class Waiting:
+    """A communicator with an operation that is over when it was asked for a while."""
+
+    rank, backend, error = 0, "mpi", None
+
+    def __init__(self, asked: float) -> None:
+        self.left = asked
+
+    @property
+    def is_waiting(self) -> bool:
+        self.left -= 1
+        return self.left > 0
+
+    def fail(self, reason: str, ranks: tuple[int, ...]) -> None:
+        self.error = Exception(reason)
+
+
+@pytest.mark.parametrize(("in_flight", "asked", "told"), [(1, 60, ""), (0, 2, ""), (0, math.inf, "no stream has come")])
+def test_the_end_of_a_process_waits_for_what_is_in_flight(in_flight, asked, told, monkeypatch, capsys):
+    monkeypatch.setattr(_init, "_DRAIN", 0.01)
+    monkeypatch.setattr(_init._progress, "in_flight", lambda: in_flight)
+    process = object.__new__(_init._Process)
+    process.communicators = [Waiting(asked)]
+    process.side = SimpleNamespace(rank=3)
+    error = process._drain()
+    assert (error is None) == (told == "")
+    assert told in capsys.readouterr().err
 
 
 def test_bad_input_is_refused_before_anything_is_enqueued(ranks):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -60,6 +61,34 @@ def test_arguments_come_before_variables():
         find_launch({}, 0)
     with pytest.raises(ValueError, match="address is host:port"):
         find_launch({}, 0, 2, "here")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"rank": "0", "size": 1, "address": "localhost:29500"}, "rank is an int, not '0'"),
+        ({"rank": 0, "size": "1", "address": "localhost:29500"}, "size is an int, not '1'"),
+        ({"rank": 0, "size": 1, "address": 29500}, "address is a text, host:port, not 29500"),
+        ({"rank": 0, "size": 1, "address": ("localhost", 29500)}, "address is a text"),
+    ],
+)
+def test_arguments_of_other_types_are_refused(arguments, message):
+    with pytest.raises(TypeError, match=message):
+        ab.distributed.init(**arguments)
+
+
+@pytest.mark.mpi
+def test_the_launcher_of_another_mpi_is_named():
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PMI", "OMPI"))}
+    # Each MPI is started by itself, under the variables of the other's launcher.
+    code = (
+        "import os, mpi4py; mpi4py.rc.finalize = False; from mpi4py import MPI\n"
+        "os.environ.update(OMPI_COMM_WORLD_RANK='1', OMPI_COMM_WORLD_SIZE='4')\n"
+        "import anabranch as ab; ab.distributed.init()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment)
+    assert "calls this rank 1 of 4, but " in done.stderr
+    assert "knows of no other rank" in done.stderr
 
 
 def test_is_launched(monkeypatch):

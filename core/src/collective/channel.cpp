@@ -27,6 +27,12 @@ Waiting Collective::described() const {
   return {true, number_, label_, age.count()};
 }
 
+bool Collective::is_message_of(int rank) const noexcept {
+  return std::any_of(transfers_.begin(), transfers_.end(), [rank](const Transfer& transfer) {
+    return (transfer.verb == Verb::send || transfer.verb == Verb::receive) && transfer.peer == rank && !transfer.over;
+  });
+}
+
 void Collective::start() noexcept {
   Progress& progress = Progress::instance();
   const std::lock_guard lock(progress.mutex_);
@@ -92,6 +98,18 @@ Waiting Channel::oldest() const {
   const std::lock_guard lock(Progress::instance().mutex_);
   if (!started_ones_.empty()) return started_ones_.front()->described();
   return queue_.empty() ? Waiting() : queue_.front()->described();
+}
+
+bool Channel::lacks(int rank, std::uint64_t started, std::chrono::nanoseconds grace) const {
+  Progress& progress = Progress::instance();
+  const std::lock_guard driving(progress.driving_);
+  const std::lock_guard lock(progress.mutex_);
+  const auto is_later = [started](const Ref<Collective>& each) { return each->number_ > started; };
+  if (std::any_of(queue_.begin(), queue_.end(), is_later)) return true;
+  const auto before = std::chrono::steady_clock::now() - grace;
+  return std::any_of(started_ones_.begin(), started_ones_.end(), [&](const Ref<Collective>& each) {
+    return is_later(each) || (each->began_ < before && each->is_message_of(rank));
+  });
 }
 
 void Channel::close() {

@@ -179,6 +179,37 @@ TEST(a_closed_channel_gives_its_communicator_back_when_all_is_over) {
   CHECK(eventually([&] { return transport->given_back == 1; }));
 }
 
+TEST(a_rank_that_has_ended_is_missed_by_what_it_took_no_part_in) {
+  const auto channel = make_ref<Channel>(make_ref<StandIn>(), 0, long_time);
+  constexpr auto now = std::chrono::nanoseconds(0);
+  std::vector<Ref<Collective>> made{make(channel, -1), make(channel, -1)};
+  for (const auto& each : made) channel->enqueue(each);
+  CHECK(!channel->lacks(0, 2, now));
+  CHECK(channel->lacks(0, 1, now));  // though no stream has come to the second one
+  made[0]->start();
+  CHECK(eventually([&] { return channel->started() == 1; }));
+  CHECK(!channel->lacks(0, 2, now));
+  CHECK(channel->lacks(0, 0, now));
+  channel->fail(make_ref<Failure>("enough"));
+}
+
+TEST(a_message_misses_the_other_rank_of_it_alone) {
+  const auto channel = make_ref<Channel>(make_ref<StandIn>(), 0, long_time);
+  Transfer transfer;
+  transfer.verb = Verb::receive;
+  transfer.count = -1;
+  transfer.peer = 2;
+  const auto message = make_ref<Collective>(channel, std::vector<Transfer>{transfer}, std::vector<Ref<Storage>>(),
+                                            Division(), Label{"recv", {}, false});
+  channel->enqueue(message);
+  CHECK(!channel->lacks(2, 0, std::chrono::nanoseconds(0)));  // its stream has not come to it
+  message->start();
+  CHECK(eventually([&] { return channel->lacks(2, 0, std::chrono::nanoseconds(0)); }));
+  CHECK(!channel->lacks(2, 0, std::chrono::hours(1)));
+  CHECK(!channel->lacks(1, 0, std::chrono::nanoseconds(0)));
+  channel->fail(make_ref<Failure>("enough"));
+}
+
 TEST(replays_take_their_places_when_they_are_launched) {
   const auto transport = make_ref<StandIn>();
   const auto channel = make_ref<Channel>(transport, 3, long_time);

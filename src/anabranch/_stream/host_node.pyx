@@ -160,9 +160,14 @@ cdef bint linger_for(object future) except -1:
 
 
 cdef int reserve_all(list functions) except -1:
-    for each in functions:
+    cdef Py_ssize_t i
+    for i, each in enumerate(functions):
         if isinstance(each, ReservedWork):
-            (<ReservedWork>each).reserve()
+            try:
+                (<ReservedWork>each).reserve()
+            except BaseException:
+                withdraw_all(functions[:i])
+                raise
     return 0
 
 

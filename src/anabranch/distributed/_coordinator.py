@@ -114,7 +114,7 @@ class Coordinator:
 
     def _on_bye(self, rank: int, message: Message) -> None:
         self._left.add(rank)
-        self._tell_all(but=rank, t="left", rank=rank)
+        self._tell_all(but=rank, t="left", rank=rank, started=message["started"])
 
     def _on_died(self, rank: int, message: Message) -> None:
         self._left.add(rank)

@@ -131,4 +131,6 @@ cdef class Engine:
     cdef int divisor(self, Call call)
     cdef int submit(self, Stream stream, const Label& label, Batch& batch) except -1
 
+# Whether some bytes are of both arrays.
+cdef bint share_memory(Array one, Array other)
 cdef tuple described(const Waiting& waiting)

@@ -1,15 +1,19 @@
 """The base class of the engines, each of which carries out collectives over one transport."""
 
 cimport cython
-from libc.stdint cimport int64_t, uintptr_t
+from libc.stdint cimport int64_t
+from libcpp cimport bool as cbool
 
 from anabranch._core.core cimport Access as MemoryAccess
-from anabranch._core.core cimport ByteRange
+from anabranch._core.core cimport Layout, byte_t
 from anabranch._memory.array cimport Array, as_array
 from anabranch._stream.stream cimport Stream
 from anabranch._task.site cimport current_site, place_of
 
 from anabranch._memory.copy import copy
+
+cdef extern from "anabranch/memory/layout.hpp" namespace "anabranch" nogil:
+    cbool overlap(const byte_t*, const Layout&, const byte_t*, const Layout&)
 
 # In the order of the core's `Verb`.
 VERBS = tuple([name_of(<Verb>number).decode() for number in range(<int>Verb.barrier + 1)])
@@ -81,7 +85,7 @@ cdef class Engine:
         for call in calls:
             send = call.send
             receive = call.receive
-            if send is not None and (not self.is_ready(send) or (receive is not None and _overlap(send, receive))):
+            if send is not None and (not self.is_ready(send) or _is_received(calls, send)):
                 send = self.temporary(send, stream)
                 copy(send, call.send, stream=stream)
                 temporaries = temporaries or []
@@ -116,13 +120,18 @@ cdef class Engine:
         raise NotImplementedError
 
 
-# Whether two arrays share bytes, as far as their extents tell.
-cdef bint _overlap(Array one, Array other):
-    cdef ByteRange first = one.bytes()
-    cdef ByteRange second = other.bytes()
-    cdef uintptr_t base = <uintptr_t>one.storage.get().pointer()
-    cdef uintptr_t other_base = <uintptr_t>other.storage.get().pointer()
-    return base + first.low < other_base + second.high and other_base + second.low < base + first.high
+# Whether a call writes what another one of the same operation sends.
+cdef bint _is_received(list calls, Array send):
+    cdef Call call
+    for call in calls:
+        if call.receive is not None and share_memory(send, call.receive):
+            return True
+    return False
+
+
+cdef bint share_memory(Array one, Array other):
+    cdef const byte_t* data = <const byte_t*><const void*>one.data
+    return overlap(data, one.layout, <const byte_t*><const void*>other.data, other.layout)
 
 
 # The batch keeps the memory, so that the arrays may be closed from now on; the caller keeps the arrays themselves.

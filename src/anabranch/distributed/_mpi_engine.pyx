@@ -5,7 +5,7 @@ from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
 
 from anabranch._core.core cimport (
-    CStream, Failure, HostWork, OperationKind, HostOperation, Point, Ref, make_failure, tracing)
+    CStream, Failure, HostWork, OperationKind, HostOperation, Point, Ref, make_failure, nanoseconds, tracing)
 from anabranch._core.explore cimport exploring
 from anabranch._core.graph cimport add_host, tell_origin
 from anabranch._core.tracing cimport show
@@ -18,7 +18,7 @@ from anabranch.distributed._alone cimport explore_alone
 from anabranch.distributed._engine cimport Batch, Call, Engine, Label, described
 from anabranch.distributed._progress cimport Channel, Collective, CollectiveWork, CTransport, Transport
 
-from anabranch._core.errors import CaptureError, Error
+from anabranch._core.errors import CaptureError, ClosedError, Error
 from anabranch._memory.factories import empty
 from anabranch.distributed._engine import OPS
 from anabranch.distributed._mpi import LARGEST_COUNT
@@ -47,6 +47,9 @@ cdef extern from *:
     Ref[HostWork] as_host_work "as_base<anabranch::HostWork>"(const Ref[CollectiveWork]&)
     Ref[HostOperation] as_pending "as_base<anabranch::HostOperation>"(const Ref[Collective]&)
 
+# A rank that has ended had sent its message, which may be on its way.
+cdef int64_t _message_grace_ns = 5 * 10**9
+
 cdef int _average = OPS.index("avg")
 
 
@@ -55,8 +58,11 @@ cdef class CapturedCollective(ReservedWork):
     """A collective of a graph."""
 
     cdef Ref[CollectiveWork] work
+    cdef MpiEngine engine
 
     cdef int reserve(self) except -1:
+        if self.engine.closed:
+            raise ClosedError("the graph has a collective of a communicator that is closed")
         self.work.get().reserve()
         return 0
 
@@ -85,6 +91,7 @@ cdef class MpiEngine(Engine):
     cdef str title
     cdef Ref[Channel] channel
     cdef int64_t largest
+    cdef bint closed
 
     name = "mpi"
 
@@ -158,6 +165,7 @@ cdef class MpiEngine(Engine):
         cdef Point point
         if queue.capture().exclusive():
             raise CaptureError("a graphed function cannot make collectives: capture them with anabranch.capture")
+        captured.engine = self
         captured.work = make_work(self.channel, batch, label)
         begin(&submission, state, queue, batch.touches.data(), batch.touches.size())
         point = add_host(deref(queue), label.name, as_host_work(captured.work))
@@ -178,6 +186,10 @@ cdef class MpiEngine(Engine):
         """Whether an operation is not over."""
         return not self.channel.get().idle()
 
+    def lacks(self, int rank, uint64_t started):
+        """Return whether an operation cannot complete, as a rank has ended after so many operations of all ranks."""
+        return self.channel.get().lacks(rank, started, nanoseconds(_message_grace_ns))
+
     def oldest(self):
         """Return whether an operation is not over; of the oldest one number, name, file, line and age in seconds.
 
@@ -193,5 +205,6 @@ cdef class MpiEngine(Engine):
 
     def close(self):
         """Give the communicator back once everything is over."""
+        self.closed = True
         with nogil:
             self.channel.get().close()

@@ -223,6 +223,11 @@ cdef class NcclEngine(Engine):
         """Whether an operation is not over."""
         return self.channel.get().oldest().found
 
+    def lacks(self, int rank, started):
+        """Return whether an operation cannot complete, as a rank has ended after so many operations of all ranks."""
+        found, number, *_ = self.oldest()
+        return found and not 0 < number <= started
+
     def oldest(self):
         """Return what is known of the oldest operation that is not over."""
         return described(self.channel.get().oldest())

@@ -5,7 +5,7 @@ from libcpp cimport bool as cbool
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from anabranch._core.core cimport Failure, HostOperation, Ref
+from anabranch._core.core cimport Failure, HostOperation, Ref, nanoseconds
 from anabranch.distributed._engine cimport Waiting
 
 cdef extern from "anabranch/collective/collective.hpp" namespace "anabranch" nogil:
@@ -20,6 +20,7 @@ cdef extern from "anabranch/collective/collective.hpp" namespace "anabranch" nog
         Waiting oldest() except +
         void close()
         uint64_t started()
+        cbool lacks(int, uint64_t, nanoseconds) except +
         cbool idle() except +
     cdef cppclass CollectiveWork:
         void reserve() except +
@@ -34,6 +35,7 @@ cdef extern from "anabranch/collective/collective.hpp" namespace "anabranch" nog
         Progress& instance()
         int descriptor()
         vector[ChannelFailure] take_failures() except +
+        size_t in_flight()
         cbool stop()
 
 cdef extern from "anabranch/collective/mpi.hpp" namespace "anabranch" nogil:

@@ -34,6 +34,11 @@ def take_failures():
     ]
 
 
+def in_flight():
+    """Return how many operations have started and not completed."""
+    return Progress.instance().in_flight()
+
+
 def stop():
     """End the progress thread. Returns whether nothing was in flight."""
     cdef cbool idle

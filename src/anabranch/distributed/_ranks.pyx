@@ -14,7 +14,7 @@ from anabranch._memory.array cimport Array
 from anabranch._stream.current cimport current_stream_of
 from anabranch._stream.stream cimport Stream
 from anabranch._task.context cimport current_state
-from anabranch.distributed._engine cimport Call, Engine, Verb, make_call, name_of, op_number
+from anabranch.distributed._engine cimport Call, Engine, Verb, make_call, name_of, op_number, share_memory
 
 from anabranch._core.errors import ClosedError, CollectiveError, DeviceError, Error
 from anabranch.distributed._progress import current_place
@@ -201,6 +201,16 @@ cdef class Ranks:
         """Whether an operation is unfinished."""
         return self.engine.is_waiting
 
+    @property
+    def oldest(self):
+        """The oldest unfinished operation, such as ``recv at main.py:7``; empty where there is none."""
+        found, _, name, file, line, _ = self.engine.oldest()
+        return f"{name} at {file}:{line}" if found else ""
+
+    def lacks(self, rank, started):
+        """Return whether an operation cannot complete, as a rank has ended after so many operations of all ranks."""
+        return self.engine.lacks(rank, started)
+
     def give_up(self, str reason, number):
         """Break the communicator, and tell the other ranks. Any thread.
 
@@ -272,6 +282,10 @@ cdef class Group:
     cdef int add(self, Call call, Stream stream) except -1:
         if self.stream is not None and stream != self.stream:
             raise ValueError(f"a group is one operation of one stream, {self.stream!r}, not of {stream!r}, too")
+        cdef Call earlier
+        for earlier in self.calls if call.receive is not None else ():
+            if earlier.receive is not None and share_memory(earlier.receive, call.receive):
+                raise ValueError("two messages of a group would be received into the same memory, in no order")
         self.stream = stream
         if call.count:
             self.calls.append(call)
@@ -280,9 +294,11 @@ cdef class Group:
     def __enter__(self):
         self.communicator.check(b"group", False)
         self.communicator.open_group = self
+        self.calls, self.stream = [], None
         return self
 
     def __exit__(self, kind, value, traceback):
         self.communicator.open_group = None
         if kind is None and self.calls and self.stream is not None:
+            self.communicator.check(b"group", True)
             self.communicator.engine.enqueue(self.calls, self.stream, True)

@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 from collections import Counter
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from anabranch.distributed import _progress
@@ -18,10 +19,14 @@ from anabranch.distributed._coordinator import Coordinator
 if TYPE_CHECKING:
     from anabranch.distributed._ranks import Ranks
 
-# How long collectives may continue after a rank has left: it may have completed its part of them.
+# How often it is asked, once a rank has left, whether something waits for it: it may have completed its part.
 _GRACE = 5.0
 # Longer than the coordinator waits for the ranks.
 _PATIENCE = 5.0
+
+
+# What MPI says about ranks whose calls do not fit says little to who does not know its internals.
+_HINT = '. ab.hazards("check") compares the calls of the ranks first'
 
 
 class AbsentError(Exception):
@@ -42,6 +47,30 @@ class AbsentError(Exception):
         self.ranks = ranks
         self.who = who
         self.instead = where
+
+
+@dataclass(frozen=True, order=True)
+class _Due:
+    """A communicator that breaks at a time, if this rank waits for something then.
+
+    Attributes
+    ----------
+    time : float
+        Of the monotonic clock.
+    name : str
+        The communicator's.
+    reason : str
+    rank : int
+        The one that is to blame.
+    started : int or None
+        How many operations of all ranks that one has started, and left: what it took part in does not wait for it.
+    """
+
+    time: float
+    name: str
+    reason: str
+    rank: int
+    started: int | None = None
 
 
 class Caller(Protocol):
@@ -66,13 +95,13 @@ class SideChannel:
         self.rank: int = world.rank
         self.size: int = world.size
         self._communicators: dict[str, Ranks] = {}
-        self._left: set[int] = set()
+        self._left: dict[int, dict[str, int]] = {}  # how many operations it had started, by communicator
         self._lost: dict[int, str] = {}  # ranks that have died, with what is known about it
         self._failed: dict[str, Message] = {}  # by the name of a communicator that this rank does not have yet
         self._verdicts: dict[tuple[str, int], Message | None] = {}
         self._comparing: Counter[str] = Counter()  # calls by communicator
         self._changed = threading.Condition()
-        self._due: list[tuple[float, str, str, tuple[int, ...]]] = []
+        self._due: list[_Due] = []
         self._ending = False
         self._coordinator: Coordinator | None = None
         self._connection = self._connect(world) if self.size > 1 else None
@@ -105,9 +134,12 @@ class SideChannel:
                     del self._communicators[name]
             self._communicators[communicator.name] = communicator
             lost = self._lost.keys() & set(communicator.members)
+            left = self._left.keys() & set(communicator.members)
             failed = self._failed.pop(communicator.name, None)
         for member in lost:
             self._break(communicator, member)
+        for member in left:
+            self._expect_nothing_from(communicator, member)
         if failed is not None:
             communicator.fail(failed["reason"], tuple(failed["ranks"]))
 
@@ -127,7 +159,6 @@ class SideChannel:
         with self._changed:
             self._verdicts[key] = None
             self._comparing[communicator.name] += 1
-        self._expect_end_of(communicator)
         self._connection.send(
             t="call", comm=key[0], number=number, rank=communicator.rank, size=communicator.size, call=call
         )
@@ -161,7 +192,9 @@ class SideChannel:
         """Say goodbye, or which error ends this process, and end the threads."""
         self._ending = True
         if error is None:
-            self.announce(t="bye")
+            with self._changed:
+                started = {name: communicator.started for name, communicator in self._communicators.items()}
+            self.announce(t="bye", started=started)
         else:
             self.announce(t="died", why=f"has ended with {_first_line(error)}")
         os.write(self._ringer, b"x")
@@ -189,34 +222,38 @@ class SideChannel:
 
     def _until_due(self) -> float | None:
         with self._changed:
-            return max(0.0, min(self._due)[0] - time.monotonic()) if self._due else None
+            return max(0.0, min(self._due).time - time.monotonic()) if self._due else None
 
     def _act_on_due(self) -> None:
         now = time.monotonic()
         with self._changed:
-            due, self._due = [one for one in self._due if one[0] <= now], [one for one in self._due if one[0] > now]
-        for _, name, reason, ranks in due:
-            communicator = self._communicators.get(name)
-            if communicator is not None and (communicator.is_waiting or self._comparing[name]):
-                communicator.fail(reason, ranks)
+            due = [one for one in self._due if one.time <= now]
+            self._due = [one for one in self._due if one.time > now]
+        for one in due:
+            communicator = self._communicators.get(one.name)
+            if communicator is None or communicator.error is not None:
+                continue
+            if one.started is None:
+                breaks = communicator.is_waiting
+            else:
+                breaks = communicator.lacks(one.rank, one.started)
+            if breaks or self._comparing[one.name]:
+                communicator.fail(one.reason, (one.rank,))
                 self.wake()
-
-    def _expect_end_of(self, communicator: Caller) -> None:
-        """Break a communicator that a rank has ended of, if a call of this rank is still not answered in a while."""
-        ranks = self._communicators.get(communicator.name)
-        if ranks is None:  # there is none yet
-            return
-        for member in self._left & set(ranks.members):
-            self._expect_nothing_from(ranks, member)
+            elif one.started is not None:
+                self._fail_at(replace(one, time=now + _GRACE))
 
     def _expect_nothing_from(self, communicator: Ranks, member: int) -> None:
+        """Break a communicator once something waits for a rank that has ended."""
+        started = self._left[member].get(communicator.name)
+        if started is None:  # it had closed the communicator: what it took part in is not known
+            return
         rank = communicator.members.index(member)
-        self._fail_later(_GRACE, communicator, f"rank {rank} has ended", rank)
+        self._fail_at(_Due(time.monotonic() + _GRACE, communicator.name, f"rank {rank} has ended", rank, started))
 
-    def _fail_later(self, seconds: float, communicator: Ranks, reason: str, rank: int) -> None:
-        """Break a communicator in a while, if this rank waits for something then."""
+    def _fail_at(self, due: _Due) -> None:
         with self._changed:
-            self._due.append((time.monotonic() + seconds, communicator.name, reason, (rank,)))
+            self._due.append(due)
         os.write(self._ringer, b"x")
 
     def _break(self, communicator: Ranks, member: int) -> None:
@@ -232,6 +269,8 @@ class SideChannel:
                     self.ask_who_is_late(communicator, number)
                 else:
                     reason = f"rank {communicator.rank} has given up: {text}"
+                    if not text.startswith("its stream"):
+                        reason += _HINT
                     communicator.fail(reason, (communicator.rank,))
                     self.announce(t="fail", comm=communicator.name, reason=reason, ranks=[communicator.rank])
         return True
@@ -241,11 +280,18 @@ class SideChannel:
         reason = f"its {communicator.timeout:g} s are over"
         if self._connection is None or number == 0:
             # Of a message this rank knows as much as anybody.
-            communicator.fail(reason, ())
-            self.announce(t="fail", comm=communicator.name, reason=reason, ranks=[])
+            self._tell_late(communicator, reason, ())
             return
         self.announce(t="where", comm=communicator.name, number=number, members=communicator.members)
-        self._fail_later(_PATIENCE, communicator, f"{reason}, and rank 0 is silent", 0)
+        silent = f"{reason}, and rank 0 is silent"
+        self._fail_at(_Due(time.monotonic() + _PATIENCE, communicator.name, silent, 0))
+
+    def _tell_late(self, communicator: Ranks, reason: str, missing: tuple[int, ...]) -> None:
+        """Break a communicator whose oldest operation is late; the other ranks hear which one."""
+        late = communicator.oldest
+        communicator.fail(reason, missing)
+        reason = f"{late} of rank {communicator.rank}: {reason}" if late else reason
+        self.announce(t="fail", comm=communicator.name, reason=reason, ranks=list(missing))
 
     def _hear(self) -> bool:
         assert self._connection is not None
@@ -289,7 +335,7 @@ class SideChannel:
         self.wake()
 
     def _on_left(self, message: Message) -> None:
-        self._left.add(message["rank"])
+        self._left[message["rank"]] = message["started"]
         for communicator in list(self._communicators.values()):
             if message["rank"] in communicator.members:
                 self._expect_nothing_from(communicator, message["rank"])
@@ -307,8 +353,7 @@ class SideChannel:
         reason = f"its {communicator.timeout:g} s are over"
         if missing:
             reason += f", and {ranks_of(missing)} not arrived"
-        communicator.fail(reason, missing)
-        self.announce(t="fail", comm=communicator.name, reason=reason, ranks=list(missing))
+        self._tell_late(communicator, reason, missing)
 
 
 def _first_line(error: BaseException) -> str:

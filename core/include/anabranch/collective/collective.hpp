@@ -112,6 +112,7 @@ class Collective final : public HostOperation {
   const std::thread::id maker_ = std::this_thread::get_id();
   std::uint64_t number_ = 0;  // counts its channel's collectives of all ranks, from 1; 0: a message
   Waiting described() const;
+  bool is_message_of(int rank) const noexcept;
   bool reached_ = false;   // guarded by the progress thread's mutex
   bool reported_ = false;  // guarded by `Progress::driving_`, as is `began_`
   std::chrono::steady_clock::time_point began_;
@@ -141,6 +142,9 @@ class Channel final : public RefCounted {
   void fail(const Ref<Failure>& failure);
   // The oldest unfinished collective.
   Waiting oldest() const;
+  // Whether an operation cannot complete because `rank` has ended, which started `started` operations of all ranks: a
+  // later one, or a message that rank has left without for `grace`.
+  bool lacks(int rank, std::uint64_t started, std::chrono::nanoseconds grace) const;
   // Frees the communicator once every enqueued collective has completed. Nothing may be enqueued afterwards.
   void close();
 
