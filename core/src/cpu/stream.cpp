@@ -243,14 +243,17 @@ void CpuStream::resume(Ref<Failure> failure) noexcept {
   pool_.ready(*this);
 }
 
-void CpuStream::complete(Ref<Failure> failure) noexcept {
+void CpuStream::complete(Ref<Failure> failure, bool start_next) noexcept {
   finish(std::move(failure));
-  if (pool_.controller() || batch_ || refill()) pool_.ready(*this);
+  if (pool_.controller()) return pool_.ready(*this);
+  if (!batch_ && !refill()) return;
+  if (start_next && batch_->starts_anywhere() && !pool_.stopping()) return start_here();
+  pool_.ready(*this);
 }
 
-// The enqueuing thread runs the stream as a worker would, up to the end of this operation.
+// The calling thread runs the stream as a worker would, up to the end of this operation.
 void CpuStream::start_here() noexcept {
-  busy_since_.store(now_nanoseconds(), std::memory_order_relaxed);
+  if (busy_since_.load(std::memory_order_relaxed) == 0) busy_since_.store(now_nanoseconds(), std::memory_order_relaxed);
   current_ = take();
   if (current_->span_) [[unlikely]]
     begin(*current_->span_);
@@ -261,7 +264,7 @@ void CpuStream::start_here() noexcept {
     return;
   }
   finish(std::move(failure));
-  if (refill()) pool_.ready(*this);
+  if (batch_ || refill()) pool_.ready(*this);
 }
 
 void CpuStream::run() noexcept {

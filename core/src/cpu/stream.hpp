@@ -109,11 +109,12 @@ class CpuStream final : public Stream, private Job {
   // Returns false if the waiter has been woken or is being woken.
   bool remove_waiter(Waiter& waiter);
 
+  // `start_next`: the calling thread also starts an operation that starts anywhere, if that comes next.
   // One of these is called once for each task that parked, by any thread. `resume` leaves the rest to a worker.
   // `complete` publishes the point before it returns, but must not be called from a waiter's wake, or chains of waits
   // would recurse.
   void resume(Ref<Failure> failure) noexcept;
-  void complete(Ref<Failure> failure) noexcept;
+  void complete(Ref<Failure> failure, bool start_next = false) noexcept;
 
   // Whether work that is over need not be waited for: in an exploration, that from before the run alone, so that what
   // is enqueued does not depend on the schedule.

@@ -50,7 +50,8 @@ Step PendingTask::start(CpuStream& stream, Ref<Failure>& failure) noexcept {
 
 void PendingTask::resume(void* context) noexcept {
   auto* task = static_cast<PendingTask*>(context);
-  task->stream_->complete(task->pending_->failure());
+  // The next function can follow on this thread, as the thread that has run this one takes what it posts.
+  task->stream_->complete(task->pending_->failure(), task->pending_->calls());
 }
 
 namespace {

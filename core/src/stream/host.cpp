@@ -1,5 +1,6 @@
 #include "anabranch/stream/host.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -37,8 +38,23 @@ void Inbox::post(HostJob* job, bool brief) noexcept {
   queue.last = job;
   if (joins) return;
   ++posted_;
+  if (!brief && posts_quietly()) {
+    if (quiet_++ == 0) short_.notify_one();
+    return;
+  }
   arrived_.notify_one();
   if (posted_ > waiting_) short_.notify_one();
+}
+
+// Requires that there is a job.
+HostJob* Inbox::pop() noexcept {
+  --posted_;
+  ++taken_;
+  quiet_ = std::min(quiet_, posted_);
+  if (all_brief_.first) return std::exchange(all_brief_, {}).first;
+  HostJob* job = others_.first;
+  others_.first = std::exchange(job->next_job, nullptr);
+  return job;
 }
 
 HostJob* Inbox::take() noexcept {
@@ -46,12 +62,12 @@ HostJob* Inbox::take() noexcept {
   ++waiting_;
   arrived_.wait(lock, [this] { return posted_ != 0 || closed_; });
   --waiting_;
-  if (closed_) return nullptr;
-  --posted_;
-  if (all_brief_.first) return std::exchange(all_brief_, {}).first;
-  HostJob* job = others_.first;
-  others_.first = std::exchange(job->next_job, nullptr);
-  return job;
+  return closed_ ? nullptr : pop();
+}
+
+HostJob* Inbox::try_take() noexcept {
+  std::lock_guard lock(mutex_);
+  return closed_ || posted_ == 0 ? nullptr : pop();
 }
 
 void Inbox::close() noexcept {
@@ -65,16 +81,27 @@ bool Inbox::wait_until_short() noexcept {
   constexpr auto patience = std::chrono::microseconds(500);
   std::unique_lock lock(mutex_);
   while (true) {
-    short_.wait(lock, [this] { return posted_ > waiting_ || closed_; });
-    const bool relieved = short_.wait_for(lock, patience, [this] { return posted_ <= waiting_ || closed_; });
+    short_.wait(lock, [this] { return posted_ > waiting_ || quiet_ > 0 || closed_; });
+    const std::uint64_t taken = taken_;
+    const bool relieved =
+        short_.wait_for(lock, patience, [this] { return (posted_ <= waiting_ && quiet_ == 0) || closed_; });
     if (closed_) return false;
-    if (!relieved) return true;
+    if (!relieved && posted_ > waiting_) return true;
+    if (quiet_ > 0 && taken == taken_) {  // its thread does something else first
+      quiet_ = 0;
+      arrived_.notify_all();
+    }
   }
 }
 
 long Inbox::spare() const noexcept {
   std::lock_guard lock(mutex_);
   return waiting_ - posted_;
+}
+
+bool& posts_quietly() noexcept {
+  thread_local bool quietly = false;
+  return quietly;
 }
 
 const void*& host_function_stream() noexcept {

@@ -34,6 +34,34 @@ TEST(waiting_streams_take_no_thread) {
   CHECK_EQUAL(count_threads(), before + 2);
 }
 
+TEST(the_end_of_a_function_starts_the_next_on_the_same_thread) {
+  struct Function final : HostOperation {
+    bool calls() const noexcept override { return true; }
+    void start() noexcept override { thread = std::this_thread::get_id(); }
+    std::atomic<std::thread::id> thread{};
+  };
+  CpuBackend& device = make_device(2);
+  const auto s = stream(device);
+  const auto first = make_ref<Function>(), second = make_ref<Function>(), third = make_ref<Function>();
+  device.suspend(*s, first);
+  device.suspend(*s, second);
+  // One that is over before the stream comes to it, with work behind it.
+  const auto over = make_ref<HostOperation>();
+  over->complete();
+  device.suspend(*s, over);
+  std::atomic<int> run{0};
+  for (int i = 0; i < 3; ++i) call(*s, [&run] { ++run; });
+  device.suspend(*s, third);
+  first->complete();
+  CHECK(second->thread.load() == std::this_thread::get_id());
+  CHECK_EQUAL(run.load(), 0);
+  second->complete();
+  CHECK(eventually([&] { return third->thread.load() != std::thread::id(); }));
+  CHECK_EQUAL(run.load(), 3);
+  third->complete();
+  finish(*s);
+}
+
 TEST(what_only_hands_over_wakes_no_worker_in_an_idle_stream) {
   struct Noted final : HostOperation {
     void start() noexcept override { thread = std::this_thread::get_id(); }

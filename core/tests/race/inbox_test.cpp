@@ -10,6 +10,8 @@ namespace {
 
 using namespace check;
 
+struct QuietJob : HostJob {};
+
 struct Note final : HostJob {
   int poster = 0;
   int number = 0;
@@ -134,6 +136,29 @@ TEST(a_closed_inbox_wakes_all_takers) {
     for (auto& thread : takers) thread.join();
     CHECK(inbox.take() == nullptr);
   }
+}
+
+TEST(what_is_posted_quietly_wakes_another_thread_if_its_own_does_not_take_it) {
+  Inbox inbox;
+  std::thread watcher([&inbox] {
+    while (inbox.wait_until_short()) {
+    }
+  });
+  std::atomic<HostJob*> taken{nullptr};
+  std::thread idle([&] { taken = inbox.take(); });
+  CHECK(eventually([&] { return inbox.spare() == 1; }));
+  QuietJob own, left;
+  posts_quietly() = true;
+  inbox.post(&own);
+  HostJob* const mine = inbox.try_take();
+  inbox.post(&left);
+  posts_quietly() = false;
+  CHECK(mine == &own || mine == nullptr);  // the watcher may have been quicker on a slow machine
+  CHECK(eventually([&] { return taken.load() != nullptr; }));
+  if (mine) CHECK(taken.load() == &left);
+  inbox.close();
+  idle.join();
+  watcher.join();
 }
 
 }  // namespace

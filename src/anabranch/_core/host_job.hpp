@@ -55,7 +55,7 @@ inline bool runs_python() noexcept {
 // Drops the reference that kept an object alive while a stream used its memory: at once on a Python thread; through a
 // host thread on a worker, which must not take the interpreter lock.
 inline void discard(void* object) noexcept {
-  if (runs_python()) {
+  if (runs_python() && !posts_quietly()) {
     Py_DECREF(static_cast<PyObject*>(object));
   } else {
     host_inbox().post(new PythonJob(JobKind::discard, static_cast<PyObject*>(object)), true);
@@ -86,7 +86,7 @@ class RaisedAside {
 // thread as `discard`. The object's finalizer would not do: without the interpreter lock it runs on the thread that
 // created the object, which may be asleep, or on a later thread with the same identifier.
 inline void discard_owner(void* object, void (*give_back)(PyObject*)) noexcept {
-  if (runs_python()) {
+  if (runs_python() && !posts_quietly()) {
     const RaisedAside aside;
     give_back(static_cast<PyObject*>(object));
   } else {
@@ -167,6 +167,29 @@ class PythonKernel final : public Kernel {
 inline Ref<Kernel> make_kernel(void* code, const std::string& name, const std::vector<KernelPlace>& places,
                                PyObject* keep) {
   return make_ref<PythonKernel>(code, name, places, keep);
+}
+
+// -- for the host threads --
+inline HostCall* make_call(PyObject* object) { return new HostCall(object); }
+inline Notice* make_notice(PyObject* object) { return new Notice(object); }
+inline PythonJob* next_job(PythonJob* job) { return static_cast<PythonJob*>(job->next_job); }
+inline PythonJob* take_job() { return static_cast<PythonJob*>(host_inbox().take()); }
+inline PythonJob* try_take_job() { return static_cast<PythonJob*>(host_inbox().try_take()); }
+inline HostCall* as_call(PythonJob* job) { return static_cast<HostCall*>(job); }
+inline ReplayedCall* as_replayed(PythonJob* job) { return static_cast<ReplayedCall*>(job); }
+inline void delete_job(PythonJob* job) {
+  if (job->kind == JobKind::notice) {
+    delete static_cast<Notice*>(job);
+  } else {
+    delete job;
+  }
+}
+// With the interpreter lock. The thread takes the next function of the stream itself; no object of Python's is released
+// meanwhile.
+inline void complete_quietly(HostOperation& operation) {
+  posts_quietly() = true;
+  operation.complete();
+  posts_quietly() = false;
 }
 
 inline Ref<HostOperation> make_gate() { return make_ref<HostOperation>(); }

@@ -28,6 +28,7 @@ cdef extern from "anabranch/hazard/host_order.hpp" namespace "anabranch" nogil:
     void wait_for_stream(CStream&, CStream& target, const HostTask&) except +translate
     cdef cppclass DeferredMoment:
         void set(Moment)
+        bint is_set()
         const Moment& get()
     void follow_call(HostTask&, const Past& before, const Moment&) except +
 

@@ -34,39 +34,16 @@ from anabranch._stream.host_node cimport ReplayedFunction, SkippedBy, linger_for
 from anabranch._task.context cimport Task, TaskState, begin_call, current_state
 from anabranch._task.site cimport current_site
 
-cdef extern from *:
-    """
-    static anabranch::python::HostCall* make_call(PyObject* object) { return new anabranch::python::HostCall(object); }
-    static anabranch::python::Notice* make_notice(PyObject* object) { return new anabranch::python::Notice(object); }
-    static anabranch::python::PythonJob* next_job(anabranch::python::PythonJob* job) {
-      return static_cast<anabranch::python::PythonJob*>(job->next_job);
-    }
-    static anabranch::python::PythonJob* take_job() {
-      return static_cast<anabranch::python::PythonJob*>(anabranch::host_inbox().take());
-    }
-    static anabranch::python::HostCall* as_call(anabranch::python::PythonJob* job) {
-      return static_cast<anabranch::python::HostCall*>(job);
-    }
-    static anabranch::python::ReplayedCall* as_replayed(anabranch::python::PythonJob* job) {
-      return static_cast<anabranch::python::ReplayedCall*>(job);
-    }
-    static void delete_job(anabranch::python::PythonJob* job) {
-      if (job->kind == anabranch::python::JobKind::notice) {
-        delete static_cast<anabranch::python::Notice*>(job);
-      } else {
-        delete job;
-      }
-    }
-    """
+cdef extern from "anabranch/_core/host_job.hpp" namespace "anabranch::python":
     HostCall* make_call(object) nogil
     Notice* make_notice(object) nogil
     PythonJob* next_job(PythonJob*) nogil
     PythonJob* take_job() nogil
+    PythonJob* try_take_job() nogil
     HostCall* as_call(PythonJob*) nogil
     ReplayedCall* as_replayed(PythonJob*) nogil
     void delete_job(PythonJob*) nogil
-
-cdef extern from "anabranch/_core/host_job.hpp":
+    void complete_quietly(HostOperation&) nogil
     void discard_with "anabranch::python::discard_owner"(void*, void (*)(PyObject*) noexcept) noexcept nogil
 
 # Threads beyond this many waiting ones exit.
@@ -114,8 +91,11 @@ def _watch():
 def _serve():
     cdef PythonJob* job
     while True:
-        with nogil:
-            job = take_job()
+        # With the interpreter lock in hand: a thread that computes may not give it back for milliseconds.
+        job = try_take_job()
+        if job == NULL:
+            with nogil:
+                job = take_job()
         if job == NULL or finalizing():
             return
         _do(job)
@@ -197,8 +177,10 @@ cdef class Call:
         cdef Task task
         cdef PastOf past
         cdef Moment moment
-        with nogil:
-            moment = self.when.get()
+        if not self.when.is_set():
+            with nogil:
+                self.when.get()
+        moment = self.when.get()
         if moment.lane.get() == NULL:
             return self.fn(*self.args, **self.kwargs)
         task = begin_call(self.before, moment)
@@ -230,8 +212,7 @@ cdef class Call:
             self.fn = self.args = self.kwargs = None
             # The future and the stream complete together for every observer.
             with self.future._condition:
-                with nogil:
-                    pending.complete()
+                self.complete(pending)
                 self.future.resolve(outcome)
             self.future.announce()
         finally:
@@ -240,6 +221,16 @@ cdef class Call:
             call.release()
             if lingers:
                 leave()
+        return 0
+
+    cdef int complete(self, HostOperation* pending) except -1:
+        # A CPU device only notes it and posts the stream's next function, which this thread then takes. A GPU's driver
+        # may block.
+        if exploring() or self.stream.get().backend().capabilities().workers == 0:
+            with nogil:
+                pending.complete()
+            return 0
+        complete_quietly(deref(pending))
         return 0
 
 

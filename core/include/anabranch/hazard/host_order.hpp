@@ -94,6 +94,7 @@ class DeferredMoment {
     moment_ = std::move(moment);
     known_.store(true, std::memory_order_release);
   }
+  bool is_set() const noexcept { return known_.load(std::memory_order_acquire); }
   // Waits until it is set, for at most the duration of a driver call. Must not hold the interpreter lock.
   const Moment& get() const noexcept {
     while (!known_.load(std::memory_order_acquire)) sched_yield();

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 
 #include "anabranch/error.hpp"
@@ -60,9 +61,12 @@ class Inbox {
   // Takes all brief jobs as a chain, in the order in which they were posted, or else the oldest other job. Blocks
   // until there is one. Returns null after `close`.
   HostJob* take() noexcept;
+  // Takes likewise, or returns null if there is none.
+  HostJob* try_take() noexcept;
   void close() noexcept;
   // Blocks until jobs have waited for half a millisecond with every thread busy, so that another thread is needed.
-  // Brief jobs do not need one. Returns false after `close`.
+  // Brief jobs do not need one. Also wakes a thread for a job that was posted quietly and has waited as long. Returns
+  // false after `close`.
   bool wait_until_short() noexcept;
   // The number of threads waiting in `take` in excess of the jobs available.
   long spare() const noexcept;
@@ -75,12 +79,18 @@ class Inbox {
     HostJob* first = nullptr;
     HostJob* last = nullptr;
   };
+  HostJob* pop() noexcept;
   Queue all_brief_;
   Queue others_;
   long waiting_ = 0;
   long posted_ = 0;  // brief jobs count as one
+  long quiet_ = 0;   // of these, for which nobody was woken
+  std::uint64_t taken_ = 0;
   bool closed_ = false;
 };
+
+// While it is true, the calling thread posts quietly: it is about to ask `try_take`, so nobody is woken for the job.
+bool& posts_quietly() noexcept;
 
 // The stream whose host function this thread is running, or null. The function must not wait for the stream's later
 // work, which waits for the function. The stream's earlier work is completed.
