@@ -15,7 +15,7 @@ def put(i, x: ab.Out):
     x[i] = 1
 
 
-BOUND = {"stream": ab.Stream, "default stream": ab.legacy_stream, "event": ab.Event, "kernel": lambda: put}
+BOUND = {"stream": ab.Stream, "default stream": ab.legacy_stream, "event": ab.Event}
 
 
 @pytest.mark.parametrize("make", BOUND.values(), ids=BOUND)
@@ -24,6 +24,21 @@ def test_what_lives_in_this_process_says_so(make):
     with pytest.raises(TypeError, match="lives in this process; ") as caught:
         pickle.dumps(thing)
     assert str(caught.value).startswith(repr(thing))
+
+
+@pytest.mark.parametrize("again", [lambda it: pickle.loads(pickle.dumps(it)), copy.copy, copy.deepcopy])
+def test_a_kernel_goes_by_its_name(again):
+    assert again(put) is put
+
+
+def test_a_kernel_that_has_no_name_elsewhere_says_so():
+    @ab.kernel
+    def inner(i, x):
+        x[i] = 1
+
+    assert copy.deepcopy([inner])[0] is inner
+    with pytest.raises(TypeError, match=r"<kernel .*inner\(i, x\)> is not found as .*inner, by which another process"):
+        pickle.dumps(inner)
 
 
 def test_a_device_goes_by_its_name(device):

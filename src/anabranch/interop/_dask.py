@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pickle import PickleBuffer
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -12,6 +13,7 @@ from anabranch._memory.factories import array as array_of
 from anabranch._memory.imports import asarray
 from anabranch._stream.stream import Stream
 from anabranch.interop import _dask_stream
+from anabranch.kernels._kernel import Kernel, kernel
 
 if TYPE_CHECKING:
     _Header: TypeAlias = dict[str, Any]
@@ -32,6 +34,7 @@ def register_serializers() -> None:
     # What is sent together with a function of the main module goes through this one, which asks no serializers.
     CloudPickler.dispatch_table[Array] = _reduced
     CloudPickler.dispatch_table[Stream] = _dask_stream.reduced
+    CloudPickler.dispatch_table[Kernel] = _kernel_reduced
 
 
 def serialize(array: Array) -> tuple[_Header, _Frames]:
@@ -66,6 +69,12 @@ def deserialize(header: _Header, frames: _Frames) -> Array:
     if device.alias == "cpu:0" and values.flags.aligned and values.flags.writeable:
         return asarray(values)
     return array_of(values, device=device)
+
+
+def _kernel_reduced(made: Kernel) -> str | tuple[Any, ...]:
+    # As a function, which goes by value where the receiver cannot import it.
+    by_name = made.__module__ in sys.modules and made.__module__ != "__main__"
+    return made.__reduce__() if by_name else (kernel, (made._function,))
 
 
 def _reduced(array: Array) -> tuple[Any, ...]:

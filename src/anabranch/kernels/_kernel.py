@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 from anabranch._launch.constants import Constants
 from anabranch._launch.indices import KernelBase
@@ -158,8 +158,24 @@ class Kernel(KernelBase):
 
         __iter__ = None
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(f"{self!r} lives in this process; hand over a function that launches it")
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> str:
+        # By its name, as the function that it stands for.
+        name = self._function.__qualname__
+        found: object = sys.modules.get(self._function.__module__)
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        if found is not self:
+            raise TypeError(
+                f"{self!r} is not found as {self._function.__module__}.{name}, by which another process would look for "
+                "it: hand over a function that makes it"
+            )
+        return name
 
     def __repr__(self) -> str:
         code = self._function.__code__

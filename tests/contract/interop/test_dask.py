@@ -140,6 +140,20 @@ def test_other_picklers_still_refuse(device):
         pickle.dumps(array)
 
 
+@pytest.mark.numba
+@pytest.mark.parametrize("module", ["__main__", "of_nobody"])
+def test_a_kernel_that_cannot_be_imported_goes_by_value(device, module):
+    cloudpickle = pytest.importorskip("cloudpickle")
+    scope = {"__name__": module, "ab": ab}
+    exec("@ab.kernel\ndef put(i, x):\n    x[i] = i + 0.5", scope)
+    # As in a function that is sent whole.
+    (again,) = pickle.loads(cloudpickle.dumps([scope["put"]]))
+    assert again is not scope["put"]
+    array = ab.zeros(4, device=device)
+    ab.launch(again, 4, array)
+    assert array.tolist() == [0.5, 1.5, 2.5, 3.5]
+
+
 def test_dask_knows_how_large_an_array_is(device):
     sizeof = pytest.importorskip("dask.sizeof").sizeof
     assert sizeof(ab.zeros((10, 10), device=device)) == 400
