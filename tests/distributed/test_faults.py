@@ -62,7 +62,7 @@ class Waiting:
         self.error = Exception(reason)
 
 
-@pytest.mark.parametrize(("in_flight", "asked", "told"), [(1, 60, ""), (0, 2, ""), (0, math.inf, "no stream has come")])
+@pytest.mark.parametrize(("in_flight", "asked", "told"), [(1, 60, ""), (0, 2, ""), (0, math.inf, "")])
 def test_the_end_of_a_process_waits_for_what_is_in_flight(in_flight, asked, told, monkeypatch, capsys):
     monkeypatch.setattr(_init, "_DRAIN", 0.01)
     monkeypatch.setattr(_init._progress, "in_flight", lambda: in_flight)

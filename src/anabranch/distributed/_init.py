@@ -56,10 +56,10 @@ class _Process:
     def end(self) -> None:
         """Leave the other ranks once everything enqueued is over.
 
-        What has started has the communicator's time; what no stream reaches is given up `_DRAIN` seconds later. That
-        is told on stderr, and to the other ranks. Where an exception ends the program, it tells them so, and waits for
-        nothing: they will not be joined by this rank. Calls no MPI then, nor if a communicator is broken or a
-        collective is in flight. Does nothing in a forked child, whose connections are the parent's.
+        What has started has the communicator's time; what no stream reaches is given up `_DRAIN` seconds later. An
+        error meanwhile is told on stderr, and to the other ranks. Where an exception ends the program, it tells them
+        so, and waits for nothing: they will not be joined by this rank. Calls no MPI then, nor if a communicator is
+        broken or a collective is in flight. Does nothing in a forked child, whose connections are the parent's.
         """
         if os.getpid() != self.number:
             return
@@ -81,8 +81,6 @@ class _Process:
             elif time.monotonic() > deadline:
                 break
             time.sleep(0.001)
-        if waiting:
-            waiting[0].fail("the process has ended, and no stream has come to it", (waiting[0].rank,))
         for communicator in self.communicators:
             if communicator.error is not None:
                 print(f"anabranch: rank {self.side.rank}: {communicator.error}", file=sys.stderr)
