@@ -46,32 +46,39 @@ def test_groups_of_messages(ranks):
 
 
 class Waiting:
-    """A communicator with an operation that is over when it was asked for a while."""
+    """A communicator whose operation is over, or breaks it, when it was asked for so often."""
 
-    rank, backend, error = 0, "mpi", None
+    backend, error = "mpi", None
 
-    def __init__(self, asked: float) -> None:
+    def __init__(self, asked: float, error: Exception | None) -> None:
         self.left = asked
+        self.last = error
 
     @property
     def is_waiting(self) -> bool:
         self.left -= 1
+        if self.left <= 0:
+            self.error = self.last
         return self.left > 0
 
-    def fail(self, reason: str, ranks: tuple[int, ...]) -> None:
-        self.error = Exception(reason)
+
+LATE = Exception("recv at main.py:7 cannot complete")
 
 
-@pytest.mark.parametrize(("in_flight", "asked", "told"), [(1, 60, ""), (0, 2, ""), (0, math.inf, "")])
-def test_the_end_of_a_process_waits_for_what_is_in_flight(in_flight, asked, told, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("in_flight", "asked", "error", "told"),
+    [(1, 60, None, ""), (1, 60, LATE, f"anabranch: rank 3: {LATE}\n"), (0, 2, None, ""), (0, math.inf, None, "")],
+    ids=["in flight", "fails", "is soon reached", "is never reached"],
+)
+def test_the_end_of_a_process_waits_for_what_is_in_flight(in_flight, asked, error, told, monkeypatch, capsys):
     monkeypatch.setattr(_init, "_DRAIN", 0.01)
     monkeypatch.setattr(_init._progress, "in_flight", lambda: in_flight)
     process = object.__new__(_init._Process)
-    process.communicators = [Waiting(asked)]
+    process.communicators = [Waiting(asked, error)]
     process.side = SimpleNamespace(rank=3)
-    error = process._drain()
-    assert (error is None) == (told == "")
-    assert told in capsys.readouterr().err
+    process._drain()
+    assert process.communicators[0].left in (0, math.inf)
+    assert capsys.readouterr().err == told
 
 
 def test_bad_input_is_refused_before_anything_is_enqueued(ranks):

@@ -56,24 +56,24 @@ class _Process:
     def end(self) -> None:
         """Leave the other ranks once everything enqueued is over.
 
-        What has started has the communicator's time; what no stream reaches is given up `_DRAIN` seconds later. An
-        error meanwhile is told on stderr, and to the other ranks. Where an exception ends the program, it tells them
-        so, and waits for nothing: they will not be joined by this rank. Calls no MPI then, nor if a communicator is
-        broken or a collective is in flight. Does nothing in a forked child, whose connections are the parent's.
+        What has started has the communicator's time; what no stream reaches is given up `_DRAIN` seconds later. Where
+        an exception ends the program, it tells the others so, and waits for nothing: they will not be joined by this
+        rank. Calls no MPI then, nor if a communicator is broken or a collective is in flight. Does nothing in a forked
+        child, whose connections are the parent's.
         """
         if os.getpid() != self.number:
             return
         error = _uncaught() if self.side.size > 1 else None
         if error is None and not self.is_broken():
-            error = self._drain()
+            self._drain()
         broken = error is not None or self.is_broken()
         idle = _progress.stop()
         self.side.close(2.0 if broken or not idle else _DRAIN, error)
         if self.mpi.owned and idle and not broken and not self.mpi.module.Is_finalized():
             self.mpi.module.Finalize()
 
-    def _drain(self) -> BaseException | None:
-        """Wait until everything enqueued is over. Returns the error that ends this, told on stderr, or None."""
+    def _drain(self) -> None:
+        """Wait until everything enqueued is over. An error that ends this has nobody to be raised to: it is printed."""
         deadline = time.monotonic() + _DRAIN
         while waiting := [each for each in self.communicators if each.is_waiting and each.error is None]:
             if _progress.in_flight() or any(each.backend == "nccl" for each in waiting):
@@ -84,8 +84,6 @@ class _Process:
         for communicator in self.communicators:
             if communicator.error is not None:
                 print(f"anabranch: rank {self.side.rank}: {communicator.error}", file=sys.stderr)
-                return communicator.error
-        return None
 
 
 def _uncaught() -> BaseException | None:
@@ -146,7 +144,7 @@ def init(
     if backend not in (None, "mpi", "nccl"):
         raise ValueError(f"backend is 'nccl', 'mpi' or None, not {backend!r}")
     for name, value in (("rank", rank), ("size", size)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+        if value is not None and (isinstance(value, bool) or not hasattr(type(value), "__index__")):
             raise TypeError(f"{name} is an int, not {value!r}")
     if address is not None and not isinstance(address, str):
         raise TypeError(f"address is a text, host:port, not {address!r}")

@@ -233,6 +233,8 @@ class SideChannel:
             communicator = self._communicators.get(one.name)
             if communicator is None or communicator.error is not None:
                 continue
+            if communicator.closed and not communicator.is_waiting:
+                continue
             if one.started is None:
                 breaks = communicator.is_waiting
             else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from contextlib import suppress
 from pickle import PickleBuffer
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -73,8 +73,10 @@ def deserialize(header: _Header, frames: _Frames) -> Array:
 
 def _kernel_reduced(made: Kernel) -> str | tuple[Any, ...]:
     # As a function, which goes by value where the receiver cannot import it.
-    by_name = made.__module__ in sys.modules and made.__module__ != "__main__"
-    return made.__reduce__() if by_name else (kernel, (made._function,))
+    if made.__module__ != "__main__":
+        with suppress(TypeError):
+            return made.__reduce__()
+    return kernel, (made._function,)
 
 
 def _reduced(array: Array) -> tuple[Any, ...]:

@@ -141,7 +141,7 @@ def test_other_picklers_still_refuse(device):
 
 
 @pytest.mark.numba
-@pytest.mark.parametrize("module", ["__main__", "of_nobody"])
+@pytest.mark.parametrize("module", ["__main__", "of_nobody", __name__])
 def test_a_kernel_that_cannot_be_imported_goes_by_value(device, module):
     cloudpickle = pytest.importorskip("cloudpickle")
     scope = {"__name__": module, "ab": ab}
