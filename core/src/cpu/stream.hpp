@@ -109,10 +109,9 @@ class CpuStream final : public Stream, private Job {
   // Returns false if the waiter has been woken or is being woken.
   bool remove_waiter(Waiter& waiter);
 
-  // `start_next`: the calling thread also starts an operation that starts anywhere, if that comes next.
   // One of these is called once for each task that parked, by any thread. `resume` leaves the rest to a worker.
   // `complete` publishes the point before it returns, but must not be called from a waiter's wake, or chains of waits
-  // would recurse.
+  // would recurse. `start_next`: if the next operation starts anywhere, the calling thread starts it.
   void resume(Ref<Failure> failure) noexcept;
   void complete(Ref<Failure> failure, bool start_next = false) noexcept;
 
