@@ -11,8 +11,8 @@ import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
-# Those that end when all threads have.
-SHARED = {"gates_opened"}
+# Those that begin before all threads do and end after them.
+SHARED = {"gates_opened", "failures_forgotten"}
 
 
 class OwnFixtures(contextlib.ExitStack):

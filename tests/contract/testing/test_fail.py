@@ -82,7 +82,6 @@ OBSERVE_EVENT = {
 observe_event_each_way = pytest.mark.parametrize("observe", OBSERVE_EVENT.values(), ids=OBSERVE_EVENT)
 
 
-@pytest.mark.thread_unsafe(reason="the set-up of the test in another thread raises this failure first")
 def test_a_failure_that_is_raised_again_says_how_to_go_on():
     stream = failed_stream()
     with pytest.raises(FAILURE) as first:
