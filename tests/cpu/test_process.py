@@ -105,6 +105,20 @@ def test_a_use_in_the_child_of_a_fork_is_an_error_and_the_parent_goes_on(use, al
 
 
 @each_kind
+def test_what_there_was_before_a_fork_has_a_text(alias, run_python):
+    show = """
+with_html = [stream, array, graph]
+for each in [*with_html, event, device, gate]:
+    assert repr(each).startswith("<" + type(each).__name__) or each is device, repr(each)
+for each in with_html:
+    assert each._repr_html_()
+os._exit(0)
+"""
+    before = 'captured = ab.Stream()\nwith ab.capture(captured) as graph:\n    ab.fill(array, 1)\nsys.stdout.flush()'
+    assert run_python(forking(show, alias).replace("sys.stdout.flush()", before)) == ""
+
+
+@each_kind
 def test_a_fork_that_python_does_not_see_is_seen(alias, run_python):
     child = REFUSED.format(use="stream.query()")
     assert run_python(forking(child, alias, "__import__('ctypes').PyDLL(None).fork()")) == ""

@@ -23,7 +23,7 @@ from anabranch._stream.host_threads cimport notification_at
 from anabranch._stream.stream cimport Stream
 from anabranch._task.context cimport TaskState, current_state
 
-from anabranch._core.errors import CaptureError, ClosedError, DeviceError, Error
+from anabranch._core.errors import CaptureError, ClosedError, DeviceError, Error, ForkError
 from anabranch._launch.launch import launch as launch_kernel
 
 
@@ -310,7 +310,11 @@ cdef class Graph:
     def __repr__(self):
         if self.state is not None:
             return f"<Graph on {self._device.alias if self._device is not None else 'no device'}, {self.state}>"
-        cdef Recorded now = self.now()
+        cdef Recorded now
+        try:
+            now = self.now()
+        except ForkError:
+            return "<Graph of the parent of a fork>"
         nodes = now.graph.get().nodes.size()
         replays = now.core.get().replays()
         return (f"<Graph of {nodes} node{'' if nodes == 1 else 's'} on {self._device.alias}, {replays} "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from anabranch._core.errors import Error
+from anabranch._core.errors import Error, ForkError
 
 if TYPE_CHECKING:
     from anabranch._memory.array import Array
@@ -27,10 +27,17 @@ def _seen(array: Array) -> tuple[Any, str]:
     return None, f", pending on stream {' and '.join(names)}" if names else ", pending"
 
 
+def _shown(array: Array) -> tuple[str, Any, str]:
+    """Return the description and what `_seen` does. In the child of a fork nothing is known of an array."""
+    try:
+        return array._described(), *_seen(array)
+    except ForkError:
+        return "<Array of the parent of a fork>", None, ""
+
+
 def text(array: Array) -> str:
     """Return the text of an array. Waits for no pending work."""
-    described = array._described()
-    values, state = _seen(array)
+    described, values, state = _shown(array)
     if values is None:
         return f"{described[:-1]}{state}>"
     elements = str(values)
@@ -41,7 +48,7 @@ def html(array: Array) -> str:
     """Return the same as HTML, for notebooks."""
     from html import escape
 
-    described = escape(array._described().strip("<>"))
-    values, state = _seen(array)
+    described, values, state = _shown(array)
+    described = escape(described.strip("<>"))
     elements = "" if values is None else f"<pre>{escape(str(values))}</pre>"
     return f"<div><code>{described}{escape(state)}</code>{elements}</div>"
