@@ -134,7 +134,7 @@ test-free-threaded: ft-site simulated-driver
 
 # Every test of the contract in 4 threads at once.
 test-four-threads: ft-site
-	$(unlocked) ANABRANCH_DEVICE=cpu ANABRANCH_TESTED=cpu:0 $(ft_pytest) -q tests/contract -m 'not numba' --parallel-threads=4
+	$(unlocked) ANABRANCH_DEVICE=cpu ANABRANCH_TESTED=cpu:0 $(ft_pytest) $(spread) -q tests/contract -m 'not numba' --parallel-threads=4
 
 unlocked = env -u PYTHON_GIL PATH='$(ft_bin)':"$$PATH"
 ft_pytest = $(call with_site,build/ft-site) $(ft_bin)/python -m pytest

@@ -16,6 +16,9 @@ from .parts import LANES, Device, Stream, many, photos
 
 GPU = Device("cuda:0")
 
+# The browser does the same with a page, whichever interpreter wrote it.
+pytestmark = pytest.mark.source
+
 
 def data(operations):
     (found,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page(operations), re.DOTALL)
