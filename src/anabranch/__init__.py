@@ -3,6 +3,7 @@
 import sys as _sys
 import typing as _typing
 
+from anabranch._core.absent import add_absent as _add_absent
 from anabranch._core.errors import (
     CaptureError,
     ClosedError,
@@ -28,12 +29,15 @@ from anabranch._launch.configuration import LaunchConfig
 from anabranch._launch.launch import launch
 from anabranch._math.creation import arange, linspace
 from anabranch._math.where import where
+from anabranch._memory.absent import INSTEAD as _OF_ARRAYS
 from anabranch._memory.allocator import set_allocator
 from anabranch._memory.array import Array
 from anabranch._memory.copy import copy, fill
 from anabranch._memory.factories import array, empty, empty_like, full, full_like, ones, zeros, zeros_like
 from anabranch._memory.imports import asarray, from_dlpack
 from anabranch._memory.to_host import to_host
+from anabranch._stream.absent import OF_EVENTS as _OF_EVENTS
+from anabranch._stream.absent import OF_STREAMS as _OF_STREAMS
 from anabranch._stream.current import ScopedStream, current_stream, default_stream, legacy_stream, per_thread_stream
 from anabranch._stream.event import Event
 from anabranch._stream.fork import fork
@@ -136,6 +140,10 @@ __all__ = [
     # This package
     "__version__",
 ]
+
+_add_absent(Array, _OF_ARRAYS)
+_add_absent(Stream, _OF_STREAMS)
+_add_absent(Event, _OF_EVENTS)
 
 # What is imported when it is first asked for: together it takes as long as all the rest.
 _SUBPACKAGES = ("distributed", "interop", "testing")

@@ -1,11 +1,22 @@
-"""Names that arrays of other libraries have: asking for one says what stands for it."""
+"""Names that classes of other libraries have: asking for one says what stands for it."""
 
 import re
 
 import pytest
 
 import anabranch as ab
-from anabranch._memory.absent import absent
+from anabranch._memory.absent import INSTEAD as OF_ARRAYS
+from anabranch._stream.absent import OF_EVENTS, OF_STREAMS
+from anabranch.distributed._absent import INSTEAD as OF_COMMUNICATORS
+
+# What makes an object, the names that it lacks, and how the sentences call it.
+CLASSES = {
+    "Array": (lambda: ab.zeros(3, device="cpu"), OF_ARRAYS, "x"),
+    "Stream": (lambda: ab.Stream("cpu"), OF_STREAMS, "stream"),
+    "Event": (lambda: ab.Event("cpu"), OF_EVENTS, "event"),
+    "Communicator": (lambda: ab.distributed.init(), OF_COMMUNICATORS, "comm"),
+}
+each_class = pytest.mark.parametrize("name", CLASSES)
 
 
 @pytest.mark.parametrize(
@@ -32,21 +43,27 @@ def test_a_name_of_another_library_says_what_stands_for_it(name, instead):
         setattr(x, name, 1)
 
 
-def test_absent_names_are_not_there():
-    x = ab.ones(3, device="cpu")
-    for name in absent:
-        assert not hasattr(x, name)
-        assert not hasattr(ab.Array, name)
-        assert name not in dir(x)
-    assert {"sum", "shape", "__dlpack__"} <= set(dir(x))
+@each_class
+def test_absent_names_are_not_there(name):
+    make, absent, _ = CLASSES[name]
+    one = make()
+    for each in absent:
+        assert not hasattr(one, each)
+        assert not hasattr(type(one), each)
+        assert each not in dir(one)
+    assert {"close", "device", "__class__", "__dir__"} <= set(dir(one))
     with pytest.raises(AttributeError, match=r"no attribute 'other'$"):
-        _ = x.other
+        _ = one.other
 
 
-def test_what_stands_for_an_absent_name_exists():
-    x = ab.zeros(3, device="cpu")
-    for name, each in absent.items():
-        for said in re.findall(r"\bx\.(\w+)", repr(each)):
-            assert hasattr(x, said), (name, said)
-        for said in re.findall(r"\bab\.(\w+)", repr(each)):
-            assert hasattr(ab, said), (name, said)
+@each_class
+def test_what_stands_for_an_absent_name_exists(name):
+    make, absent, called = CLASSES[name]
+    one = make()
+    for each, sentence in absent.items():
+        with pytest.raises(AttributeError, match=f"^{name!r} object has no attribute {each!r}; {re.escape(sentence)}$"):
+            getattr(one, each)
+        for said in re.findall(rf"\b{called}\.(\w+)", sentence):
+            assert hasattr(one, said), (each, said)
+        for said in re.findall(r"\bab\.(\w+)", sentence):
+            assert hasattr(ab, said), (each, said)

@@ -114,7 +114,7 @@ for each in with_html:
     assert each._repr_html_()
 os._exit(0)
 """
-    before = 'captured = ab.Stream()\nwith ab.capture(captured) as graph:\n    ab.fill(array, 1)\nsys.stdout.flush()'
+    before = "captured = ab.Stream()\nwith ab.capture(captured) as graph:\n    ab.fill(array, 1)\nsys.stdout.flush()"
     assert run_python(forking(show, alias).replace("sys.stdout.flush()", before)) == ""
 
 

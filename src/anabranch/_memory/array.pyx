@@ -17,7 +17,6 @@ from anabranch._core.explore cimport TouchSpan, expect, exploring
 from anabranch._hazards.ordering cimport (
     Submission, begin, commit, follow_use, note_host_access, open_access, order_host, order_return, refuse_alias,
     refuse_captured, uses_before_host, uses_of)
-from anabranch._memory.absent cimport add_absent
 from anabranch._memory.assign cimport assign
 from anabranch._memory.copies cimport contiguous_of, converted, copied, moved
 from anabranch._memory.dtype cimport element_type
@@ -789,9 +788,6 @@ cdef class Array:
 
     def _repr_html_(self):
         return display.html(self)
-
-
-add_absent(Array)
 
 
 cdef int refuse_array(object array, str name) except -1:
