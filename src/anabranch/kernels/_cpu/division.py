@@ -3,6 +3,7 @@
 * Complex division by zero is inf and nan; Numba raises.
 * The least integer divided by -1 is itself; Numba gives 0. The remainder is 0 in both; by NumPy's functions, Numba ends
   the process.
+* Zero to a negative power is inf; with an integer as exponent, Numba raises.
 * A power of integers wraps around; Numba gives a rounded one. A negative exponent gives the whole part of the quotient,
   and 0 where it is infinite.
 * `numpy.floor_divide` of infinite numbers does as Python's operator. `numpy.sign` of an unsigned one is never -1.
@@ -10,6 +11,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +26,8 @@ from numba.np import ufunc_db
 _REAL: Final = (operator.truediv, operator.itruediv)
 _FLOOR: Final = (operator.floordiv, operator.ifloordiv)
 _POWER: Final = (operator.pow, operator.ipow, pow)
+# Of larger exponents, powers are those of numbers that are no integers.
+_MOST_PRODUCTS: Final = 0x10000
 
 
 class Definitions(dict[Any, Any]):
@@ -36,8 +40,12 @@ class Definitions(dict[Any, Any]):
             self._replace(operation, {(kind, kind): _complex_quotient for kind in types.complex_domain})
         for operation in _FLOOR:
             self._replace(operation, {(types.Integer, types.Integer): _floor_quotient})
+        powers: dict[Any, Any] = {(types.Float, kind): _real_power for kind in types.integer_domain}
+        powers[types.Integer, types.Integer] = _integer_power
         for operation in _POWER:
-            self._replace(operation, {(types.Integer, types.Integer): _integer_power})
+            self._replace(operation, powers)
+        for operation in _POWER[:2]:
+            self._replace(operation, powers | {(types.Float, types.IntegerLiteral): _constant_power})
         self._replace(divmod, {(types.Integer, types.Integer): _quotient_and_rest})
 
     def _replace(self, operation: Any, rules: dict[Any, Any]) -> None:
@@ -145,6 +153,44 @@ def _rest_of_c(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 def _sign_of_unsigned(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     (value,) = args
     return builder.zext(builder.icmp_unsigned("!=", value, value.type(0)), value.type)
+
+
+def _inverse(context: Any, builder: Any, sig: Any, value: Any) -> Any:
+    return builder.fdiv(context.get_constant(sig.return_type, 1.0), value)
+
+
+def _constant_power(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    exponent = sig.args[1].literal_value
+    if exponent >= 0 or -exponent > _MOST_PRODUCTS:
+        return numbers.static_power_impl(context, builder, sig, args)
+    positive = sig.replace(args=(sig.args[0], types.literal(-exponent)))
+    return _inverse(context, builder, sig, numbers.static_power_impl(context, builder, positive, args))
+
+
+def _real_power(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    kind = sig.return_type
+
+    def power(base: Any, exponent: Any) -> Any:
+        square, result = kind(base), kind(1)
+        left = -exponent if exponent < 0 else exponent
+        if left > _MOST_PRODUCTS or left < 0:
+            return math.pow(square, float(exponent))
+        while left != 0:
+            if left & 1:
+                result *= square
+            left >>= 1
+            square *= square
+        return result
+
+    # Outside that function, whose division would raise.
+    result = context.compile_internal(builder, power, sig, args)
+    if not sig.args[1].signed:
+        return result
+    exponent = args[1]
+    least, zero = exponent.type(max(-_MOST_PRODUCTS, sig.args[1].minval)), exponent.type(0)
+    by_products = builder.icmp_signed(">=", exponent, least)
+    inverted = builder.and_(builder.icmp_signed("<", exponent, zero), by_products)
+    return builder.select(inverted, _inverse(context, builder, sig, result), result)
 
 
 def _integer_power(context: Any, builder: Any, sig: Any, args: Any) -> Any:

@@ -21,6 +21,7 @@ from numba.core.registry import cpu_target
 from anabranch.kernels._cpu.division import Definitions
 from anabranch.kernels._cpu.half import read_type
 from anabranch.kernels._failure import Spot, array_text, indexed_array
+from anabranch.kernels._integer import operand_types
 
 _I64: Final = ir.IntType(64)
 _ZERO: Final = _I64(0)
@@ -96,7 +97,7 @@ class _Typing(typing.Context):  # type: ignore[misc]  # Numba has no types
         return context
 
     def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
-        args = _widened(getattr(func, "typing_key", None), args)
+        args = operand_types(getattr(func, "typing_key", None), args, types.Integer, types.int64)
         found = super().resolve_function_type(func, args, kws)
         if func is operator.getitem and found is not None:
             return found.replace(return_type=read_type(found.return_type))
@@ -111,15 +112,6 @@ class _Typing(typing.Context):  # type: ignore[misc]  # Numba has no types
             if kind is not None:
                 return kind
         return super().resolve_getattr(typ, attr)
-
-
-def _widened(function: Any, args: Any) -> Any:
-    """Return the types in which operands are taken: of one operand, Numba widens the result and not the operand."""
-    if function not in (operator.neg, operator.invert) or not isinstance(args[0], types.Integer):
-        return args
-    if args[0].bitwidth == types.int64.bitwidth:
-        return args
-    return (types.uint64 if function is operator.invert and not args[0].signed else types.int64,)
 
 
 class _Target(cpu.CPUContext):  # type: ignore[misc]  # Numba has no types
