@@ -3,6 +3,7 @@
 #include <Python.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <span>
 #include <string>
@@ -90,33 +91,38 @@ inline bool has_external(const Works& works) {
   });
 }
 
-// Merges the accesses of a graph into those of one operation, with as few byte ranges per block as possible.
+// Merges the accesses of a graph into those of one operation: of each block, every byte once, with all that the nodes
+// do to it, in as few ranges as that takes.
 inline std::vector<Touch> merged(const std::vector<NodeTouch>& touches) {
-  std::map<Storage*, std::vector<std::pair<ByteRange, Access>>> by_storage;
+  // How many more accesses read and write from a byte on than before it.
+  struct Change {
+    int reads = 0;
+    int writes = 0;
+  };
+  std::map<Storage*, std::map<std::size_t, Change>> by_storage;
   for (const NodeTouch& touch : touches) {
     if (touch.bytes.low == touch.bytes.high) continue;
-    auto& stretches = by_storage[touch.storage];
-    if (!stretches.empty() && stretches.back().first == touch.bytes && stretches.back().second == touch.access)
-      continue;
-    ByteRange bytes = touch.bytes;
-    Access access = touch.access;
-    // Overlapping ranges merge, unless reads of bytes that are not written would then count as writes.
-    for (auto it = stretches.begin(); it != stretches.end();) {
-      const bool same = it->second == access || it->first == bytes;
-      if (!(same ? it->first.low <= bytes.high && bytes.low <= it->first.high : it->first.overlaps(bytes))) {
-        ++it;
-        continue;
-      }
-      bytes = {std::min(it->first.low, bytes.low), std::max(it->first.high, bytes.high)};
-      if (it->second != access) access = Access::read_write;
-      stretches.erase(it);
-      it = stretches.begin();
+    auto& changes = by_storage[touch.storage];
+    for (const auto& [place, step] : {std::pair{touch.bytes.low, 1}, std::pair{touch.bytes.high, -1}}) {
+      if (reads(touch.access)) changes[place].reads += step;
+      if (writes(touch.access)) changes[place].writes += step;
     }
-    stretches.emplace_back(bytes, access);
   }
   std::vector<Touch> found;
-  for (const auto& [storage, stretches] : by_storage) {
-    for (const auto& [bytes, access] : stretches) found.push_back({storage, bytes.low, bytes.high, nullptr, 0, access});
+  for (const auto& [storage, changes] : by_storage) {
+    Change now;
+    for (auto it = changes.begin(), next = std::next(it); next != changes.end(); ++it, ++next) {
+      now.reads += it->second.reads;
+      now.writes += it->second.writes;
+      if (now.reads == 0 && now.writes == 0) continue;
+      const Access access = now.writes == 0 ? Access::read : now.reads == 0 ? Access::write : Access::read_write;
+      Touch* const last = found.empty() ? nullptr : &found.back();
+      if (last && last->storage == storage && last->high == it->first && last->access == access) {
+        last->high = next->first;
+      } else {
+        found.push_back({storage, it->first, next->first, nullptr, 0, access});
+      }
+    }
   }
   return found;
 }

@@ -55,8 +55,9 @@ cdef Found _found(const Use& first, const Ref[CStream]& stream, const Touch& tou
     found.allocated = touch.storage.site
     found.open = first.open
     found.size = touch.storage.bytes()
-    found.low = touch.low
-    found.high = touch.high
+    # The bytes that both may access.
+    found.low = max(touch.low, first.where.bytes().low)
+    found.high = min(touch.high, first.where.bytes().high)
     return found
 
 

@@ -200,3 +200,20 @@ def test_no_mode_lets_memory_go_while_a_replay_uses_it(device):
             a.synchronize()
             assert_all(result, 7)
             assert len(others) == 10
+
+
+def test_each_byte_of_a_graph_counts_as_what_the_nodes_do_to_it(device, a, b):
+    array = ready(device, 40)
+    with ab.capture(a) as graph:
+        first, second = ab.empty(10, "float32"), ab.empty(10, "float32")
+        ab.copy(first, array[0:10])
+        ab.fill(array[5:15], 1)
+        ab.copy(second, array[20:30])
+    with ab.hazards("check"), ab.testing.Gate(a):
+        graph.launch(a)
+        read(array[0:5], b)
+        write(array[15:20], b)
+        for does, part in ((write, array[0:1]), (read, array[5:6]), (read, array[14:15]), (write, array[29:30])):
+            with pytest.raises(ab.RaceError):
+                does(part, b)
+    a.synchronize()

@@ -260,3 +260,11 @@ def test_a_race_that_is_caught_changes_no_order(a, b, array):
         with pytest.raises(ab.RaceError):
             write(array, b)
     write(array, a)
+
+
+def test_a_race_names_the_bytes_that_both_access(device):
+    a, b = streams(device, 2)
+    x = ready(device, 100)
+    ab.fill(x[90:], 1, stream=a)
+    with pytest.raises(ab.RaceError, match="bytes 360 to 380 of an array of 400 bytes"):
+        ab.fill(x[5:95], 2, stream=b)
