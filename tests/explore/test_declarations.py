@@ -144,6 +144,119 @@ def test_the_parameter_that_is_read_is_named_not_the_one_that_its_values_go_to(k
     assert "reads parameter 'source' before it has written it" in str(report.error), report
 
 
+@ab.kernel
+def sum_to(i, source: ab.In, total: ab.Out):
+    ab.atomic_add(total, 0, source[i])
+
+
+@ab.kernel
+def largest_of(i, source: ab.In, total: ab.Out):
+    ab.atomic_max(total, 0, source[i])
+
+
+@ab.kernel
+def smallest_of(i, source: ab.In, total: ab.Out):
+    ab.atomic_min(total, 0, source[i])
+
+
+@ab.kernel
+def accumulate(i, source: ab.In, total: ab.Out):
+    if i == 0:
+        total[i] += source[i]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize("kernel", [sum_to, largest_of, smallest_of, accumulate])
+def test_a_sum_and_an_extreme_in_one_element_that_is_declared_out(kernel, dtype):
+    """Also of values that a large one absorbs."""
+
+    def program():
+        total = ab.zeros(1, dtype, device="cpu")
+        ab.launch(kernel, 1000, ab.ones(1000, dtype, device="cpu"), total)
+
+    report = ab.testing.explore(program)
+    assert "reads parameter 'total' before it has written it" in str(report.error), report
+
+
+@ab.kernel
+def is_zero(i, flag: ab.Out, target: ab.Out):
+    target[i] = 1 if flag[0] == 0 else 2
+
+
+@ab.kernel
+def is_one(i, flag: ab.Out, target: ab.Out):
+    target[i] = 1 if flag[0] == 1 else 2
+
+
+@ab.kernel
+def is_set(i, flag: ab.Out, target: ab.Out):
+    if flag[0]:
+        target[i] = 1
+    else:
+        target[i] = 2
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int32", "int64", "float32", "float64"])
+@pytest.mark.parametrize("kernel", [is_zero, is_one, is_set])
+def test_a_branch_on_what_is_usual_in_an_array_declared_out(kernel, dtype):
+    def explored(begin):
+        def program():
+            flag = begin(1, dtype, device="cpu")
+            ab.launch(kernel, N, flag, ab.zeros(N, device="cpu"))
+
+        return ab.testing.explore(program)
+
+    for begin in (ab.ones,) if kernel is is_one else (ab.zeros, ab.ones):
+        report = explored(begin)
+        assert "reads parameter 'flag' before it has written it" in str(report.error), report
+
+
+def test_a_lock_declared_out():
+    @ab.kernel
+    def lock(i, flag: ab.Out, target: ab.Out):
+        target[i] = ab.atomic_cas(flag, 0, 0, 1)
+
+    def program():
+        ab.launch(lock, 1, ab.zeros(1, "int32", device="cpu"), ab.zeros(1, "int32", device="cpu"))
+
+    report = ab.testing.explore(program)
+    assert "reads parameter 'flag'" in str(report.error), report
+
+
+@ab.kernel
+def write_all(i, target: ab.Out, other: ab.Out):
+    target[i] = 0
+    other[i] = 1
+
+
+@ab.kernel
+def write_half(i, target: ab.Out, other: ab.Out):
+    if i % 2:
+        target[i] = 0
+    else:
+        other[i] = 1
+
+
+@ab.kernel
+def write_first(i, target: ab.Out, other: ab.Out):
+    if i == 0:
+        target[i] = 0
+        target[i] += 1
+        other[i] = target[i]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int32", "float32", "float64"])
+@pytest.mark.parametrize("begin", [ab.zeros, ab.ones])
+@pytest.mark.parametrize("kernel", [write_all, write_half, write_first])
+def test_a_kernel_that_writes_usual_values_reads_nothing(kernel, begin, dtype):
+    def program():
+        given = [begin(N, dtype, device="cpu") for _ in range(2)]
+        ab.launch(kernel, N, *given)
+
+    report = ab.testing.explore(program)
+    assert report.ok, str(report)
+
+
 def test_an_array_declared_out_that_is_moved_within_itself():
     @ab.kernel
     def move(i, target: ab.Out):

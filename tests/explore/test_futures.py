@@ -107,6 +107,59 @@ def test_a_function_that_no_graph_calls_is_a_deadlock(launched):
     assert "deadlock" in str(report.error)
 
 
+# -- cancelled --
+
+
+def test_a_function_is_cancelled_before_and_after_it_has_run():
+    ends = set()
+
+    def program():
+        stream, called = ab.Stream("cpu"), []
+        future = stream.submit(called.append, 1)
+        cancelled = future.cancel()
+        stream.synchronize()
+        assert future.cancelled() == cancelled
+        assert future.cancel() == cancelled
+        ends.add((cancelled, *called))
+
+    complete(explore(program), 2)
+    assert ends == {(True,), (False, 1)}
+
+
+def test_a_program_that_relies_on_a_cancel_fails():
+    def program():
+        assert ab.Stream("cpu").submit(int).cancel()
+
+    report = explore(program)
+    assert isinstance(report.error, AssertionError), report
+    assert not ab.testing.explore(program, schedules=report.schedule).ok
+
+
+def test_what_a_function_had_waited_for_comes_before_a_cancel_that_fails():
+    def program():
+        one, other = ab.Stream("cpu"), ab.Stream("cpu")
+        array = ab.zeros(4, device="cpu", stream=one)
+        future = one.submit(int)
+        if future.cancel():
+            one.synchronize()
+        ab.fill(array, 1, stream=other)
+        other.synchronize()
+        assert array.numpy().tolist() == [1] * 4
+
+    complete(explore(program), 2)
+
+
+def test_a_function_cannot_cancel_itself():
+    def program():
+        stream, futures = ab.Stream("cpu"), []
+        gate = ab.testing.Gate(stream)
+        futures.append(stream.submit(lambda: futures[0].cancel()))
+        gate.open()
+        assert futures[0].result() is False
+
+    complete(explore(program), 1)
+
+
 # -- callbacks --
 
 

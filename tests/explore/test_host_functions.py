@@ -246,6 +246,23 @@ def test_a_function_that_reads_while_its_stream_goes_on_elsewhere():
     assert seen == {3, 4}
 
 
+def test_what_functions_share_in_python_is_a_choice_if_they_declare_the_same_array():
+    ends = set()
+
+    def program():
+        a, b = streams(2)
+        log, shared = [], ab.empty(1, device="cpu")
+        ab.synchronize("cpu")
+        for stream in (a, b):
+            stream.submit(log.append, stream is a, writes=[shared])
+        ab.synchronize("cpu")
+        ends.add(tuple(log))
+
+    with ab.hazards("off"):
+        complete(ab.testing.explore(program), 2)
+    assert ends == {(True, False), (False, True)}
+
+
 def test_threads_of_the_program_are_as_before():
     def program():
         (a,) = streams(1)

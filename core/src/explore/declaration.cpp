@@ -10,16 +10,26 @@ constexpr std::uint8_t writable = 2;
 
 using Trial = std::function<void()>;
 
-// A byte of write-only memory before a trial. Differs with the position, so that a kernel that copies such memory is
-// not taken for one that leaves it, and between trials, also in the sign. Finite as floats of every size, and not zero.
-std::byte filling(std::size_t position, int trial) {
+// What write-only memory contains before a trial.
+//
+// Two fillings are drawn: large values, which differ with the position, and of which one filling has the opposite signs
+// of the other. So what a kernel copies, computes or compares differs between them, and so does the maximum or the
+// minimum of them and other values. But a large float absorbs what is added to it, and none is zero: zeros show sums
+// and branches on zero. What the launch itself finds shows branches on other values that are usual, as of a flag that
+// is 1.
+enum Filling : std::uint8_t { drawn, negated, zeros, content };
+constexpr std::size_t fillings = 4;
+
+// Differs with the position, so that a kernel that copies such memory is not taken for one that leaves it, and between
+// the two fillings, also in the sign. Finite as floats of every size, and not zero.
+std::byte draw(std::size_t position, Filling filling) {
   // The end of splitmix64 (Steele, Lea and Flood 2014).
-  std::uint64_t bits = (position / 8 * 2 + static_cast<std::size_t>(trial) + 1) * 0x9e3779b97f4a7c15;
+  std::uint64_t bits = (position / 8 * 2 + static_cast<std::size_t>(filling) + 1) * 0x9e3779b97f4a7c15;
   bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9;
   bits = (bits ^ bits >> 27) * 0x94d049bb133111eb;
-  const auto drawn = static_cast<unsigned>(bits >> position % 8 * 8);
-  const unsigned magnitude = 0x30 + (drawn & 0x1F);
-  const auto negative = static_cast<unsigned>(position / 8 + static_cast<std::size_t>(trial)) % 2;
+  const auto byte = static_cast<unsigned>(bits >> position % 8 * 8);
+  const unsigned magnitude = 0x50 + (byte & 0x1F);
+  const auto negative = static_cast<unsigned>(position / 8 + static_cast<std::size_t>(filling)) % 2;
   return static_cast<std::byte>(magnitude | negative << 7);
 }
 
@@ -30,13 +40,21 @@ struct Region {
   std::size_t start = 0;  // the position of its first byte
   std::vector<std::uint8_t> allowed = {};
   std::vector<std::byte> before = {};
-  std::vector<std::byte> after[2] = {};
+  std::vector<std::vector<std::byte>> after = {};  // for each filling
 
   std::size_t size() const noexcept { return static_cast<std::size_t>(high - low); }
   bool written_alone(std::size_t i) const noexcept { return allowed[i] == writable; }
-  // Whether the kernel left write-only memory as it was before both trials.
-  bool left(std::size_t i, std::byte one, std::byte two) const noexcept {
-    return written_alone(i) && one == filling(start + i, 0) && two == filling(start + i, 1);
+  std::byte filled(std::size_t i, Filling filling) const {
+    if (!written_alone(i) || filling == content) return before[i];
+    return filling == zeros ? std::byte{0} : draw(start + i, filling);
+  }
+  // Whether the kernel left write-only memory as it was before every trial, which does not count as a read.
+  bool left(std::size_t i) const {
+    if (!written_alone(i)) return false;
+    for (std::size_t k = 0; k < after.size(); ++k) {
+      if (after[k][i] != filled(i, static_cast<Filling>(k))) return false;
+    }
+    return true;
   }
 };
 
@@ -71,11 +89,22 @@ std::vector<Region> regions_of(std::span<const Declared> declared) {
   return regions;
 }
 
-void fill(Region& region, int trial) {
-  std::copy(region.before.begin(), region.before.end(), region.low);
-  for (std::size_t i = 0; i < region.size(); ++i) {
-    if (region.written_alone(i)) region.low[i] = filling(region.start + i, trial);
+void fill(Region& region, Filling filling) {
+  for (std::size_t i = 0; i < region.size(); ++i) region.low[i] = region.filled(i, filling);
+}
+
+// How many of the fillings tell anything: where nothing is write-only, two runs that begin with the same; where that is
+// all zeros, it need not be tried twice.
+std::size_t fillings_of(const std::vector<Region>& regions) {
+  std::size_t count = 2;
+  for (const Region& region : regions) {
+    for (std::size_t i = 0; i < region.size(); ++i) {
+      if (!region.written_alone(i)) continue;
+      if (region.before[i] != std::byte{0}) return fillings;
+      count = fillings - 1;
+    }
   }
+  return count;
 }
 
 // The access of a kind that covers the byte, or the first of that kind.
@@ -98,39 +127,43 @@ std::size_t parameter_at(std::span<const Declared> declared, const std::byte* by
 
 std::optional<Violation> compare(const Region& region, std::span<const Declared> declared) {
   for (std::size_t i = 0; i < region.size(); ++i) {
-    const std::byte one = region.after[0][i];
-    const std::byte two = region.after[1][i];
-    if ((region.allowed[i] & writable) == 0) {
-      if (one != region.before[i] || two != region.before[i])
-        return Violation{parameter_at(declared, region.low + i, true), true};
-    } else if (one != two) {
-      if (region.left(i, one, two)) continue;  // which does not count as a read
-      std::size_t parameter = 0;
-      while (declared[parameter].access() != Access::write) ++parameter;
-      if (region.written_alone(i)) parameter = parameter_at(declared, region.low + i, false);
-      return Violation{parameter, false};
-    }
+    const bool may_write = (region.allowed[i] & writable) != 0;
+    const std::byte expected = may_write ? region.after.front()[i] : region.before[i];
+    const bool same = std::all_of(region.after.begin(), region.after.end(),
+                                  [&](const std::vector<std::byte>& after) { return after[i] == expected; });
+    if (same || region.left(i)) continue;
+    if (!may_write) return Violation{parameter_at(declared, region.low + i, true), true};
+    if (region.written_alone(i)) return Violation{parameter_at(declared, region.low + i, false), false};
+    const auto first = std::find_if(declared.begin(), declared.end(),
+                                    [](const Declared& one) { return one.access() == Access::write; });
+    if (first == declared.end()) continue;  // the kernel does something else each time
+    return Violation{static_cast<std::size_t>(first - declared.begin()), false};
   }
   return std::nullopt;
 }
 
 // Whether a result depends on what the parameter's memory contains before: another trial differs in that alone from the
 // first one.
-bool is_read(std::vector<Region>& regions, const Declared& parameter, const Trial& trial) {
+bool is_read(std::vector<Region>& regions, const Declared& parameter, Filling filling, const Trial& trial) {
   for (Region& region : regions) {
-    fill(region, 0);
+    fill(region, drawn);
     if (parameter.first() < region.low || parameter.first() >= region.high) continue;
     parameter.each([&](std::byte* byte) {
       const auto i = static_cast<std::size_t>(byte - region.low);
-      if (region.written_alone(i)) *byte = filling(region.start + i, 1);
+      *byte = region.filled(i, filling);
     });
   }
+  std::vector<std::vector<std::byte>> began;
+  for (const Region& region : regions) began.emplace_back(region.low, region.high);
   trial();
-  for (const Region& region : regions) {
+  for (std::size_t k = 0; k < regions.size(); ++k) {
+    const Region& region = regions[k];
     for (std::size_t i = 0; i < region.size(); ++i) {
-      const std::byte one = region.after[0][i];
+      const std::byte one = region.after[drawn][i];
       const std::byte two = region.low[i];
-      if ((region.allowed[i] & writable) != 0 && one != two && !region.left(i, one, two)) return true;
+      if ((region.allowed[i] & writable) == 0 || one == two) continue;
+      const bool left = region.written_alone(i) && one == region.filled(i, drawn) && two == began[k][i];
+      if (!left) return true;
     }
   }
   return false;
@@ -139,9 +172,12 @@ bool is_read(std::vector<Region>& regions, const Declared& parameter, const Tria
 // The parameter that is read, given that one is. `guess`: if no single one makes a difference.
 std::size_t find_read(std::vector<Region>& regions, std::span<const Declared> declared, std::size_t guess,
                       const Trial& trial) {
-  for (std::size_t i = 0; i < declared.size(); ++i) {
-    if (declared[i].access() == Access::write && declared[i].bytes() != 0 && is_read(regions, declared[i], trial))
-      return i;
+  const std::size_t count = regions.front().after.size();
+  for (std::size_t k = negated; k < count; ++k) {
+    for (std::size_t i = 0; i < declared.size(); ++i) {
+      if (declared[i].access() != Access::write || declared[i].bytes() == 0) continue;
+      if (is_read(regions, declared[i], static_cast<Filling>(k), trial)) return i;
+    }
   }
   return guess;
 }
@@ -177,10 +213,11 @@ void Declared::each(const std::function<void(std::byte*)>& see) const {
 
 std::optional<Violation> verify(std::span<const Declared> declared, const Trial& trial) {
   std::vector<Region> regions = regions_of(declared);
-  for (int i = 0; i < 2; ++i) {
-    for (Region& region : regions) fill(region, i);
+  const std::size_t count = fillings_of(regions);
+  for (std::size_t i = 0; i < count; ++i) {
+    for (Region& region : regions) fill(region, static_cast<Filling>(i));
     trial();
-    for (Region& region : regions) region.after[i].assign(region.low, region.high);
+    for (Region& region : regions) region.after.emplace_back(region.low, region.high);
   }
   std::optional<Violation> found;
   for (const Region& region : regions) {

@@ -114,6 +114,12 @@ class ExploredFuture(StreamFuture[_T]):
         self.settled()
         return super().done()
 
+    def cancel(self) -> bool:
+        """Cancel the function if it has not begun. Exploration tries both answers."""
+        if not self.cancelled():
+            self.settled()
+        return super().cancel()
+
     def is_found_over(self, idle: bool) -> bool:
         """Return whether it is over, for an event loop: a busy one, which may look for ever, asks no more some time."""
         self._looks = 0 if idle else self._looks + 1
