@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import ast
 import builtins
+import inspect
 import linecache
 import re
 import textwrap
 from collections.abc import Sequence
-from types import FunctionType
+from types import FunctionType, TracebackType
 from typing import Final
 
 from anabranch._core.errors import CompileError
 from anabranch.kernels._annotation import IN_CODE
 from anabranch.kernels._index_error import index_reason
 from anabranch.kernels._parameter import Parameter
-from anabranch.kernels._reference import helpers, references
+from anabranch.kernels._reference import codes_of, helpers, references
 from anabranch.kernels._signature import Signature, describe
-from anabranch.kernels._wording import reworded, unsupported
+from anabranch.kernels._wording import mixed, reworded, unsupported
 
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 # Numba's format of a place: "typing of setitem at /home/ada/wave.py (12)".
@@ -39,6 +40,15 @@ _MAX_DECORATOR_LINES: Final = 30
 NO_MEMORY: Final = (
     "a kernel cannot allocate memory (new arrays, expressions over whole arrays, lists, dicts, "
     "strings): nobody could catch the failure; pass an array in"
+)
+_NO_PLACE: Final = "unknown location"
+_COPY: Final = (
+    "a kernel copies rows and other parts of arrays element by element: write the loop, as in "
+    "for j in range(n): y[i, j] = x[i, j]"
+)
+_NO_HALF: Final = (
+    "a kernel computes with float32 instead of float16: leave out np.float16; what it stores in an array of float16 is "
+    "rounded"
 )
 
 
@@ -81,13 +91,61 @@ def from_compiler(
     """Return the error for a refusal of Numba, in terms of the user's code."""
     message = _COLOUR.sub("", str(error)) or type(error).__name__
     place = find_place(function, error)
+    if _NO_PLACE in message and place == definition(function):
+        place = _assignment_within(function) or place
     reason = _readonly_reason(parameters, place) if _READONLY in message else _reason(message)
-    ours = index_reason(function, signature[0], reason, place) or _captured_reason(function, reason) or reworded(reason)
+    source = linecache.getline(*place)
+    ours = (
+        index_reason(function, signature[0], reason, place)
+        or _captured_reason(function, reason)
+        or reworded(reason, source)
+    )
+    arguments = describe(parameters, signature)
+    mix = mixed(reason) if "uint64" in arguments or "uint64" in _names(function) else ""
     if ours is not None:
         reason = ours
+    elif ":=" in source:  # which the compilers take in some places
+        reason = "a kernel cannot assign within this expression (:=): assign before"
+    elif "float16" in message and "float16(" in source:
+        reason = _NO_HALF
     elif "float16" in message:
         reason += "\nfew operations take a float16 element as it is; convert it first, as in np.float32(x[i])"
-    return compile_error(function, reason, place, describe(parameters, signature))
+    return compile_error(function, reason + mix, place, arguments)
+
+
+def _assignment_within(function: FunctionType) -> tuple[str, int] | None:
+    """Return the place of the first assignment within an expression; None if there is none, or no source."""
+    file, line = definition(function)
+    for number in range(line, line + len(inspect.getblock(linecache.getlines(file)[line - 1 :]))):
+        if ":=" in linecache.getline(file, number):
+            return file, number
+    return None
+
+
+def _names(function: FunctionType) -> set[str]:
+    """Return the names of globals and attributes that a function and its helpers read."""
+    parts = (function, *helpers(function))
+    return {name for part in parts for code in codes_of(part.__code__) for name in code.co_names}
+
+
+def copy_reason(place: tuple[str, int]) -> str | None:
+    """Return why a line cannot be compiled if it copies a part of an array into another; else None."""
+    try:
+        tree = ast.parse(linecache.getline(*place).strip())
+    except SyntaxError:  # part of a statement, or the head of one
+        return None
+    copies = any(
+        isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript) and _is_part(node.value)
+        for node in ast.walk(tree)
+    )
+    return _COPY if copies else None
+
+
+def _is_part(value: ast.expr) -> bool:
+    """Whether an expression is a name, or a subscript of one."""
+    while isinstance(value, ast.Subscript):
+        value = value.value
+    return isinstance(value, ast.Name)
 
 
 def find_place(function: FunctionType, error: Exception) -> tuple[str, int]:
@@ -95,16 +153,25 @@ def find_place(function: FunctionType, error: Exception) -> tuple[str, int]:
     for match in _PLACE.finditer(_COLOUR.sub("", str(error))):
         if is_users(match["file"]):
             return match["file"], int(match["line"])
-    at = getattr(error, "loc", None)
-    file, line = getattr(at, "filename", None), getattr(at, "line", None)
-    if isinstance(file, str) and isinstance(line, int) and is_users(file):
-        return file, line
+    for at in (getattr(error, "loc", None), *_locations(error.__traceback__)):
+        file, line = getattr(at, "filename", None), getattr(at, "line", None)
+        if isinstance(file, str) and isinstance(line, int) and is_users(file):
+            return file, line
     return definition(function)
 
 
+def _locations(traceback: TracebackType | None) -> list[object]:
+    """Return the places of what the compiler was about when it raised an error, from the innermost call outwards."""
+    found = []
+    while traceback is not None:
+        found += [getattr(value, "loc", None) for value in traceback.tb_frame.f_locals.values()]
+        traceback = traceback.tb_next
+    return found[::-1]
+
+
 def is_users(file: str) -> bool:
-    """Whether a file is neither part of a compiler nor generated source."""
-    return not file.startswith("<anabranch") and not _LIBRARIES & set(re.split(r"[\\/]", file))
+    """Whether a file is neither part of a compiler nor generated source, nor one that the compiler does not know."""
+    return not file.startswith(("<anabranch", _NO_PLACE)) and not _LIBRARIES & set(re.split(r"[\\/]", file))
 
 
 def _reason(message: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dis
 import re
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
 from anabranch._launch.indices import KernelBase
@@ -26,11 +26,22 @@ _IMPORT: Final = "IMPORT_NAME"
 _OUTER: Final = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL"})
 _TEXT: Final = frozenset({"BUILD_STRING", "FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC"})
 
+_DELETE: Final = frozenset({"DELETE_FAST", "DELETE_DEREF"})
+_GENERATOR: Final = "<genexpr>"
+
 # Functions of whole arrays, which call a library.
 _WHOLE_ARRAYS: Final = frozenset(
     {"dot", "vdot", "matmul", "inner", "outer", "einsum", "tensordot", "convolve", "correlate"}
 )
 _WHOLE_ARRAY_MODULES: Final = ("numpy.linalg", "numpy.fft")
+_ON_WHOLE_ARRAYS: Final = (
+    "works on whole arrays, and a kernel is called for one index: write the loop, or call a library such as NumPy, "
+    "CuPy or PyTorch outside of kernels"
+)
+# Names of Numba's modules for CUDA, whose kernels know of threads.
+_CUDA_MODULES: Final = ("numba.cuda", "numba_cuda", "numba_cuda_mlir")
+_CUDA_INDEX: Final = frozenset({"grid", "gridsize", "threadIdx", "blockIdx", "blockDim", "gridDim"})
+_CUDA_BLOCK: Final = re.compile(r"\.(?:shared\b|syncthreads)")
 # Functions that make an array even of numbers, and what says the same of them.
 _INSTEAD: Final = {"numpy.clip": "min(max(value, low), high)", "numpy.where": "x if condition else y"}
 
@@ -43,7 +54,7 @@ def check_restrictions(function: FunctionType) -> None:
             line = code.co_firstlineno
             for instruction in dis.get_instructions(code):
                 line = _line(instruction) or line
-                reason = _forbidden(instruction)
+                reason = _forbidden(instruction, code)
                 if reason is not None:
                     where = "" if part is function else f" (in {part.__name__!r}, which it calls)"
                     raise compile_error(function, f"{reason}{where}", (code.co_filename, line))
@@ -81,12 +92,24 @@ def _refused(name: str, value: Any) -> str | None:
     known = library_name(value) or ""
     module, _, last = known.rpartition(".")
     if (module == "numpy" and last in _WHOLE_ARRAYS) or module.startswith(_WHOLE_ARRAY_MODULES):
-        return (
-            f"{name} works on whole arrays, and a kernel is called for one index: write the loop, or call a library "
-            "such as NumPy, CuPy or PyTorch outside of kernels"
-        )
+        return f"{name} {_ON_WHOLE_ARRAYS}"
     if known in _INSTEAD:
         return f"{name} makes an array, also of numbers; for numbers write {_INSTEAD[known]}"
+    return _of_cuda(name, value)
+
+
+def _of_cuda(name: str, value: Any) -> str | None:
+    """Return why a kernel cannot use a value of Numba's modules for CUDA; None if it is none of those known here."""
+    module = str(getattr(value, "__module__", None) or getattr(value, "__name__", None) or "")
+    if not any(module == known or module.startswith(f"{known}.") for known in _CUDA_MODULES):
+        return None
+    if getattr(value, "__name__", name.rpartition(".")[2]) in _CUDA_INDEX:
+        return f"{name} is not supported in kernels: their first parameter is the index, and ab.launch sets its range"
+    if _CUDA_BLOCK.search(f".{name}"):
+        return (
+            f"{name} is not supported in kernels, whose indices share no memory and have no barriers: write it in CUDA "
+            "C++, for ab.Module"
+        )
     return None
 
 
@@ -114,7 +137,8 @@ def _line(instruction: dis.Instruction) -> int | None:
     return None if instruction.positions is None else instruction.positions.lineno
 
 
-def _forbidden(instruction: dis.Instruction) -> str | None:
+def _forbidden(instruction: dis.Instruction, code: CodeType) -> str | None:
+    """Return why a kernel cannot do what an instruction of its code does; None if that is for the compiler to say."""
     if instruction.opname == _ASSERT or (
         instruction.opname == "LOAD_COMMON_CONSTANT" and "AssertionError" in instruction.argrepr
     ):
@@ -126,9 +150,22 @@ def _forbidden(instruction: dis.Instruction) -> str | None:
     if instruction.opname in _TEXT:
         return "a kernel cannot make text, as an f-string does: no interpreter runs where it does"
     if instruction.opname == _YIELD:
+        if code.co_name == _GENERATOR:
+            return "a kernel cannot use a generator expression, as in sum(... for ...): write the loop"
         return "a kernel cannot yield"
     if instruction.opname == _IMPORT:
         return "a kernel cannot import: import the module outside of it, at the top of the file"
     if instruction.opname in _OUTER:
         return f"a kernel cannot assign to the global name {instruction.argval!r}: write into an array instead"
+    return _forbidden_form(instruction)
+
+
+def _forbidden_form(instruction: dis.Instruction) -> str | None:
+    """Return why a kernel cannot have an expression or a statement that could be written in another form."""
+    if instruction.opname == "UNPACK_EX":
+        return "a kernel cannot unpack into a name with a star: index the tuple, as in rest = values[1:]"
+    if instruction.opname in _DELETE:
+        return f"a kernel cannot delete a name: leave out del {instruction.argval}"
+    if instruction.opname == "BINARY_OP" and instruction.argrepr in ("@", "@="):
+        return f"{instruction.argrepr} {_ON_WHOLE_ARRAYS}"
     return None

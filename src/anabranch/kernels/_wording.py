@@ -6,10 +6,29 @@ import re
 from typing import Final
 
 _SET: Final = re.compile(r"setitem\((?:readonly )?array\((?P<dtype>\w+), .*\)$")
-_FLOAT_INDEX: Final = re.compile(r"[Uu]nsupported array index type (?P<kind>float\d+)")
+_FLOAT_INDEX: Final = re.compile(r"[Uu]nsupported array index type (?P<kind>float\d+|bool)")
 _DIMENSIONS: Final = re.compile(r"cannot index [\w ]*array\(\w+, (?P<ndim>\d)d, \w+\) with (?P<count>\d) indices")
 _UNPACKED: Final = re.compile(r"wrong tuple length.*expected (?P<names>\d+), got (?P<parts>\d+)")
 _ATTRIBUTE: Final = re.compile(r"Unknown attribute '(?P<name>\w+)' of type Module\(<module '(?P<module>[\w.]+)'")
+_TUPLE: Final = re.compile(
+    r"(?:getitem\((?=.*, (?:u?int\d+|Literal\[int\]\(-?\d+\))\)$)|getiter with parameters \()Tuple\((?P<parts>.*?)\)"
+    r"(?:, [^()]*(?:\(-?\d+\))?)?\)$"
+)
+_NUMBER: Final = re.compile(r"(?:u?int|float|complex)\d+$|bool$")
+_LITERAL: Final = re.compile(r"Literal\[(?P<kind>int|bool)\]\([^()]*\)")
+_KEYWORD_ONLY: Final = re.compile(r"^Cannot bind .* to signature '\([^']*\*,")
+# A float64 where a uint64 and a signed integer may have met.
+_MIXED: Final = re.compile(
+    r"array index type float64|the index is an int.*\bfloat64|"
+    r"Numba has no (?:xor|and_|or_|invert|range|[lr]shift|i(?:xor|and|or|[lr]shift))\(.*\bfloat64"
+)
+_OPERANDS: Final = {
+    "log": "math.log takes one number in kernels: for a base write math.log(x) / math.log(2.0)",
+    "hypot": "math.hypot takes two numbers in kernels: for more write math.sqrt(x * x + y * y + z * z)",
+}
+_MANY: Final = re.compile(r"^Numba has no (?:(?P<log>log)\(.+, .+\)|(?P<hypot>hypot)\(.+, .+, .+\))$")
+_MATH: Final = re.compile(r"\bmath\.(?:(?P<log>log)|(?P<hypot>hypot))\(")
+_TOO_MANY: Final = "too many positional arguments"
 _COMPLEX: Final = re.compile(r"complex\d+$")
 # What to write for a function that one of the compilers lacks.
 _LOOP: Final = "write the loop"
@@ -34,19 +53,48 @@ _INSTEAD: Final = {
 }
 
 
-def reworded(cause: str) -> str | None:
-    """Return what the compiler says in plain words; None for what is not among the mistakes known here."""
+def reworded(cause: str, source: str = "") -> str | None:
+    """Return what the compiler says of a line in plain words; None for what is not among the mistakes known here."""
     if found := _SET.search(cause):
         return not_stored(found["dtype"], _last_argument(cause))
     if found := _FLOAT_INDEX.search(cause):
-        return f"arrays are indexed by integers, not by {found['kind']}: divide with //, or convert with int(...)"
+        advice = "convert with int(...)" if found["kind"] == "bool" else "divide with //, or convert with int(...)"
+        return f"arrays are indexed by integers, not by {found['kind']}: {advice}"
     if found := _DIMENSIONS.search(cause):
         return f"an array of {_counted(found['ndim'], 'dimension')} takes no {found['count']} indices"
     if found := _UNPACKED.search(cause):
         return f"a tuple of {found['parts']} does not unpack into {_counted(found['names'], 'name')}"
     if found := _ATTRIBUTE.search(cause):
         return unsupported(f"{found['module']}.{found['name']}")
+    if found := _TUPLE.search(cause):
+        return _of_one_type(_LITERAL.sub(lambda part: {"int": "int64"}.get(part["kind"], "bool"), found["parts"]))
+    if found := _MANY.search(cause) or (_MATH.search(source) if _TOO_MANY in cause else None):
+        return _OPERANDS[found.lastgroup or ""]
+    if _KEYWORD_ONLY.search(cause):
+        return "on a CPU, a function that a kernel calls has no keyword-only parameters: leave out the * before them"
+    if cause == "Keyword arguments are not supported, yet":
+        return "this function takes its arguments by position in kernels, as in round(x, 1)"
     return None
+
+
+def mixed(cause: str) -> str:
+    """Return what to add to a reason if a uint64 with a signed integer may be its cause; else nothing."""
+    if not _MIXED.search(cause):
+        return ""
+    return "; a uint64 with a signed integer can make a float64: convert one, as in np.int64(u)"
+
+
+def _of_one_type(parts: str) -> str:
+    """Return the reason for a tuple with parts of several types, which only constants index."""
+    kinds = parts.split(", ")
+    if all(map(_NUMBER.match, kinds)):
+        advice = "convert them, as in (np.float64(x[i]), 0.0, 1.0)"
+    else:
+        advice = "write its indices as numbers, as in parts[0]"
+    return (
+        "a tuple is indexed by a variable, or looped over, only if its parts have one type; these have "
+        f"{', '.join(kinds[:-1])} and {kinds[-1]}: {advice}"
+    )
 
 
 def unsupported(name: str) -> str:

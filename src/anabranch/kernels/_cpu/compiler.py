@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Final
 
 from anabranch.kernels import _cache
 from anabranch.kernels._cache_key import cache_key, sources
-from anabranch.kernels._compile_error import NO_MEMORY, compile_error, definition, find_place, from_compiler
+from anabranch.kernels._compile_error import (
+    NO_MEMORY,
+    compile_error,
+    copy_reason,
+    definition,
+    find_place,
+    from_compiler,
+)
 from anabranch.kernels._elf import check_object, undefined_symbols, without_unwind_tables
 from anabranch.kernels._failure import Spot, pack, places_of, unpack
 from anabranch.kernels._parameter import Parameter
@@ -136,8 +143,8 @@ def _missing_symbols(
 
     place = definition(function)
     if any(map(_ALLOCATION.match, names)):
-        reason = NO_MEMORY
         place = find_place(function, find_allocation(function, parameters, signature))
+        reason = copy_reason(place) or NO_MEMORY
     elif any(map(_PYTHON.match, names)):
         reason = "a kernel cannot print or use Python objects: no interpreter runs where it does"
     elif any(".numba.unresolved$" in name for name in names):

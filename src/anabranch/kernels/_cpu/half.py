@@ -29,6 +29,17 @@ def read_type(element: Any) -> Any:
     return types.float32 if element == half else element
 
 
+def constant_type(kind: Any) -> Any:
+    """Return the type of a constant of Numba's type, whose float16 has no code on a CPU."""
+    if kind == types.float16:
+        return types.float32
+    if isinstance(kind, types.Array) and kind.dtype == types.float16:
+        return kind.copy(dtype=half)
+    if isinstance(kind, (types.UniTuple, types.Tuple)) and types.float16 in kind.types:
+        return types.Tuple(tuple(map(constant_type, kind.types)))
+    return kind
+
+
 @register_model(Half)
 class _HalfModel(models.PrimitiveModel):  # type: ignore[misc]  # Numba has no types
     def __init__(self, manager: Any, kind: Any) -> None:

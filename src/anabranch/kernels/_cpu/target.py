@@ -19,7 +19,7 @@ from numba.core import ir as numba_ir
 from numba.core.registry import cpu_target
 
 from anabranch.kernels._cpu.division import Definitions
-from anabranch.kernels._cpu.half import read_type
+from anabranch.kernels._cpu.half import constant_type, read_type
 from anabranch.kernels._failure import Spot, array_text, indexed_array
 from anabranch.kernels._integer import operand_types
 
@@ -104,7 +104,7 @@ class _Typing(typing.Context):  # type: ignore[misc]  # Numba has no types
         return found
 
     def resolve_value_type(self, val: Any) -> Any:
-        return self.helper_type(val) or super().resolve_value_type(val)
+        return self.helper_type(val) or constant_type(super().resolve_value_type(val))
 
     def resolve_getattr(self, typ: Any, attr: str) -> Any:
         if isinstance(typ, types.Module):

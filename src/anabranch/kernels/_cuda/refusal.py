@@ -14,10 +14,11 @@ from typing import Any, Final, NamedTuple
 from numba_cuda_mlir.errors import UserFacingInternalCompilerError
 from numba_cuda_mlir.numba_cuda.core.ir import Stmt
 
-from anabranch.kernels._compile_error import NO_MEMORY, is_users
+from anabranch.kernels._compile_error import NO_MEMORY, copy_reason, is_users
 
 _LOG: Final = re.compile(r"saved to:\s+(\S+numba_cuda_mlir_error_\w+\.log)")
 _ARRAY_RESULT: Final = re.compile(r"-> (?:array|list|dict|unicode|reflected)\b")
+_STORE: Final = re.compile(r"\b(?:setitem|Slice)\b")
 _CALL: Final = re.compile(r"call to <(?:[a-z-]+ )*?(?:ufunc|function|class|type|intrinsic) '?([\w.]+)")
 
 
@@ -43,13 +44,17 @@ def refusal(error: Exception) -> Refusal | None:
         os.unlink(log[1])
     cause = error.__context__ or error
     text = str(cause)
-    if _ARRAY_RESULT.search(text):
+    place = _place(cause)
+    copied = copy_reason(place) if place is not None and _STORE.search(text) else None
+    if copied is not None:
+        reason = copied
+    elif _ARRAY_RESULT.search(text):
         reason = NO_MEMORY
     elif call := _CALL.search(text):
         reason = f"numba-cuda-mlir has no {call[1]} on the GPU"
     else:
         reason = f"numba-cuda-mlir cannot translate this: {text.splitlines()[0] if text else type(cause).__name__}"
-    return Refusal(reason, _place(cause))
+    return Refusal(reason, place)
 
 
 def _place(error: BaseException) -> tuple[str, int] | None:
