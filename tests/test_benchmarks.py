@@ -332,11 +332,10 @@ def test_counts_repeat(modules):
     assert set(counts.judge(second, first).values()) == {""}
 
 
-def test_a_launch_that_is_checked_takes_few_instructions_more(modules):
-    if shutil.which("valgrind") is None:
-        pytest.skip("valgrind is not installed")
-    counts = modules("counts").count(("launch.4args_held", "launch.4args_checked"))
-    assert counts["launch.4args_checked"] - counts["launch.4args_held"] <= 150
+@pytest.mark.parametrize(("more", "verdict"), [(150, ""), (151, "MORE than 150 above launch.4args_held")])
+def test_a_launch_that_is_checked_takes_few_instructions_more(modules, more, verdict):
+    counted = {"launch.4args_held": 2000, "launch.4args_checked": 2000 + more}
+    assert modules("counts").judge(counted, counted)["launch.4args_checked"] == verdict
 
 
 def test_counted_paths_are_benchmarks(modules):
