@@ -3,7 +3,6 @@
 import importlib
 import importlib.util
 import json
-import shutil
 import subprocess
 import sys
 import threading
@@ -321,15 +320,6 @@ def test_counting_says_which_tool_is_missing(modules, monkeypatch, missing):
     monkeypatch.setattr(counts.shutil, "which", found.get)
     with pytest.raises(counts.UnavailableError, match=f"apt-get install {missing}"):
         counts.count(("stream.current",))
-
-
-def test_counts_repeat(modules):
-    if shutil.which("valgrind") is None:
-        pytest.skip("valgrind is not installed")
-    counts = modules("counts")
-    first, second = (counts.count(("stream.current",)) for _ in range(2))
-    assert first["stream.current"] > 100
-    assert set(counts.judge(second, first).values()) == {""}
 
 
 @pytest.mark.parametrize(("more", "verdict"), [(150, ""), (151, "MORE than 150 above launch.4args_held")])

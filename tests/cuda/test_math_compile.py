@@ -99,7 +99,7 @@ def test_choices_and_sequences_compile(dtype):
 
 
 @nvrtc
-@pytest.mark.parametrize(("name", "dtype"), every(3, REDUCTIONS))
+@pytest.mark.parametrize(("name", "dtype"), every(6, REDUCTIONS))
 def test_reductions_compile(name, dtype):
     from anabranch.kernels._cpp.nvrtc import compile_source
 

@@ -44,7 +44,7 @@ def test_each_class_is_run_once():
         assert (report.classes, report.runs) == (len(expected), len(expected))
         assert ends == Counter(expected)
 
-    for_each_program(400, check)
+    for_each_program(250, check)
 
 
 @pytest.mark.parametrize("seed", [240043, 451725, 474573, 540017])
@@ -116,7 +116,7 @@ def test_a_failure_is_found_where_a_class_has_it():
         gated = any(step.kind == "gate" for step in program.steps)
         assert bool(found) is several or (found and gated)
 
-    for_each_program(300, check)
+    for_each_program(150, check)
 
 
 def test_the_enumeration_takes_no_two_classes_together():
