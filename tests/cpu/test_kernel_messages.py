@@ -161,6 +161,15 @@ def test_an_assignment_to_several_names_is_none_within_an_expression():
     assert y.tolist() == [3, 6]
 
 
+def test_an_error_beside_an_assignment_within_an_expression_keeps_its_reason():
+    def k(i, x, y):
+        if (square := absent(x[i])) > 9:  # noqa: F821
+            y[i] = square
+
+    with pytest.raises(ab.CompileError, match="name 'absent' is not defined"):
+        compile_for_cpu(ab.kernel(k), LINE, LINE)
+
+
 def test_a_place_that_the_compiler_does_not_know_is_no_file():
     from anabranch.kernels._compile_error import definition, find_place
 

@@ -4,24 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from anabranch.distributed._absent import INSTEAD as OF_COMMUNICATORS
 from anabranch.distributed._communicator import Communicator
 
 _INIT: Final = "write comm = ab.distributed.init()"
-_OF_COMMUNICATORS: Final = {
-    "Get_rank": "rank",
-    "Get_size": "size",
-    "all_gather_into_tensor": "all_gather",
-    "all_to_all_single": "all_to_all",
-    "destroy_process_group": "close",
-    "get_backend": "backend",
-    "get_rank": "rank",
-    "get_world_size": "size",
-    "irecv": "recv",
-    "isend": "send",
-    "new_group": "split",
-    "new_subgroups": "split",
-    "reduce_scatter_tensor": "reduce_scatter",
-}
 _INSTEAD: Final = {
     "COMM_WORLD": _INIT,
     "P2POp": "with comm.group(): joins sends and receives",
@@ -38,8 +24,7 @@ def instead_of(name: str) -> str:
     """Return what to write instead of a name that the subpackage lacks; an empty string if nothing is known."""
     if name in _INSTEAD:
         return _INSTEAD[name]
-    member = _OF_COMMUNICATORS.get(name, name)
-    if not hasattr(Communicator, member):
-        return ""
-    call = "(...)" if callable(getattr(Communicator, member)) else ""
-    return f"a communicator has it: comm = ab.distributed.init(), then comm.{member}{call}"
+    instead = OF_COMMUNICATORS.get(name)
+    if instead is None and hasattr(Communicator, name):
+        instead = f"write comm.{name}{'(...)' if callable(getattr(Communicator, name)) else ''}"
+    return f"a communicator has it: after comm = ab.distributed.init(), {instead}" if instead else ""

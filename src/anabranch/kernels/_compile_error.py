@@ -42,6 +42,7 @@ NO_MEMORY: Final = (
     "strings): nobody could catch the failure; pass an array in"
 )
 _NO_PLACE: Final = "unknown location"
+_NO_TYPE: Final = "cannot be determined"
 _COPY: Final = (
     "a kernel copies rows and other parts of arrays element by element: write the loop, as in "
     "for j in range(n): y[i, j] = x[i, j]"
@@ -104,7 +105,7 @@ def from_compiler(
     mix = mixed(reason) if "uint64" in arguments or "uint64" in _names(function) else ""
     if ours is not None:
         reason = ours
-    elif ":=" in source:  # which the compilers take in some places
+    elif ":=" in source and _NO_TYPE in reason:  # the compilers take it in some places
         reason = "a kernel cannot assign within this expression (:=): assign before"
     elif "float16" in message and "float16(" in source:
         reason = _NO_HALF
