@@ -278,6 +278,11 @@ def compiled(monkeypatch):
     return compile_for
 
 
+def second_version(code):
+    (found,) = re.findall(r"^define internal [^\n]*[.]better\(.*?^}", code, re.MULTILINE | re.DOTALL)
+    return found
+
+
 @pytest.mark.parametrize("kernel", PLANES, ids=lambda kernel: kernel.name)
 def test_what_the_second_version_relies_on(compiled, kernel):
     better, _ = compiled(kernel, 2, np.zeros((4, 4)), np.zeros((4, 4)))
@@ -297,7 +302,7 @@ def test_a_kernel_that_asks_nothing_has_one_version(compiled):
 @pytest.mark.parametrize("kernel", [inner, wrapped, edges, guarded], ids=lambda kernel: kernel.name)
 def test_the_inner_loop_is_vectorised_and_asks_nothing(compiled, kernel):
     _, code = compiled(kernel, 2, np.zeros((4, 4)), np.zeros((4, 4)))
-    (better,) = re.findall(r"^define internal .*?^}", code, re.MULTILINE | re.DOTALL)
+    better = second_version(code)
     assert re.search(r"load <\d+ x double>", better)
     assert "masked" not in better
     assert "memcheck" not in better
@@ -316,5 +321,5 @@ def test_indices_from_an_array_are_expected_not_to_be_negative(compiled):
 
 def test_rows_of_a_larger_array_are_vectorised(compiled):
     _, code = compiled(inner, 2, part_of_rows((4, 4)), part_of_rows((4, 4)))
-    (better,) = re.findall(r"^define internal .*?^}", code, re.MULTILINE | re.DOTALL)
+    better = second_version(code)
     assert re.search(r"load <\d+ x double>", better)

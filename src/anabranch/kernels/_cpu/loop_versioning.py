@@ -16,15 +16,10 @@ from llvmlite import ir
 from numba.core import types
 
 from anabranch.kernels._cpu.interior import Interior, find_interior
+from anabranch.kernels._cpu.loop_nest import FEW, NO_UNROLLING, Inner, Nest
 from anabranch.kernels._cpu.slots import places_of
 
 _I64: Final = ir.IntType(64)
-# Of the entry, and of the second version before the arrays' addresses.
-PARAMETERS: Final = (_I64, _I64, _I64.as_pointer(), _I64.as_pointer())
-# Disables transformations that do not pay for a loop of few iterations.
-_NO_UNROLLING: Final = ["llvm.loop.unroll.disable"]
-_NO_VECTORS: Final = ["llvm.loop.vectorize.enable", ir.Constant(ir.IntType(1), 0)]
-FEW: Final = (_NO_UNROLLING, _NO_VECTORS)
 # With more pairs of arrays, the test for overlap is left out.
 _MOST_PAIRS: Final = 32
 
@@ -64,14 +59,10 @@ class Better(NamedTuple):
         gains = interior.halo or interior.lengths or better._loose()
         return better if gains else None
 
-    def declare(self, module: Any, symbol: str) -> Any:
-        """Declare the second version in the module, without a body."""
-        pointers = [_I64.as_pointer()] * len(self.arrays)
-        function = ir.Function(module, ir.FunctionType(_I64, [*PARAMETERS, *pointers]), f"{symbol}.better")
-        function.attributes.add("noinline")  # inlined into the entry, its arrays could overlap again
-        for argument in function.args[len(PARAMETERS) :]:
-            argument.add_attribute("noalias")
-        return function
+    def inner(self) -> Inner:
+        """Return the kind of the second version's inner loop."""
+        known = self.interior.halo or self.interior.lengths
+        return Inner(self.interior.halo if known else None)
 
     def hints_for_others(self) -> Sequence[list[Any]]:
         """Return hints that keep the first version small where its speed matters little."""
@@ -79,20 +70,18 @@ class Better(NamedTuple):
             return ()
         # Without lengths the first version serves overlapping arrays, which LLVM does not vectorise anyway. In three
         # dimensions LLVM takes twice as long for the addresses, and few launches differ in shape from their arrays.
-        return (_NO_UNROLLING,) if self.interior.lengths and self.launch_ndim < 3 else FEW
+        return (NO_UNROLLING,) if self.interior.lengths and self.launch_ndim < 3 else FEW
 
     def data(self, builder: Any, slots: Any) -> list[Any]:
         """Return the arrays' addresses as arguments of the second version."""
         return [builder.inttoptr(_load(builder, slots, place), _I64.as_pointer()) for place in self.arrays]
 
-    def known(self, context: Any, builder: Any, function: Any) -> dict[int, Any]:
+    def known(self, context: Any, nest: Nest) -> dict[int, Any]:
         """Return the slots' values that the second version knows without reading them."""
-        length = _load(builder, function.args[2], self.launch_ndim - 1)
-        pointers = function.args[len(PARAMETERS) :]
         return {
-            **dict.fromkeys(self.interior.lengths, length),
+            **dict.fromkeys(self.interior.lengths, nest.sizes[-1]),
             **{place + 2 * kind.ndim: _I64(_itemsize(context, kind)) for place, kind in self._loose().items()},
-            **dict(zip(self.arrays, pointers, strict=True)),
+            **dict(zip(self.arrays, nest.pointers, strict=True)),
         }
 
     def holds(self, context: Any, builder: Any, dims: Any, slots: Any) -> Any:
