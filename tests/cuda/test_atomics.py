@@ -58,7 +58,7 @@ def test_offsets_are_computed_in_32_bits_where_they_fit(wide):
     from anabranch.kernels._cuda import codegen
 
     signature = 1, (array("int32"), array("int32"))
-    ptx = codegen.build(binned._function, binned.parameters, signature, "symbol", Target((9, 0), wide=wide))
+    ptx = codegen.build(binned._function, binned.parameters, signature, "symbol", Target((9, 0), wide=wide, flat=wide))
     assert ("mul.lo.s64" in ptx.text) == wide
 
 

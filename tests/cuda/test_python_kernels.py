@@ -135,10 +135,17 @@ def test_the_threads_of_a_coarse_kernel_alone_run_several_indices():
 
 def test_a_wide_kernel_counts_in_64_bits():
     plane = array("float32", 2)
-    text = build(smooth, plane, plane, ndim=2, target=Target((9, 0), wide=True)).text
+    text = build(smooth, plane, plane, ndim=2, target=Target((9, 0), wide=True, flat=True)).text
     assert re.search(r"div\.u64", text)
     assert re.search(r"mul\.lo\.s64|mad\.lo\.s64", text)
     assert not re.search(r"ld\.param\.[us]32", text)
+
+
+def test_a_flat_kernel_divides_in_32_bits():
+    plane = array("float32", 2)
+    text = build(smooth, plane, plane, ndim=2, target=Target((9, 0), flat=True)).text
+    assert re.search(r"div\.u32", text)
+    assert not re.search(r"(div|rem)\.[us]64", text)
 
 
 def test_kernels_that_move_across_rows_are_known():
@@ -184,7 +191,7 @@ def test_what_may_fail_takes_a_record(wide, checked):
     def look_up(i, y: ab.Out):
         y[i] = (1, 2)[i]
 
-    target = Target((9, 0), checked, wide)
+    target = Target((9, 0), checked, wide, flat=wide)
     found = build(look_up, array("float32"), target=target)
     assert found.slots[-1] == 2**32 - 1
     assert "IndexError" in [spot.what for spot in found.spots]

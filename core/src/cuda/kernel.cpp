@@ -73,7 +73,7 @@ CudaKernel::CudaKernel(CudaLibrary& library, CUfunction function, std::string na
     : Kernel(function, std::move(name), std::move(form.places)),
       library_(Ref<CudaLibrary>::share(&library)),
       slots_(std::move(form.slots)),
-      wide_(form.wide),
+      flat_(form.flat),
       across_(form.across),
       coarse_(form.coarse) {
   if (!slots_.empty() && slots_.back() == KernelForm::record_slot) {
@@ -150,7 +150,7 @@ void CudaKernel::prepare(const LaunchShape& shape, std::span<const std::uint64_t
   CUDA_KERNEL_NODE_PARAMS node{};
   node.func = function();
   node.kernelParams = pointers.data();
-  if (shape.ndim == 1 || wide_) {
+  if (shape.ndim == 1 || flat_) {
     const std::int64_t each = count * block;
     node.gridDimX = static_cast<unsigned>((shape.size() + each - 1) / each);
     node.gridDimY = node.gridDimZ = 1;

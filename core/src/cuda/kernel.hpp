@@ -58,7 +58,7 @@ class CudaKernel final : public Kernel {
 
   Ref<CudaLibrary> library_;
   std::vector<std::uint32_t> slots_;
-  const bool wide_;
+  const bool flat_;
   const bool across_;
   const bool coarse_;
   bool takes_record_ = false;  // as its last parameter

@@ -59,6 +59,8 @@ int LaunchShape::threads_per_block(std::int64_t resident_threads, std::int64_t c
   return ndim == 3 && count == most_per_thread && dims[0] <= most_blocks ? 128 : 256;
 }
 
+bool LaunchShape::fits_line() const noexcept { return size() <= longest; }
+
 bool LaunchShape::fits_grid() const noexcept {
   const auto [x, y, z] = extents();
   if (x > longest || y > longest || z > longest) return false;

@@ -30,6 +30,16 @@ TEST(grids_cover_the_index_space_and_have_no_empty_block) {
   }
 }
 
+TEST(grids_have_few_blocks_along_y_and_z) {
+  const auto fits = [](int ndim, std::int64_t first, std::int64_t second, std::int64_t third) {
+    return LaunchShape{.ndim = ndim, .dims = {first, second, third, 1}}.fits_grid();
+  };
+  CHECK(fits(2, 65'535 * 64, 3, 1) && !fits(2, 65'535 * 64 + 1, 3, 1));
+  CHECK(fits(3, 65'535 * 16, 3, 3) && !fits(3, 65'535 * 16 + 1, 3, 3));
+  CHECK(row(1 << 30).fits_grid() && !row(std::int64_t{1} << 31).fits_grid());
+  CHECK(row(1 << 30).fits_line() && !row(std::int64_t{1} << 31).fits_line());
+}
+
 TEST(blocks_of_coarse_kernels_are_rows) {
   const LaunchShape shape{.ndim = 2, .dims = {8192, 8192}};
   CHECK((shape.grid(256, false, 4) == std::array<std::int64_t, 6>{32, 2048, 1, 256, 1, 1}));

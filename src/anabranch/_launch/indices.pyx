@@ -32,10 +32,11 @@ cdef enum:
     few_slots = 256
     few_touches = 16
     # Beside the number of dimensions in a key: indices are checked; the launch or an array is too large for 32 bits;
-    # the threads of the launch run several indices each.
+    # the threads of the launch run several indices each; a grid of one dimension counts the indices.
     checked_bit = 0x10
     wide_bit = 0x20
     coarse_bit = 0x40
+    flat_bit = 0x80
 
 cdef extern from *:
     """
@@ -43,11 +44,13 @@ cdef extern from *:
     static void set_device(uint8_t* key, uint16_t ordinal) { memcpy(key + 1, &ordinal, sizeof(ordinal)); }
     static void set_block(anabranch::LaunchShape& shape, int threads) { shape.block = threads; }
     static bool fits_grid(const anabranch::LaunchShape& shape) { return shape.fits_grid(); }
+    static bool fits_line(const anabranch::LaunchShape& shape) { return shape.fits_line(); }
     static bool is_large(const anabranch::LaunchShape& shape, const anabranch::Backend& backend, bool loops) {
       return shape.is_large(backend.capabilities().resident_threads, loops);
     }
     """
     bint fits_grid(const LaunchShape&) nogil
+    bint fits_line(const LaunchShape&) nogil
     bint is_large(const LaunchShape&, const CBackend&, bint loops) nogil
     void set_device(uint8_t*, int) nogil
     void set_block(LaunchShape&, int) nogil
@@ -105,9 +108,11 @@ cdef Ref[CKernel] _compile(KernelBase kernel, Packed* packed, DeviceBase device)
     checked = bool(packed.key[0] & checked_bit)
     cdef KernelForm form
     if architecture != 0:
-        form.wide = packed.key[0] & wide_bit
+        wide = bool(packed.key[0] & wide_bit)
+        form.flat = packed.key[0] & flat_bit
         form.coarse = packed.key[0] & coarse_bit
-        code = kernel.compile_cuda(signature, Target(divmod(architecture, 10), checked, form.wide, form.coarse))
+        code = kernel.compile_cuda(
+            signature, Target(divmod(architecture, 10), checked, wide, form.flat, form.coarse))
         form.across = code.across
         form.slots = code.slots
         form.places = places_of(code.places)
@@ -130,8 +135,10 @@ cdef inline void _choose_form(
     if state.bounds or state.mode == <int>HazardMode.check:
         packed.key[0] |= checked_bit
     if architecture_of(deref(device.backend)) != 0:
-        if packed.wide != 0 or not fits_grid(shape):
-            packed.key[0] |= wide_bit
+        if packed.wide != 0:
+            packed.key[0] |= wide_bit | flat_bit
+        elif not fits_grid(shape):
+            packed.key[0] |= flat_bit if fits_line(shape) else wide_bit | flat_bit
         elif not packed.key[0] & checked_bit and is_large(shape, deref(device.backend), loops):
             packed.key[0] |= coarse_bit
 

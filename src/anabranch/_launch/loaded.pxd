@@ -26,7 +26,7 @@ cdef extern from "anabranch/kernel/kernel.hpp" namespace "anabranch" nogil:
     cdef cppclass KernelForm:
         vector[uint32_t] slots
         vector[KernelPlace] places
-        cbool wide
+        cbool flat
         cbool coarse
         cbool across
     cdef cppclass Library:

@@ -14,12 +14,15 @@ class Target(NamedTuple):
         Whether every index is checked.
     wide : bool
         For index spaces and arrays of any size, see `kernels._cuda.entry`.
+    flat : bool
+        For index spaces that fit no grid of their own dimensions; of a wide kernel it is True.
     coarse : bool
-        For large launches, whose threads run several indices each, see `kernels._cuda.entry`. Neither wide, nor
+        For large launches, whose threads run several indices each, see `kernels._cuda.entry`. Neither flat, nor
         checked: the place of a thread in the grid identifies a failed index.
     """
 
     capability: tuple[int, int]
     checked: bool = False
     wide: bool = False
+    flat: bool = False
     coarse: bool = False

@@ -86,7 +86,7 @@ struct KernelForm {
   // is the pointer that the driver needs. `record_slot`, last: the address of the launch's record.
   std::vector<std::uint32_t> slots;
   std::vector<KernelPlace> places = {};
-  bool wide = false;    // launches over an index space use a grid of one dimension, see `LaunchShape`
+  bool flat = false;    // launches over an index space use a grid of one dimension, see `LaunchShape`
   bool across = false;  // accesses move across rows as the last index grows, so narrow blocks are faster
   // The kernel has one more parameter after the sizes of the index space, an int64: the number of indices that each
   // thread runs, one block apart, along y, or along x if the index space has one axis.
@@ -104,7 +104,7 @@ class Library : public RefCounted {
 
 // A launch over an index space, which runs each index once, in row-major order. On a device with blocks, the kernel's
 // first `ndim` parameters are the sizes, as int64 (&dims[0] and so on); `KernelForm` describes the others. A thread
-// runs one index, or several of a coarse kernel. `grid` gives the grid, except for a wide kernel, whose grid has one
+// runs one index, or several of a coarse kernel. `grid` gives the grid, except for a flat kernel, whose grid has one
 // dimension along which the indices are counted.
 struct LaunchShape {
   int ndim = 1;
@@ -132,6 +132,8 @@ struct LaunchShape {
   // Whether devices can run such a grid with blocks of 256 threads, or `block`, and 32-bit indices suffice along each
   // axis.
   bool fits_grid() const noexcept;
+  // Whether 32-bit indices suffice along a grid of one dimension.
+  bool fits_line() const noexcept;
   // Whether the threads of a device that runs so many at a time should run several indices each. `loops`: the kernel
   // has loops; those of a thread's indices run one after the other, which makes the last threads later. False for a
   // device that states no such number.

@@ -10,8 +10,10 @@ space (``CudaKernel::prepare`` chooses it):
   a warp.
 * A thread of a coarse kernel runs several indices, one block apart, along y, or along x if there is no y. A GPU
   starts about one warp per two cycles and multiprocessor, which limits kernels that do little per index.
-* A *wide* kernel is for index spaces that do not fit such a grid, or arrays with 2^31 elements or more along or
-  between their axes. Its grid is one-dimensional, and a thread divides its number by the sizes.
+* A *flat* kernel is for index spaces that do not fit such a grid, which has up to 65535 blocks along y and z, as in
+  ``dim=(10_000_000, 3)``. Its grid is one-dimensional, and a thread divides its number by the sizes.
+* A *wide* kernel is flat and computes in 64 bits, for 2^31 indices or more in a flat grid, and arrays with 2^31
+  elements or more along or between their axes.
 """
 
 from __future__ import annotations
@@ -71,7 +73,10 @@ def source_of(
             continue
         names += [f"{name}_real", f"{name}_imag"] if code[1].startswith("complex") else [f"{name}_word"]
         lines.append(f"    {name} = {_scalar(name, parameter, code)}")
-    index = _wide_index(launch_ndim) if target.wide else _index(launch_ndim, target.coarse)
+    if target.flat:
+        index = _flat_index(launch_ndim, 64 if target.wide else 32)
+    else:
+        index = _index(launch_ndim, target.coarse)
     lines += [*index.lines, f"    if {index.inside}:"]
 
     def run(value: str) -> str:
@@ -149,17 +154,15 @@ def _index(launch_ndim: int, coarse: bool) -> _Index:
     return _Index(lines, " and ".join(tests), index if launch_ndim == 1 else f"({index})")
 
 
-def _wide_index(launch_ndim: int) -> _Index:
-    total = " * ".join(f"n{axis}" for axis in range(launch_ndim))
-    lines = ["    position = int64(cuda.blockIdx.x) * int64(cuda.blockDim.x) + int64(cuda.threadIdx.x)"]
-    if launch_ndim == 1:
-        return _Index(lines, "position < n0", "position")
+def _flat_index(launch_ndim: int, bits: int) -> _Index:
     # Unsigned division handles no signs.
-    lines.append("    rest = uint64(position)")
+    whole = f"uint{bits}"
+    place = f"{whole}(cuda.blockIdx.x) * {whole}(cuda.blockDim.x) + {whole}(cuda.threadIdx.x)"
+    lines = [f"    i0 = {whole}({place})"]
     for axis in reversed(range(1, launch_ndim)):
-        lines += [f"    i{axis} = int64(rest % uint64(n{axis}))", f"    rest = rest // uint64(n{axis})"]
-    index = "(int64(rest), " + ", ".join(f"i{axis}" for axis in range(1, launch_ndim)) + ")"
-    return _Index(lines, f"position < {total}", index)
+        lines += [f"    i{axis} = {whole}(i0 % {whole}(n{axis}))", f"    i0 = {whole}(i0 // {whole}(n{axis}))"]
+    index = ", ".join(f"int64(i{axis})" for axis in range(launch_ndim))
+    return _Index(lines, f"i0 < {whole}(n0)", index if launch_ndim == 1 else f"({index})")
 
 
 def make_entry(source: str, function: Any, scope: dict[str, Any]) -> FunctionType:
