@@ -48,8 +48,7 @@ void Controller::expect_nodes(Stream& stream, const Graph& graph, std::span<cons
   const std::lock_guard lock(mutex_);
   Host& host = this_host();
   for (const NodeTouch& touch : touches) {
-    const Touch whole{touch.storage, touch.bytes.low, touch.bytes.high, nullptr, 0, touch.access, false};
-    add_use(next.nodes[touch.node].uses, whole, host);
+    add_use(next.nodes[touch.node].uses, as_touch(touch), host);
   }
 }
 

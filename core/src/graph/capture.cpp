@@ -250,15 +250,15 @@ Ref<Graph> Capture::end(Ref<Works>& works) {
       // No array refers to this memory any more. Only replays use it, of this graph and of any graph that contains it.
       graph->memory.push_back(Storage::make(*own.device, own.kind, own.pointer, own.bytes));
       graph->memory.back()->accesses().begin_with(std::move(own.uses));
-      touches.push_back({own.node, graph->memory.back().get(), {0, own.bytes}, Access::write});
+      touches.push_back({own.node, graph->memory.back().get(), Footprint(0, own.bytes), Access::write});
     }
     kept.insert(kept.end(), graph->memory.begin(), graph->memory.end());
     touches.reserve(touches.size() + accesses_.size());
-    for (const Access_& access : accesses_) {
+    for (Access_& access : accesses_) {
       // Memory that was freed and allocated again belongs to the storage that has it now.
       Storage* storage = access.storage;
       if (access.own != none) storage = own_[access.own].used ? own_[access.own].storage : nullptr;
-      if (storage) touches.push_back({access.node, storage, access.bytes, access.access});
+      if (storage) touches.push_back({access.node, storage, std::move(access.where), access.access});
     }
     own_.clear();
     held = detach();

@@ -79,7 +79,7 @@ void Capture::note(const Stream& stream, std::span<const Touch> touches, Point p
   for (const Touch& touch : touches) {
     Operand& used = operand(*touch.storage);
     if (anabranch::writes(touch.access)) used.written = true;
-    accesses_.push_back({node, used.own, touch.storage, {touch.low, touch.high}, touch.access});
+    accesses_.push_back({node, used.own, touch.storage, touch.footprint(), touch.access});
     if (used.own == none) continue;
     std::vector<std::uint32_t>& users = own_[used.own].users;
     std::erase_if(users, [&](std::uint32_t user) { return user == node || moments_[node].follows(moments_[user]); });

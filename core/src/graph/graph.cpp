@@ -79,7 +79,7 @@ GraphAccesses GraphAccesses::with_node(std::uint32_t node, const GraphAccesses& 
   for (const NodeTouch& touch : touches) {
     if (touch.node != node) add(touch);
   }
-  for (const NodeTouch& touch : fresh.touches) add({node, touch.storage, touch.bytes, touch.access});
+  for (const NodeTouch& touch : fresh.touches) add({node, touch.storage, touch.where, touch.access});
   for (const auto* some : {&kept, &fresh.kept}) {
     for (const Ref<Storage>& storage : *some) {
       if (missing.erase(storage.get()) != 0) result.kept.push_back(storage);

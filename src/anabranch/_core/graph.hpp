@@ -92,37 +92,65 @@ inline bool has_external(const Works& works) {
 }
 
 // Merges the accesses of a graph into those of one operation: of each block, every byte once, with all that the nodes
-// do to it, in as few ranges as that takes.
+// do to it, in as few ranges as that takes. Beside these are those of strided arrays, each array once, of up to
+// `most_strided` per block; further ones count as ranges. As long as `touches` live.
 inline std::vector<Touch> merged(const std::vector<NodeTouch>& touches) {
+  constexpr std::size_t most_strided = 8;
   // How many more accesses read and write from a byte on than before it.
   struct Change {
     int reads = 0;
     int writes = 0;
   };
-  std::map<Storage*, std::map<std::size_t, Change>> by_storage;
+  struct Block {
+    std::map<std::size_t, Change> changes;
+    std::vector<NodeTouch> strided;
+  };
+  const auto both = [](Access one, Access other) {
+    if (!reads(one) && !reads(other)) return Access::write;
+    return writes(one) || writes(other) ? Access::read_write : Access::read;
+  };
+  const auto add_strided = [&both](std::vector<NodeTouch>& strided, const NodeTouch& touch) {
+    if (touch.where.whole()) return false;
+    const auto same = std::find_if(strided.begin(), strided.end(), [&touch](const NodeTouch& other) {
+      return touch.where.contains(other.where) && other.where.contains(touch.where);
+    });
+    if (same != strided.end()) {
+      same->access = both(same->access, touch.access);
+    } else if (strided.size() < most_strided) {
+      strided.push_back(touch);
+    } else {
+      return false;
+    }
+    return true;
+  };
+  std::map<Storage*, Block> blocks;
   for (const NodeTouch& touch : touches) {
-    if (touch.bytes.low == touch.bytes.high) continue;
-    auto& changes = by_storage[touch.storage];
-    for (const auto& [place, step] : {std::pair{touch.bytes.low, 1}, std::pair{touch.bytes.high, -1}}) {
-      if (reads(touch.access)) changes[place].reads += step;
-      if (writes(touch.access)) changes[place].writes += step;
+    const auto& [low, high] = touch.where.bytes();
+    if (low == high) continue;
+    Block& block = blocks[touch.storage];
+    if (add_strided(block.strided, touch)) continue;
+    for (const auto& [place, step] : {std::pair{low, 1}, std::pair{high, -1}}) {
+      if (reads(touch.access)) block.changes[place].reads += step;
+      if (writes(touch.access)) block.changes[place].writes += step;
     }
   }
   std::vector<Touch> found;
-  for (const auto& [storage, changes] : by_storage) {
+  for (const auto& [storage, block] : blocks) {
     Change now;
-    for (auto it = changes.begin(), next = std::next(it); next != changes.end(); ++it, ++next) {
+    Touch* last = nullptr;
+    for (auto it = block.changes.begin(); it != block.changes.end(); ++it) {
       now.reads += it->second.reads;
       now.writes += it->second.writes;
       if (now.reads == 0 && now.writes == 0) continue;
+      const std::size_t end = std::next(it)->first;
       const Access access = now.writes == 0 ? Access::read : now.reads == 0 ? Access::write : Access::read_write;
-      Touch* const last = found.empty() ? nullptr : &found.back();
-      if (last && last->storage == storage && last->high == it->first && last->access == access) {
-        last->high = next->first;
+      if (last && last->high == it->first && last->access == access) {
+        last->high = end;
       } else {
-        found.push_back({storage, it->first, next->first, nullptr, 0, access});
+        last = &found.emplace_back(Touch{storage, it->first, end, nullptr, 0, access, false});
       }
     }
+    for (const NodeTouch& touch : block.strided) found.push_back(as_touch(touch));
   }
   return found;
 }
@@ -156,9 +184,10 @@ inline std::vector<std::uint32_t> unordered(const Graph& graph, const std::vecto
   std::vector<std::uint32_t> found;
   for (const NodeTouch& own : touches) {
     if (own.node != node) continue;
-    const ByteRange bytes = addresses_of(*own.storage, own.bytes);
+    const ByteRange bytes = addresses_of(*own.storage, own.where.bytes());
     for (const NodeTouch& other : touches) {
-      if (ordered[other.node] || !addresses_of(*other.storage, other.bytes).overlaps(bytes)) continue;
+      if (ordered[other.node] || !addresses_of(*other.storage, other.where.bytes()).overlaps(bytes)) continue;
+      if (own.storage == other.storage && !own.where.overlaps(other.where)) continue;
       if (writes(own.access) || writes(other.access)) found.push_back(other.node);
     }
   }

@@ -217,3 +217,40 @@ def test_each_byte_of_a_graph_counts_as_what_the_nodes_do_to_it(device, a, b):
             with pytest.raises(ab.RaceError):
                 does(part, b)
     a.synchronize()
+
+
+def test_a_graph_accesses_the_columns_that_its_nodes_do(device, a, b):
+    plane = ab.zeros((6, 24), device=device)
+    ab.synchronize(device)
+    with ab.capture(a) as graph:
+        ab.fill(plane[:, 0], 1)
+        ab.copy(plane[:, 1], plane[:, 2])
+        ab.fill(plane[:, 1], 3)
+    with ab.hazards("check"), ab.testing.Gate(a):
+        graph.launch(a)
+        write(plane[:, 3:], b)
+        read(plane[:, 2], b)
+        for does, part in ((read, plane[:, 0]), (read, plane[1:3, 1]), (write, plane[:, 2]), (write, plane[5])):
+            with pytest.raises(ab.RaceError):
+                does(part, b)
+    a.synchronize()
+    with ab.testing.Gate(a):
+        graph.launch(a)
+        write(plane[:, 3:], b)
+        b.synchronize()
+        read(plane[:, 1], b)
+        assert not b.query()
+
+
+def test_a_graph_of_many_columns_accesses_all_that_lies_between_some(device, a, b):
+    plane = ab.zeros((6, 24), device=device)
+    ab.synchronize(device)
+    with ab.capture(a) as graph:
+        for column in range(0, 24, 2):
+            ab.fill(plane[:, column], 1)
+    with ab.hazards("check"), ab.testing.Gate(a):
+        graph.launch(a)
+        for column in range(0, 24, 2):
+            with pytest.raises(ab.RaceError):
+                read(plane[:, column], b)
+    a.synchronize()

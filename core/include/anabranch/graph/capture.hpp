@@ -159,7 +159,7 @@ class Capture final : public RefCounted {
     std::uint32_t node;
     std::uint32_t own;  // or `none`
     Storage* storage;
-    ByteRange bytes;
+    Footprint where;
     Access access;
   };
   std::vector<Access_> accesses_;

@@ -186,9 +186,16 @@ struct GraphNode {
 struct NodeTouch {
   std::uint32_t node = 0;
   Storage* storage = nullptr;
-  ByteRange bytes;
+  Footprint where = {0, 0};
   Access access = Access::read;
 };
+// The same access, of an operation. As long as a copy of the other lives.
+inline Touch as_touch(const NodeTouch& touch) noexcept {
+  const auto& [low, high] = touch.where.bytes();
+  if (touch.where.whole()) return {touch.storage, low, high, nullptr, 0, touch.access, false};
+  return {touch.storage, low, high, &touch.where.layout(), touch.where.first(), touch.access, false};
+}
+
 // All accesses of a graph, and the memory that they keep alive, each block once.
 struct GraphAccesses {
   std::vector<NodeTouch> touches;

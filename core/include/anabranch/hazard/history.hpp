@@ -41,6 +41,9 @@ class Footprint {
   const ByteRange& bytes() const noexcept { return bytes_; }
   // Whether the footprint is every byte of its range.
   bool whole() const noexcept { return !elements_; }
+  // Of one that is not: the elements, and the offset of the first in the block. As long as a copy of this lives.
+  const Layout& layout() const noexcept { return elements_->layout; }
+  std::int64_t first() const noexcept { return elements_->first; }
   // Exact for arrays made by slicing (see `overlap`); otherwise it may be true for two that share no byte.
   bool overlaps(const Footprint& other) const noexcept;
   // Whether this contains every byte of `other`. May be false although it does.
