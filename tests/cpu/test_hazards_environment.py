@@ -56,3 +56,26 @@ def test_a_mode_that_is_none_is_refused_at_first_use(run_python, value):
     assert first == second
     assert "ANABRANCH_HAZARDS" in first
     assert repr(value) in first
+
+
+def test_a_thread_begins_with_what_its_creator_knew(run_python):
+    program = """
+import threading
+import anabranch as ab
+
+x = ab.zeros(8)
+ab.synchronize()
+
+def fill():
+    with ab.Stream():
+        ab.fill(x, 1.0)
+    print("filled")
+
+for _ in range(3):
+    thread = threading.Thread(target=fill)
+    thread.start()
+    thread.join()
+    ab.synchronize()
+"""
+    found = run_python(program, env={"ANABRANCH_HAZARDS": "check", "ANABRANCH_DEVICE": "cpu"})
+    assert found.split() == ["filled"] * 3

@@ -204,7 +204,11 @@ std::string Capture::reason() const {
 }
 
 Error Capture::error() const {
-  return {ErrorKind::capture, "the capture has ended" + (reason_.empty() ? std::string() : ": " + reason_)};
+  const std::string why = reason_.empty()
+                              ? "what was recorded in it, such as an event, is only part of the graph; record "
+                                "an event anew after the launch"
+                              : reason_;
+  return {ErrorKind::capture, "the capture has ended: " + why};
 }
 
 void Capture::check() const {

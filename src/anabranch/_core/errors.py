@@ -28,6 +28,17 @@ def text_of(error: BaseException) -> str:
         return type(error).__name__
 
 
+def place_of(error: BaseException) -> str:
+    """Return the innermost place that an exception passed, in brackets, or nothing if no Python code ran."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return ""
+    code = trace.tb_frame.f_code
+    return f" ({code.co_filename}:{trace.tb_lineno}, in {code.co_name})"
+
+
 class Error(Exception):
     """Base class of all errors of this library."""
 

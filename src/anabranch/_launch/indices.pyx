@@ -20,6 +20,7 @@ from anabranch._launch.packing cimport (
     Packed, check_again, check_array, commit_launch, head, most_arguments, parameter_of, put_array, put_number, room,
     scalar_tag)
 from anabranch._memory.array cimport Array
+from anabranch._stream.host_threads cimport ensure_host_thread
 from anabranch._stream.stream cimport Stream
 from anabranch._task.context cimport TaskState, current_state
 from anabranch._task.site cimport current_site
@@ -126,6 +127,8 @@ cdef Ref[CKernel] _compile(KernelBase kernel, Packed* packed, DeviceBase device)
         if kernel.constants is None:
             kernel.constants = kernel._constants()
     kernel.plans.add(packed.key, packed.key_length, compiled)
+    # The thread that a worker leaves its references to kernels and their code to.
+    ensure_host_thread()
     return compiled
 
 

@@ -97,7 +97,9 @@ def _name_of(stream: Any, fallback: str) -> str:
         package = _held(frame, lambda value: value is sys.modules["anabranch"]) or "ab"
         device = "" if stream.device is current_device() else f'"{stream.device.alias}"'
         return f"{package}.{_default_streams[stream.handle]}({device})"
-    return stream.name if stream.name and stream.name.isidentifier() else fallback
+    # Not a name that means something else there.
+    usable = stream.name and stream.name.isidentifier() and stream.name not in {**frame.f_globals, **frame.f_locals}
+    return stream.name if usable else fallback
 
 
 def _fix(first: Side, second: Side, is_open: bool, is_elsewhere: bool) -> str:

@@ -117,11 +117,11 @@ cdef class Event:
     cdef int note_wait(self) except -1:
         self.waited = True
         if self.get().last().stream.get() == NULL:
-            warnings.warn(f"{self!r} is waited for, but was never recorded: the wait does nothing", RuntimeWarning, 2)
+            warnings.warn(f"{self!r} is waited for, but was never recorded: the wait does nothing", RuntimeWarning, 1)
         elif self.lost:
             warnings.warn(
                 f"{self!r} was recorded again, on another stream, between its first record and this wait, which is for "
-                "the second only", RuntimeWarning, 2)
+                "the second only", RuntimeWarning, 1)
         return 0
 
     cdef int wait_on(self, Stream stream) except -1:

@@ -14,7 +14,7 @@ from anabranch._core.graph cimport add_host, tell_origin
 from anabranch._hazards.ordering cimport PastOf, Submission, begin, commit, follow_call, past_of
 from anabranch._task.context cimport Task, TaskState, begin_call, current_capture
 
-from anabranch._core.errors import CaptureError, KernelError, text_of
+from anabranch._core.errors import CaptureError, KernelError, place_of, text_of
 
 # Imported on first use, as in `host_threads`.
 cdef object _future = None
@@ -84,7 +84,8 @@ cdef class ReplayedFunction:
                 lingers = linger_for(future)
             except BaseException as raised:
                 outcome = _future.failed(raised)
-                error = KernelError(f"the host function {self.name!r} of a graph raised {text_of(raised)}")
+                error = KernelError(
+                    f"the host function {self.name!r} of a graph raised {text_of(raised)}{place_of(raised)}")
                 message = str(error).encode(errors="backslashreplace")
                 lingers = linger_for(future)
             finally:

@@ -185,6 +185,8 @@ cdef TaskState _first_state():
     state.thread = PyThreadState_Get().id
     state.task = _new_task()
     state.mode = first_mode()
+    if state.mode == <int>HazardMode.check:
+        _listen_for_threads()
     state.bounds = first_bounds()
     state.device = first_device()
     state.ordinal = -1

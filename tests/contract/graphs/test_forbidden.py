@@ -307,3 +307,13 @@ def test_a_future_of_an_aborted_capture_does_not_hang(stream):
     gc.collect()
     with pytest.raises(BaseException):  # noqa: B017, PT011 (that it ends is what counts)
         future.result(TIMEOUT / 10)
+
+
+def test_an_event_of_a_capture_that_is_over_says_so(device):
+    captured = prepare(device)
+    with ab.capture(captured.stream):
+        begin(captured)
+        event = captured.stream.record_event()
+    for call in (event.query, event.synchronize, lambda: captured.outside.wait_event(event)):
+        with pytest.raises(ab.CaptureError, match="record an event anew after the launch"):
+            call()

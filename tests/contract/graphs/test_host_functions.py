@@ -1,5 +1,6 @@
 """Host functions of graphs that end in unusual ways."""
 
+import re
 import sys
 import threading
 
@@ -100,3 +101,15 @@ def test_a_callback_that_ends_its_thread_does_not_hold_the_stream(device, monkey
     graph.launch(stream)
     assert ended.wait(TIMEOUT)
     assert [stream.submit(int, number).result(TIMEOUT) for number in range(20)] == list(range(20))
+
+
+def test_the_error_of_a_graph_says_where_its_function_raised(stream):
+    def body():
+        return {}["loss"]
+
+    with ab.capture(stream) as graph:
+        stream.submit(body)
+    graph.launch(stream)
+    where = rf"raised KeyError: 'loss' \({re.escape(__file__)}:{body.__code__.co_firstlineno + 1}, in body\)"
+    with pytest.raises(ab.KernelError, match=where):
+        stream.synchronize()

@@ -1,5 +1,7 @@
 """What events, scopes and copies between devices order, and what they do not, under `check`."""
 
+import inspect
+
 import pytest
 
 import anabranch as ab
@@ -33,8 +35,9 @@ def test_an_event_never_recorded_orders_nothing(device, one_before, a, b, array)
     write(array, a)
     if one_before:  # which the new one does not know of
         a.record_event().close()
-    with pytest.warns(RuntimeWarning, match="never recorded"):
+    with pytest.warns(RuntimeWarning, match="never recorded") as warned:
         b.wait_event(ab.Event(device=device))
+    assert (warned[0].filename, warned[0].lineno) == (__file__, inspect.currentframe().f_lineno - 1)
     with pytest.raises(ab.RaceError):
         write(array, b)
 

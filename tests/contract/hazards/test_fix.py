@@ -104,3 +104,16 @@ class Pipeline:
 
 def test_attributes_of_self_are_named_through_it(device):
     Pipeline().run(ready(device))
+
+
+def test_a_name_that_means_another_stream_there_is_not_used(device, array):
+    """As in a function with a parameter `s` that is called for one stream after the other."""
+
+    def step(s):
+        ab.fill(array, 1, stream=s)
+
+    one, other = ab.Stream(device, name="s"), ab.Stream(device, name="out")
+    step(one)
+    with pytest.raises(ab.RaceError) as caught:
+        step(other)
+    assert caught.value.fix == "s.wait_stream(first)"
