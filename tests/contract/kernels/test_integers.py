@@ -113,3 +113,49 @@ def test_zero_to_a_negative_power_is_infinite(device, dtype):
         expected = np.stack([x**-3, x**-1, x**-12, x**3], axis=1)
     np.testing.assert_allclose(out.numpy(), expected, rtol=1e-6)
     assert np.array_equal(np.signbit(out.numpy()), np.signbit(expected))
+
+
+FACTOR = 6364136223846793005
+
+
+@ab.kernel
+def that_overflow(i, x: ab.In, out: ab.Out):
+    product = i * FACTOR
+    out[i, 0] = product % 1000
+    size = product
+    if size < 0:
+        size = -size
+    out[i, 1] = size % 1000
+    out[i, 2] = product >> 60
+    out[i, 3] = abs(product) % 1000
+    out[i, 4] = x[i] * 2 // 2
+    out[i, 5] = 1 if x[i] + 1 > x[i] else 0
+    out[i, 6] = 3 // ((x[i] - x[i]) - x[i])
+    out[i, 7] = np.add(x[i], x[i]) // 2
+    hashed = 5381
+    for k in range(i + 20):
+        hashed = hashed * 33 + k
+    out[i, 8] = hashed // 7
+
+
+def wrapped(value):
+    return (value + 2**63) % 2**64 - 2**63
+
+
+@pytest.mark.parametrize("bounds", [False, True])
+def test_sums_and_products_wrap_around(device, bounds):
+    """Also where a compiler that assumed no overflow could tell a sign, or undo one operation by another."""
+    values = [2**63 - 1, 2**62, -(2**63), 5, 1, 2]
+    with ab.hazards("auto", bounds=bounds):
+        out = ab.empty((len(values), 9), "int64")
+        ab.launch(that_overflow, len(values), ab.array(np.array(values)), out)
+    expected = []
+    for i, x in enumerate(values):
+        product, twice = wrapped(i * FACTOR), wrapped(2 * x)
+        hashed = 5381
+        for k in range(i + 20):
+            hashed = wrapped(hashed * 33 + k)
+        negative = wrapped(-x)
+        row = [product % 1000, abs(product) % 1000, product >> 60, abs(product) % 1000]
+        expected.append([*row, twice // 2, int(wrapped(x + 1) > x), 3 // negative, twice // 2, hashed // 7])
+    assert out.tolist() == expected

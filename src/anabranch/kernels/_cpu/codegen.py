@@ -19,6 +19,7 @@ from anabranch.kernels._cpu.division import ufunc_division
 from anabranch.kernels._cpu.entry import add_entry, index_type
 from anabranch.kernels._cpu.half import half
 from anabranch.kernels._cpu.helper import Helpers
+from anabranch.kernels._cpu.overflow import allow_wraparound
 from anabranch.kernels._cpu.target import FAULT_FUNCTION, Build, Pipeline, bounds_reported
 from anabranch.kernels._cpu.wraparound import expect_no_wraparound
 from anabranch.kernels._failure import Spot
@@ -66,7 +67,8 @@ class _ObjectLibrary(codegen.CPUCodeLibrary):  # type: ignore[misc]  # Numba has
         pass
 
     def add_ir_module(self, ir_module: Any) -> None:
-        """Add Numba's output, with hints that indices are rarely negative."""
+        """Add Numba's output, with integers that wrap around, and hints that indices are rarely negative."""
+        allow_wraparound(ir_module, self._codegen.kernel, self._codegen.index)
         expect_no_wraparound(ir_module)
         super().add_ir_module(ir_module)
 
@@ -95,6 +97,8 @@ class _ObjectCodegen(codegen.JITCPUCodegen):  # type: ignore[misc]  # Numba has 
     """Numba's code generator for the host CPU, with the library above."""
 
     _library_class = _ObjectLibrary
+    # The names of the kernel function and of its first parameter.
+    kernel = index = ""
 
     def _add_module(self, module: Any) -> None:
         pass
@@ -133,7 +137,9 @@ def _compile(
         for parameter, source in zip(parameters, sources, strict=True)
     ]
     names = [parameter.name for parameter in parameters]
-    build = Build((function, *helpers(function)), names, _ObjectCodegen("anabranch"))
+    library_maker = _ObjectCodegen("anabranch")
+    library_maker.kernel, library_maker.index = function.__name__, function.__code__.co_varnames[0]
+    build = Build((function, *helpers(function)), names, library_maker)
 
     def compile_part(part: FunctionType, kinds: tuple[Any, ...], options: dict[str, Any]) -> Any:
         own = _flags(boundscheck=flags.boundscheck, **options) if options else flags
