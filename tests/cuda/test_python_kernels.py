@@ -141,6 +141,19 @@ def test_a_wide_kernel_counts_in_64_bits():
     assert not re.search(r"ld\.param\.[us]32", text)
 
 
+def test_a_product_that_may_overflow_may_be_negative():
+    @ab.kernel
+    def hashed(i, y: ab.Out):
+        y[i] = (i * 6364136223846793005) >> 60
+
+    @ab.kernel
+    def even(i, y: ab.Out):
+        y[i] = (i * 6) >> 1
+
+    assert "shr.s64" in build(hashed, array("int64")).text
+    assert "shr.s64" not in build(even, array("int64")).text
+
+
 def test_a_flat_kernel_divides_in_32_bits():
     plane = array("float32", 2)
     text = build(smooth, plane, plane, ndim=2, target=Target((9, 0), flat=True)).text

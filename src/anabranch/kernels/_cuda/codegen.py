@@ -22,6 +22,7 @@ from anabranch.kernels._cuda.division import numpy_division
 from anabranch.kernels._cuda.element import element_access
 from anabranch.kernels._cuda.entry import first_argument, layout_of, make_entry, source_of
 from anabranch.kernels._cuda.failure import Failures, reporting
+from anabranch.kernels._cuda.overflow import index_of
 from anabranch.kernels._cuda.peephole import improve
 from anabranch.kernels._cuda.ptx import (
     LAUNCH_WORDS,
@@ -160,7 +161,13 @@ def build(
         text: str = cuda.compile(entry, kind, device=False, abi="numba", output="ptx", cc=target.capability)[0]
         return text
 
-    with _target(target.capability), numpy_division(), reporting(failures), element_access(target, straight):
+    with (
+        _target(target.capability),
+        numpy_division(),
+        index_of(function),
+        reporting(failures),
+        element_access(target, straight),
+    ):
         if may_return(function):
             with nothing_returned():
                 compile_as("ignore(function({}))")
