@@ -237,3 +237,15 @@ def test_atomics_of_floats_ignore_nan():
         x = np.array([np.nan, 0], dtype)
         run(kernel, 3, x, np.array([1, np.nan, 2], dtype))
         assert x.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+def test_functions_of_numpy_wrap_around_at_the_width_of_the_dtype(dtype):
+    @ab.kernel
+    def halved(i, x: ab.In, y: ab.Out):
+        y[i] = np.add(x[i], x[i]) // 2
+
+    x = np.array([np.iinfo(dtype).max, np.iinfo(dtype).min, 3], dtype)
+    y = np.zeros(3, "int64")
+    run(halved, 3, x, y)
+    assert y.tolist() == [-1, 0, 3]
