@@ -323,3 +323,33 @@ def test_rows_of_a_larger_array_are_vectorised(compiled):
     _, code = compiled(inner, 2, part_of_rows((4, 4)), part_of_rows((4, 4)))
     better = second_version(code)
     assert re.search(r"load <\d+ x double>", better)
+
+
+@ab.kernel
+def flattened(i, n: int, u: ab.In, v: ab.Out):
+    row, column = i // n, i % n
+    if row > 0:
+        v[row * n + column] = u[(row - 1) * n + column]
+
+
+@ab.kernel
+def hashed(i, n: int, u: ab.In, v: ab.Out):
+    v[i] = u[(i * 6364136223846793005 + n) % n]
+
+
+@pytest.mark.parametrize(("kernel", "products"), [(flattened, True), (hashed, False)], ids=["positions", "hashes"])
+def test_products_of_indices_and_sizes_are_taken_not_to_overflow(monkeypatch, kernel, products):
+    from anabranch.kernels._cpu import codegen
+
+    kept, allow = [], codegen.allow_wraparound
+
+    def allow_and_count(module, *names):
+        allow(module, *names)
+        blocks = [block for function in module.functions for block in function.blocks]
+        code = [instruction for block in blocks for instruction in block.instructions]
+        kept.extend(each for each in code if each.opname == "mul" and "nsw" in each.flags)
+
+    monkeypatch.setattr(codegen, "allow_wraparound", allow_and_count)
+    line = np.zeros(4)
+    ab.kernel(kernel.__wrapped__).compile_cpu((1, tuple(map(code_of, (2, line, line)))))
+    assert bool(kept) is products

@@ -8,21 +8,49 @@ such as ``u[i - 1, 2 * j]`` fold by it, and withdrawn where values may be too la
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from llvmlite import ir
 from llvmlite.ir import instructions
 
-# No launch has as many indices, and no array as many elements along an axis.
-_MOST: Final = 2**48
-# What the variable of a loop over a range reaches from a start within `_START` on, in loops that end before years.
-_REACHED: Final = 2**58
-_START: Final = 2**58 + _MOST
+# The most indices of a launch along an axis, and elements of an array, for which a product with another is considered.
+# Larger numbers exist, but their products do not overflow either where they are positions in memory.
+_MOST: Final = 2**31
+# The greatest position in memory, and the start of a loop over positions and its step.
+_FAR: Final = 2**40
 _STEP: Final = 2**16
 # Longer chains of operations count as unknown.
 _DEEPEST: Final = 64
 
-Range = tuple[int, int]
+
+class Range(NamedTuple):
+    """The least and the greatest value that an integer may have.
+
+    `sources` are the indices of the launch, sizes and variables of loops that it was computed from with numbers that
+    are no larger: such values are positions. It is empty if there is other data in it. An argument of a helper may be
+    a position, or anything else: it is taken for one unless it is multiplied by a number, as hashes are, and
+    `multiplied` says whether it may be.
+    """
+
+    low: int
+    high: int
+    sources: frozenset[int] = frozenset()
+    multiplied: bool = True
+
+    def fits(self, kind: Any) -> bool:
+        """Return whether an integer of an LLVM type has all values of the range."""
+        return self.low >= _bounds(kind).low and self.high <= _bounds(kind).high
+
+    @property
+    def most(self) -> int:
+        """The greatest absolute value."""
+        return max(-self.low, self.high)
+
+    def with_sources(self, one: Range, other: Range) -> Range:
+        """Return this range of a result, with the sources of its operands."""
+        both = all(operand.sources or operand.most <= _MOST for operand in (one, other))
+        sources = one.sources | other.sources if both else frozenset()
+        return self._replace(sources=sources, multiplied=one.multiplied and other.multiplied)
 
 
 def allow_wraparound(module: Any, kernel: str, index: str) -> None:
@@ -42,27 +70,34 @@ def allow_wraparound(module: Any, kernel: str, index: str) -> None:
         own = f"{len(kernel)}{kernel}B" in function.name
         ranges = _Ranges(function, f"arg.{index}" if own else None)
         for instruction in sums:
-            low, high = ranges.of_result(instruction)
-            least, greatest = _bounds(instruction.type)
-            if low < least or high > greatest:
+            if not ranges.of_result(instruction).fits(instruction.type):
                 instruction.flags.remove("nsw")
 
 
 def _bounds(kind: Any) -> Range:
-    return -(1 << (kind.width - 1)), (1 << (kind.width - 1)) - 1
+    return Range(-(1 << (kind.width - 1)), (1 << (kind.width - 1)) - 1)
+
+
+_ANY: Final = Range(-(2**64), 2**64)
 
 
 def _sum(one: Range, other: Range) -> Range:
-    return one[0] + other[0], one[1] + other[1]
+    return Range(one.low + other.low, one.high + other.high).with_sources(one, other)
 
 
 def _difference(one: Range, other: Range) -> Range:
-    return one[0] - other[1], one[1] - other[0]
+    return Range(one.low - other.high, one.high - other.low).with_sources(one, other)
 
 
 def _product(one: Range, other: Range) -> Range:
-    products = [first * second for first in one for second in other]
-    return min(products), max(products)
+    most = max(one.most, other.most)
+    if one.sources and other.sources and one.sources.isdisjoint(other.sources) and most <= _FAR:
+        # A position in memory, such as `row * width`, is as small as others, however many axes it is computed from.
+        return Range(-most, most).with_sources(one, other)
+    if not one.multiplied or not other.multiplied:
+        return _ANY
+    products = [first * second for first in (one.low, one.high) for second in (other.low, other.high)]
+    return Range(min(products), max(products)).with_sources(one, other)
 
 
 _RESULTS: Final = {"add": _sum, "sub": _difference, "mul": _product}
@@ -74,8 +109,11 @@ class _Ranges:
     def __init__(self, function: Any, index: str | None) -> None:
         self._known: dict[int, Range] = {}
         for argument in function.args:
-            if index is not None and (argument.name == index or argument.name.startswith(f"{index}.")):
-                self._known[id(argument)] = 0, _MOST
+            if not isinstance(argument.type, ir.IntType):
+                continue
+            is_index = index is not None and (argument.name == index or argument.name.startswith(f"{index}."))
+            found = _position(argument, 0 if is_index else -_MOST)._replace(multiplied=index is not None)
+            self._known[id(argument)] = found if found.fits(argument.type) else _bounds(argument.type)
         arguments = set(self._known)
         # What is stored to each variable of which only loads and stores take the address.
         self._stored: dict[int, list[Any]] = {}
@@ -104,9 +142,8 @@ class _Ranges:
         field = _field(pointer, _RANGE)
         if field not in (0, 2):
             return True
-        most = _START if field == 0 else _STEP
-        low, high = self._of(value, 0)
-        return -most <= low and high <= most
+        most = _FAR if field == 0 else _STEP
+        return self._of(value, 0).most <= most
 
     def of_result(self, instruction: Any) -> Range:
         """Return the range of a sum, a difference or a product without wraparound."""
@@ -117,39 +154,58 @@ class _Ranges:
         if found is None:
             whole = _bounds(value.type)
             self._known[id(value)] = whole  # meanwhile, in case that the value depends on itself
-            low, high = whole if depth > _DEEPEST else self._computed(value, depth + 1) or whole
-            found = whole if low < whole[0] or high > whole[1] else (low, high)
-            self._known[id(value)] = found
+            found = (None if depth > _DEEPEST else self._computed(value, depth + 1)) or whole
+            self._known[id(value)] = found = found if found.fits(value.type) else whole
         return found
 
     def _computed(self, value: Any, depth: int) -> Range | None:
         if isinstance(value, ir.Constant):
-            return (value.constant, value.constant) if isinstance(value.constant, int) else None
+            return Range(value.constant, value.constant) if isinstance(value.constant, int) else None
         if isinstance(value, instructions.LoadInstr):
             if "range" in value.metadata:  # of a size
-                return 0, _MOST
+                return _position(value, 0)
             if self._loops and _field(value.operands[0], _PAIR) == 0:
-                return -_REACHED, _REACHED
+                return _position(value, -_MOST)
             if _field_read(value) == 3:  # how many iterations of a range are left
-                return 0, _bounds(value.type)[1]
+                return Range(0, _bounds(value.type).high)
             return self._union(self._stored.get(id(value.operands[0])), depth)
         if isinstance(value, instructions.SelectInstr):
-            return self._union(value.operands[1:], depth)
+            # Of a quotient, instead of the one that overflows.
+            return self._union([other for other in value.operands[1:] if not _is_least(other)], depth)
         if isinstance(value, instructions.ExtractValue):
             return self._union(_part(value), depth)
         if isinstance(value, instructions.CastInstr) and value.opname in ("sext", "zext", "trunc"):
             (operand,) = value.operands
-            low, high = self._of(operand, depth)
-            return (0, 2**operand.type.width - 1) if value.opname == "zext" and low < 0 else (low, high)
+            found = self._of(operand, depth)
+            return Range(0, 2**operand.type.width - 1) if value.opname == "zext" and found.low < 0 else found
         if isinstance(value, instructions.Instruction) and value.opname in _RESULTS:
             return _RESULTS[value.opname](*(self._of(operand, depth) for operand in value.operands))
+        if isinstance(value, instructions.Instruction) and value.opname in ("sdiv", "srem"):
+            one, other = (self._of(operand, depth) for operand in value.operands)
+            most = one.most if value.opname == "sdiv" else min(one.most, other.most)
+            # A remainder is a position if it is one by a size, whatever it is of.
+            return Range(-most, most).with_sources(other if value.opname == "srem" and other.sources else one, other)
         return None
 
     def _union(self, values: Any, depth: int) -> Range | None:
         if not values or not all(isinstance(value.type, ir.IntType) for value in values):
             return None
-        ranges = [self._of(value, depth) for value in values]
-        return min(low for low, _ in ranges), max(high for _, high in ranges)
+        found, *others = (self._of(value, depth) for value in values)
+        for other in others:
+            found = Range(min(found.low, other.low), max(found.high, other.high)).with_sources(found, other)
+        return found
+
+
+def _is_least(value: Any) -> bool:
+    return (
+        isinstance(value, ir.Constant)
+        and isinstance(value.type, ir.IntType)
+        and value.constant == _bounds(value.type).low
+    )
+
+
+def _position(value: Any, low: int) -> Range:
+    return Range(low, _MOST, frozenset({id(value)}))
 
 
 def _part(value: Any) -> list[Any] | None:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FunctionType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from numba_cuda_mlir import types
 from numba_cuda_mlir.extending import lower_builtin
@@ -29,8 +29,10 @@ _OPERATIONS: Final = {
     operator.mul: arith.muli,
     operator.imul: arith.muli,
 }
-# Bits of what is known: an index of the launch, a size, the variable of a loop over a range.
-_SMALL: Final = 48
+# Bits of what counts as a position (an index of the launch, a size, the variable of a loop over a range), and of the
+# greatest position.
+_SMALL: Final = 31
+_FAR: Final = 40
 # Longer chains of operations count as unknown.
 _DEEPEST: Final = 8
 
@@ -59,7 +61,7 @@ def _register(function: Any) -> None:
     def lower(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
         kind = builder.get_numba_type(target.name)
         signed = isinstance(kind, types.Integer) and kind.signed
-        if not follows_numpy() or not signed or _bits(builder, function, args) < 64:
+        if not follows_numpy() or not signed or _size_of_result(builder, function, args).bits < 64:
             lowering_math._bin_op_cg(plain, builder, target, args, kwargs)
             return
         operands = (builder.lower_cast(builder.get_numba_type(arg.name), kind, builder.load_var(arg)) for arg in args)
@@ -68,41 +70,61 @@ def _register(function: Any) -> None:
     lower_builtin(function, types.Integer, types.Integer)(lower)
 
 
-def _bits(builder: Any, function: Any, args: Any, depth: int = 0) -> int:
-    """Return how many bits the size of a result may have."""
-    one, other = (_bits_of(builder, arg, depth) for arg in args)
-    return one + other if _OPERATIONS[function] is arith.muli else max(one, other) + 1
+class _Size(NamedTuple):
+    """How many bits the absolute value of an integer may have; see `_cpu.overflow.Range` for the rest."""
+
+    bits: int
+    is_position: bool = False
+    multiplied: bool = True
 
 
-def _bits_of(builder: Any, variable: Any, depth: int) -> int:
+_UNKNOWN: Final = _Size(64)
+
+
+def _size_of_result(builder: Any, function: Any, args: Any, depth: int = 0) -> _Size:
+    one, other = (_size_of(builder, arg, depth) for arg in args)
+    position = (one.is_position or other.is_position) and max(one.bits, other.bits) <= _FAR
+    if _OPERATIONS[function] is not arith.muli:
+        return _Size(max(one.bits, other.bits) + 1, position, one.multiplied and other.multiplied)
+    if one.is_position and other.is_position and position and args[0].name != args[1].name:
+        return _Size(max(one.bits, other.bits), True, one.multiplied and other.multiplied)
+    return _Size(one.bits + other.bits, position) if one.multiplied and other.multiplied else _UNKNOWN
+
+
+def _size_of(builder: Any, variable: Any, depth: int) -> _Size:
     kind = builder.get_numba_type(variable.name)
     if isinstance(kind, types.IntegerLiteral):
-        return int(abs(kind.literal_value).bit_length())
+        return _Size(abs(kind.literal_value).bit_length())
     if isinstance(kind, types.Boolean):
-        return 1
+        return _Size(1)
     if not isinstance(kind, types.Integer):
-        return 64
-    return min(int(kind.bitwidth), _bits_of_value(builder, variable, depth))
+        return _UNKNOWN
+    found = _size_of_value(builder, variable, depth)
+    return found if found.bits < kind.bitwidth else _Size(kind.bitwidth - kind.signed)
 
 
-def _bits_of_value(builder: Any, variable: Any, depth: int) -> int:
+def _size_of_value(builder: Any, variable: Any, depth: int) -> _Size:
     try:
         value = builder.func_ir.get_definition(variable)
     except KeyError:  # assigned more than once
-        return 64
+        return _UNKNOWN
     if isinstance(value, numba_ir.Const | numba_ir.Global | numba_ir.FreeVar):
-        return abs(value.value).bit_length() if isinstance(value.value, int) else 64
+        return _Size(abs(value.value).bit_length()) if isinstance(value.value, int) else _UNKNOWN
     if isinstance(value, numba_ir.Arg):
-        return _SMALL if _is_index(builder, value) else 64
+        return _Size(_SMALL, True, builder.func_ir.func_id.func is getattr(_compiled, "kernel", None))
     if not isinstance(value, numba_ir.Expr) or depth > _DEEPEST:
-        return 64
+        return _UNKNOWN
     if value.op == "cast":
-        return _bits_of(builder, value.value, depth + 1)
+        return _size_of(builder, value.value, depth + 1)
     if value.op in ("binop", "inplace_binop") and value.fn in _OPERATIONS:
-        return _bits(builder, value.fn, (value.lhs, value.rhs), depth + 1)
+        return _size_of_result(builder, value.fn, (value.lhs, value.rhs), depth + 1)
+    if value.op in ("binop", "inplace_binop") and value.fn in (operator.floordiv, operator.ifloordiv):
+        return _size_of(builder, value.lhs, depth + 1)
+    if value.op in ("binop", "inplace_binop") and value.fn in (operator.mod, operator.imod):
+        return min(_size_of(builder, value.rhs, depth + 1), _size_of(builder, value.lhs, depth + 1))
     if value.op in ("static_getitem", "exhaust_iter", "getitem", "pair_first"):
-        return _SMALL if _is_small(builder, value.value, depth) else 64
-    return 64
+        return _Size(_SMALL, True) if _is_small(builder, value.value, depth) else _UNKNOWN
+    return _UNKNOWN
 
 
 def _is_small(builder: Any, variable: Any, depth: int) -> bool:
