@@ -128,7 +128,10 @@ cdef Ref[CKernel] _compile(KernelBase kernel, Packed* packed, DeviceBase device)
             kernel.constants = kernel._constants()
     kernel.plans.add(packed.key, packed.key_length, compiled)
     # The thread that a worker leaves its references to kernels and their code to.
-    ensure_host_thread()
+    try:
+        ensure_host_thread()
+    except RuntimeError:  # the interpreter is exiting, which releases all of them
+        pass
     return compiled
 
 
