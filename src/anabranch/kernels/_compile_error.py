@@ -6,6 +6,7 @@ import ast
 import builtins
 import inspect
 import linecache
+import os
 import re
 import textwrap
 from collections.abc import Sequence
@@ -24,6 +25,7 @@ _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 # Numba's format of a place: "typing of setitem at /home/ada/wave.py (12)".
 _PLACE: Final = re.compile(r"\b(?:at|from) (?P<file>[^\n]+?) \((?P<line>\d+)\)")
 _LIBRARIES: Final = frozenset({"numba", "numba_cuda_mlir", "numpy", "llvmlite"})
+_HERE: Final = os.path.join(os.path.dirname(__file__), "")
 _CALL: Final = re.compile(r">>> (.+)")
 _CLASS: Final = re.compile(r"^(?:\w+Error|\w+Exception): (?=\S)")
 _REJECTED: Final = "Rejected as the implementation raised a specific error:"
@@ -109,7 +111,7 @@ def from_compiler(
         reason = "a kernel cannot assign within this expression (:=): assign before"
     elif "float16" in message and "float16(" in source:
         reason = _NO_HALF
-    elif "float16" in message:
+    elif "float16" in message and not reason.startswith("atomic_"):
         reason += "\nfew operations take a float16 element as it is; convert it first, as in np.float32(x[i])"
     return compile_error(function, reason + mix, place, arguments)
 
@@ -171,8 +173,8 @@ def _locations(traceback: TracebackType | None) -> list[object]:
 
 
 def is_users(file: str) -> bool:
-    """Whether a file is neither part of a compiler nor generated source, nor one that the compiler does not know."""
-    return not file.startswith(("<anabranch", _NO_PLACE)) and not _LIBRARIES & set(re.split(r"[\\/]", file))
+    """Whether a file is no part of a compiler or of this package, not generated, and known to the compiler."""
+    return not file.startswith(("<anabranch", _NO_PLACE, _HERE)) and not _LIBRARIES & set(re.split(r"[\\/]", file))
 
 
 def _reason(message: str) -> str:

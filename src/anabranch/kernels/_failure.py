@@ -62,12 +62,12 @@ def indexed_array(inst: Any, func_ir: Any, ir: Any) -> tuple[str, str]:
         variable = inst.target
     else:
         variable = _operand(getattr(inst, "value", None), ir)
-    name = root = ""
+    name = root = part = ""
     seen: set[str] = set()
     while isinstance(variable, ir.Var) and variable.name not in seen:
         seen.add(variable.name)
         if not name and not variable.is_temp:
-            name = str(variable.unversioned_name)
+            name = str(variable.unversioned_name) + part
         try:
             found = func_ir.get_definition(variable)
         except KeyError:  # assigned in several places
@@ -75,6 +75,8 @@ def indexed_array(inst: Any, func_ir: Any, ir: Any) -> tuple[str, str]:
         if isinstance(found, ir.Arg):
             root = str(found.name)
             break
+        if isinstance(found, ir.Expr) and "getitem" in found.op:
+            part = "[...]"
         variable = _operand(found, ir)
     return name or root, root
 

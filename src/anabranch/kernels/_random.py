@@ -43,6 +43,8 @@ def random(seed: int, counter: int) -> float:
     >>> ab.random(1, 0) == ab.random(1, 0), ab.random(1, 0) == ab.random(1, 1)
     (True, False)
     """
+    # Refuses floats, and makes Python's integers of NumPy's, whose products would be of their own few bits.
+    seed, counter = int(seed | 0), int(counter | 0)
     low, high, _, _ = philox(
         counter & 0xFFFFFFFF, (counter >> 32) & 0xFFFFFFFF, 0, 0, seed & 0xFFFFFFFF, (seed >> 32) & 0xFFFFFFFF
     )

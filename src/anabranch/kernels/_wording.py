@@ -28,6 +28,7 @@ _OPERANDS: Final = {
 }
 _MANY: Final = re.compile(r"^Numba has no (?:(?P<log>log)\(.+, .+\)|(?P<hypot>hypot)\(.+, .+, .+\))$")
 _MATH: Final = re.compile(r"\bmath\.(?:(?P<log>log)|(?P<hypot>hypot))\(")
+_DRAWN: Final = re.compile(r"Numba has no or_\((?:float|complex|none)")
 _TOO_MANY: Final = "too many positional arguments"
 _COMPLEX: Final = re.compile(r"complex\d+$")
 # What to write for a function that one of the compilers lacks.
@@ -70,6 +71,8 @@ def reworded(cause: str, source: str = "") -> str | None:
         return _of_one_type(_LITERAL.sub(lambda part: {"int": "int64"}.get(part["kind"], "bool"), found["parts"]))
     if found := _MANY.search(cause) or (_MATH.search(source) if _TOO_MANY in cause else None):
         return _OPERANDS[found.lastgroup or ""]
+    if _DRAWN.search(cause) and "random(" in source:
+        return "the seed and the counter of ab.random are integers"
     if _KEYWORD_ONLY.search(cause):
         return "on a CPU, a function that a kernel calls has no keyword-only parameters: leave out the * before them"
     if cause == "Keyword arguments are not supported, yet":

@@ -219,7 +219,7 @@ def test_what_an_atomic_does_not_take_is_said(device):
     def too_few(_, y):
         ab.atomic_cas(y, 0, 1)
 
-    with pytest.raises(ab.CompileError, match=r"atomic_min works on integers, float32 and float64, not .* float16"):
+    with pytest.raises(ab.CompileError, match=r"atomic_min works on integers, .* not on an array of float16\n  with y"):
         ab.launch(least, 1, ab.zeros(1, "float16"))
     with pytest.raises(ab.CompileError, match="atomic_cas takes four arguments: array, index, expected, value"):
         ab.launch(too_few, 1, ab.zeros(1))

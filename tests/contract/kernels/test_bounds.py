@@ -49,6 +49,11 @@ def histogram(i, at: ab.In, counts: ab.InOut):
 
 
 @ab.kernel
+def through_an_unnamed_row(i, u):
+    u[i][7] = 1
+
+
+@ab.kernel
 def through_a_slice(i, y: ab.InOut):
     part = y[2:6]
     part[i] = 1
@@ -130,6 +135,9 @@ def test_views_are_checked_by_their_own_size(device):
     u, v = ab.zeros((3, 5), device=device), ab.zeros((3, 5), device=device)
     assert "index 5 is out of bounds for axis 0, of size 5, of 'row', a view of 'u'" in failure_of(
         device, through_a_row, (3, 5), u, v
+    )
+    assert "index 7 is out of bounds for axis 0, of size 5, of 'u[...]', a view of 'u'\n" in failure_of(
+        device, through_an_unnamed_row, 3, u
     )
     assert "failed at index 4: index 4 is out of bounds for axis 0, of size 4" in failure_of(
         device, through_a_slice, 8, ab.zeros(8, device=device)

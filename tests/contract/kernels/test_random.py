@@ -38,6 +38,22 @@ def test_numbers_are_uniform_and_independent(device):
     assert len(set(x.tolist())) == N
 
 
+def test_integers_of_numpy_draw_what_those_of_python_do():
+    for seed, counter in (np.int64(-3), np.int32(5)), (np.uint64(2**63 + 3), np.uint8(200)), (np.int8(-1), np.True_):
+        assert ab.random(seed, counter) == ab.random(int(seed), int(counter))
+
+
+def test_seeds_and_counters_are_integers(device):
+    @ab.kernel
+    def draw_by_float(i, y: ab.Out):
+        y[i] = ab.random(1.5, i)
+
+    with pytest.raises(TypeError, match="float"):
+        ab.random(1.5, 2)
+    with pytest.raises(ab.CompileError, match=r"ab.random\(1.5, i\)\n  the seed and the counter .* are integers"):
+        ab.launch(draw_by_float, 4, ab.zeros(4))
+
+
 def test_seeds_from_arrays_of_any_integers(device):
     @ab.kernel
     def draw_from(i, seeds: ab.In, y: ab.Out):
