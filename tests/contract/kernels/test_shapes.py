@@ -47,6 +47,33 @@ def test_each_index_runs_once(device, shape, block):
     np.testing.assert_array_equal(y.numpy(), np.ones(shape, "int32"))
 
 
+@ab.kernel
+def moved_where_positive(index, x: ab.In, y: ab.InOut, z: ab.Out):
+    if x[index] > 0:
+        z[index] = y[index]
+        y[index] = x[index]
+
+
+@pytest.mark.parametrize("checked", [False, True])
+@pytest.mark.parametrize("shape", [(9, 7), (70, 3), (5, 4, 3), (40, 3, 3), (2, 3, 4, 5)], ids=str)
+def test_a_launch_over_a_part_of_its_arrays(device, shape, checked):
+    rng = np.random.default_rng(0)
+    for less in np.ndindex((2,) * len(shape)):
+        # Another size of one array, and of its rows, is no obstacle to the launch.
+        larger = tuple(size + extra for size, extra in zip(shape, reversed(less), strict=True))
+        dim = tuple(size - fewer for size, fewer in zip(shape, less, strict=True))
+        x, y, z = rng.normal(size=shape), rng.normal(size=larger), np.zeros(shape)
+        arrays = [ab.array(array, device=device) for array in (x, y, z)]
+        with ab.hazards("auto", bounds=checked):
+            ab.launch(moved_where_positive, dim, *arrays)
+        part = tuple(slice(size) for size in dim)
+        moved = x[part] > 0
+        z[part][moved] = y[part][moved]
+        y[part][moved] = x[part][moved]
+        for array, expected in zip(arrays, (x, y, z), strict=True):
+            np.testing.assert_array_equal(array.numpy(), expected)
+
+
 @pytest.mark.parametrize("checked", [False, True])
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("ndim", [1, 2, 3, 4])

@@ -179,7 +179,9 @@ def build(
     if result.signature.return_type != types.none:
         raise ReturnsValueError(str(result.signature.return_type))
     with build.target.push_code_library(result.library):  # receives the code that casts need
-        add_entry(build.target, result.library, result.fndesc, symbol, signature[0], sources)
+        # A flat index is out of bounds of the last axis.
+        at_index = frozenset() if checked else build.at_index
+        add_entry(build.target, result.library, result.fndesc, symbol, signature[0], sources, at_index)
     code = result.library.emit_object(symbol)
     spots = build.spots if FAULT_FUNCTION.encode() in code else []
     return code, spots, result.library.has_dynamic_globals

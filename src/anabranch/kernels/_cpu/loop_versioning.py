@@ -61,8 +61,11 @@ class Better(NamedTuple):
 
     def inner(self) -> Inner:
         """Return the kind of the second version's inner loop."""
-        known = self.interior.halo or self.interior.lengths
-        return Inner(self.interior.halo if known else None)
+        return Inner(self.interior.halo if self.compares() else None)
+
+    def compares(self) -> bool:
+        """Whether the kernel compares its last index with numbers or lengths that the second version knows."""
+        return bool(self.interior.halo or self.interior.lengths)
 
     def hints_for_others(self) -> Sequence[list[Any]]:
         """Return hints that keep the first version small where its speed matters little."""

@@ -19,6 +19,7 @@ from numba.core import ir as numba_ir
 from numba.core.registry import cpu_target
 
 from anabranch.kernels._cpu.division import Definitions
+from anabranch.kernels._cpu.flat import arrays_at_index
 from anabranch.kernels._cpu.half import constant_type, read_type
 from anabranch.kernels._failure import Spot, array_text, indexed_array
 from anabranch.kernels._integer import operand_types
@@ -40,10 +41,13 @@ class Build:
         Numba's contexts for all of its code.
     spots : list of Spot
         Filled during code generation.
+    at_index : frozenset of int
+        See `flat.arrays_at_index`; set during code generation.
     """
 
     def __init__(self, parts: Sequence[FunctionType], parameters: Sequence[str], codegen: Any) -> None:
         self.spots: list[Spot] = []
+        self.at_index: frozenset[int] = frozenset()
         self._numbers: dict[Spot, int] = {}
         self._parts = {part: number for number, part in enumerate(parts)}
         self._parameters = {name: number for number, name in enumerate(parameters)}
@@ -69,6 +73,8 @@ class Build:
         part = self._parts.get(lower.func_ir.func_id.func)
         if part is not None:
             self._lowering[lower.function.name] = lower, part
+        if part == 0:
+            self.at_index = arrays_at_index(lower)
 
     def here(self, builder: Any, what: str = "") -> Spot | None:
         """Return the place whose code is being generated; None outside the user's functions."""
