@@ -23,7 +23,8 @@ def _seen(array: Array) -> tuple[Any, str]:
         return None, ", failed"
     if values is not None:
         return values, ""
-    names = [repr(stream.name) if stream.name else f"{stream.handle:#x}" for stream in streams]
+    # A stream is listed once for each of its writes.
+    names = [repr(stream.name) if stream.name else f"{stream.handle:#x}" for stream in dict.fromkeys(streams)]
     return None, f", pending on stream {' and '.join(names)}" if names else ", pending"
 
 

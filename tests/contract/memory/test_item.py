@@ -150,6 +150,17 @@ def test_pending_work_has_the_names_of_its_streams(device):
         assert "pending on stream &#x27;up&#x27; and &#x27;&lt;down&gt;&#x27;" in array._repr_html_()
 
 
+def test_a_stream_with_several_pending_writes_is_named_once(device):
+    first, second = (ab.Stream(device, name="mine") for _ in range(2))
+    array = zeros(3, device=device)
+    with ab.testing.Gate(first), ab.testing.Gate(second), ab.hazards("off"):
+        ab.fill(array[:1], 1, stream=first)
+        ab.fill(array[1:2], 1, stream=first)
+        assert ", pending on stream 'mine'>" in repr(array)
+        ab.fill(array[2:], 1, stream=second)
+        assert ", pending on stream 'mine' and 'mine'>" in repr(array)
+
+
 def test_a_reader_does_not_hide_elements(device, stream):
     array, result = ab.array(values(3), device=device), zeros(3, device=device)
     with ab.testing.Gate(stream):
