@@ -140,6 +140,24 @@ def test_a_number_of_schedules(script):
 
 
 @pytest.mark.parametrize(
+    ("schedules", "said"),
+    [
+        ("abc", "'abc' is not a schedule: it begins with 'abc'"),
+        ("x1-?", "'x1-?' is not a schedule: "),
+        ("", "'' is not a schedule: "),
+        ("0", "schedules is at least 1 and below 2**64, not 0"),
+        ("-3", "schedules is at least 1 and below 2**64, not -3"),
+        (str(2**64), f"schedules is at least 1 and below 2**64, not {2**64}"),
+    ],
+)
+def test_schedules_that_make_no_sense_are_an_error_before_the_script_runs(script, schedules, said):
+    result = anabranch("run", "--explore", "--schedules", schedules, script("print('ran')"))
+    assert (result.returncode, result.stdout) == (2, "")
+    assert f"anabranch run: error: argument --schedules: {said}" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
     "options",
     [["--schedules", "5"], ["--explore", "--timeline", "x.svg"], ["--explore=dpor"], ["--explore", "--schedules"]],
 )

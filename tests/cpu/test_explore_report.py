@@ -205,8 +205,9 @@ def test_arguments_are_checked() -> None:
         explore(3)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="schedules is"):
         explore(writers(1), schedules=1.5)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="at least 1"):
-        explore(writers(1), schedules=0)
+    for number in (0, 2**64):
+        with pytest.raises(ValueError, match="at least 1 and below"):
+            explore(writers(1), schedules=number)
     with pytest.raises(ValueError, match="limit"):
         explore(writers(1), limit=0)
     with pytest.raises(ValueError, match="timeout"):

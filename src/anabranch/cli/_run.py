@@ -48,7 +48,10 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         help="run it under every schedule that can matter, on the CPU; fails if one does",
     )
     parser.add_argument(
-        "--schedules", metavar="dpor|N|SCHEDULE", help="with --explore: N at random, or one schedule again"
+        "--schedules",
+        metavar="dpor|N|SCHEDULE",
+        type=_schedules,
+        help="with --explore: N at random, or one schedule again",
     )
     parser.add_argument(
         "--stats",
@@ -96,11 +99,21 @@ def run(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
         # Registered before the script registers anything, so it runs last.
         atexit.register(_report, os.getpid())
     if options.explore:
-        schedules = options.schedules or "dpor"
         again = () if options.hazards is None else (f"--hazards={options.hazards}",)
-        number = int(schedules) if schedules.isdecimal() else schedules
-        explore_script(options.script, [options.script, *after], number, again)
+        explore_script(options.script, [options.script, *after], options.schedules or "dpor", again)
     run_script(options.script, [options.script, *after])
+
+
+def _schedules(text: str) -> str | int:
+    """Return what `anabranch.testing.explore` takes; what it would refuse is an error of the command line."""
+    from anabranch.testing._explore import exploration_of
+
+    schedules: str | int = int(text) if text.removeprefix("-").isdecimal() else text
+    try:
+        exploration_of(schedules)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return schedules
 
 
 def _leading_options(arguments: Sequence[str], names: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -70,8 +70,8 @@ def explore(
     >>> report.ok, report.classes
     (True, 1)
     """
-    _check(fn, schedules, seed, limit, timeout)
-    exploration = Exploration(schedules, seed)
+    _check(fn, seed, limit, timeout)
+    exploration = exploration_of(schedules, seed)
     report = Report(schedules)
     deadline = None if timeout is None else time.monotonic() + timeout
     passing: str | None = None
@@ -102,13 +102,18 @@ def explore(
     return report
 
 
-def _check(fn: object, schedules: object, seed: object, limit: object, timeout: object) -> None:
-    if not callable(fn):
-        raise TypeError(f"fn is a function without arguments, not {type(fn).__name__}")
+def exploration_of(schedules: str | int, seed: int = 0) -> Exploration:
+    """Return what makes the runs of `explore`; raises its errors for schedules that make no sense."""
     if isinstance(schedules, bool) or not isinstance(schedules, str | int):
         raise TypeError(f'schedules is "dpor", a number or a schedule, not {schedules!r}')
-    if isinstance(schedules, int) and schedules < 1:
-        raise ValueError(f"schedules is at least 1, not {schedules}")
+    if isinstance(schedules, int) and not 1 <= schedules < 2**64:
+        raise ValueError(f"schedules is at least 1 and below 2**64, not {schedules}")
+    return Exploration(schedules, seed)
+
+
+def _check(fn: object, seed: object, limit: object, timeout: object) -> None:
+    if not callable(fn):
+        raise TypeError(f"fn is a function without arguments, not {type(fn).__name__}")
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise TypeError(f"seed is an int, not {type(seed).__name__}")
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
