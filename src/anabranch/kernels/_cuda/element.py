@@ -19,6 +19,7 @@ from numba_cuda_mlir.lowering.cuda import T, arith, index_of, ir, llvm, memref
 
 from anabranch._launch.target import Target
 from anabranch.kernels._cuda.failure import check_indices
+from anabranch.kernels._cuda.indexing import normalized
 from anabranch.kernels._cuda.refusal import RefusedError
 from anabranch.kernels._wording import not_stored
 
@@ -41,14 +42,14 @@ def element_access(target: Target, unordered: bool) -> Iterator[None]:
     def load(kind: Any, array: Any, indices: Sequence[Any], *, dynamic_shared_memory: bool = False) -> Any:
         _check(array, indices)
         if dynamic_shared_memory or not narrow(array, indices):
-            return _load(kind, array, indices, dynamic_shared_memory=dynamic_shared_memory)
+            return _read(kind, _load(kind, array, indices, dynamic_shared_memory=dynamic_shared_memory))
         storage = lowering_utilities.get_storage_type(kind.dtype)
         pointer = narrow_pointer(kind, array, indices, storage)
         if unordered and str(storage) in _UNORDERED:
             stored = _unordered_load(storage, pointer)
         else:
             stored = lowering_utilities.llvm_ptr_load(storage, pointer)
-        return lowering_utilities.storage_to_value(kind.dtype, stored)
+        return _read(kind, lowering_utilities.storage_to_value(kind.dtype, stored))
 
     def store(
         kind: Any,
@@ -71,6 +72,7 @@ def element_access(target: Target, unordered: bool) -> Iterator[None]:
         (lowering_utilities, "array_element_value_load", load),
         (lowering_utilities, "array_element_value_store", store),
         (lowering_numpy, "_rank_reducing_subview", _checked_subview),
+        (lowering_numpy, "_normalize_negative_index", normalized),
     ]
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in changes]
     for owner, name, replacement in changes:
@@ -82,6 +84,11 @@ def element_access(target: Target, unordered: bool) -> Iterator[None]:
         _state.narrow = False
         for owner, name, original in before:
             setattr(owner, name, original)
+
+
+def _read(kind: Any, value: Any) -> Any:
+    """Return an element as kernels read it: a float16 as a float32."""
+    return arith.extf(T.f32(), value) if kind.dtype == types.float16 else value
 
 
 def _unordered_load(storage: Any, pointer: Any) -> Any:

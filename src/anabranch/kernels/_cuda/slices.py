@@ -10,7 +10,6 @@ import operator
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from numba_cuda_mlir import lowering_utilities
 from numba_cuda_mlir.extending import lower_builtin
 from numba_cuda_mlir.lowering import numpy as lowering_numpy
 from numba_cuda_mlir.lowering.cuda import arith, index_of, ir, memref
@@ -18,6 +17,7 @@ from numba_cuda_mlir.lowering_utilities import scf
 from numba_cuda_mlir.numba_cuda import types
 
 from anabranch.kernels._cuda.failure import if_, is_active, report
+from anabranch.kernels._cuda.indexing import store
 
 _Axis = tuple[Any, Any, Any, bool]  # an axis of a view: offset, size, step, and whether it is dropped
 _LESS: Final = arith.CmpIPredicate.slt
@@ -125,10 +125,9 @@ def _fill_slice(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
         lowering_numpy.lower_array_slice_setitem(builder, target, args, kwargs)
         return
     view = _view(builder.load_var(args[0]), [builder.load_var(args[1])], [None])
-    value = builder.load_var(args[2])
     rank = view.type.rank
     sizes = [memref.dim(view, index_of(axis)) for axis in range(rank)]
 
     @scf.forall_([index_of(0)] * rank, sizes, [index_of(1)] * rank)  # type: ignore[untyped-decorator]
     def fill(*at: Any) -> None:
-        lowering_utilities.array_element_value_store(builder.get_numba_type(args[0].name), view, list(at), value)
+        store(builder, view, args[0], list(at), args[2])

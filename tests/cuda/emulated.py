@@ -1,0 +1,113 @@
+"""Runs the code that is compiled for CUDA on the host, one index after the other, so without a GPU.
+
+The compiler's LLVM code is taken before it becomes PTX, and compiled for the host. It is that for sm_100, since older
+GPUs get a dialect that nothing here reads. Atomics and reported failures, which are PTX from the start, are refused.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import itertools
+import re
+from typing import Any
+
+import llvmlite.binding as llvm
+import numba_cuda_mlir.mlir_optimization as pipeline
+import pytest
+
+import anabranch as ab
+from anabranch._launch.target import Target
+from anabranch.kernels._cuda import codegen
+
+llvm.initialize_native_target()
+llvm.initialize_native_asmprinter()
+
+_MATH = ctypes.CDLL(ctypes.util.find_library("m"))
+_C = {"i64": ctypes.c_int64, "ptr": ctypes.c_void_p, "double": ctypes.c_double}
+_BLOCK = "llvm.nvvm.read.ptx.sreg.ctaid.{axis}"
+# A block of one thread for each index.
+_OTHERS = {"ntid": 1, "tid": 0}
+
+
+def emulate(kernel: Any, dims: tuple[int, ...], *arguments: Any, **target: bool) -> None:
+    """Run a kernel for each index of `dims`, with arrays of a CPU device that nothing else uses, and numbers."""
+    code = [_code_of(argument) for argument in arguments]
+    engine, run, blocks = _compiled(kernel, (len(dims), tuple(code)), target)
+    words: list[Any] = list(dims)
+    for argument in arguments:
+        if isinstance(argument, ab.Array):
+            words += [argument.ptr, argument.ptr, 0, *argument.shape]
+            words += [stride // argument.dtype.itemsize for stride in argument.strides]
+        else:
+            words.append(argument)
+    for position, index in enumerate(itertools.product(*map(range, dims))):
+        # Blocks have three axes, of which the last one counts the first two of four.
+        places = index if len(dims) < 4 else (index[0] * dims[1] + index[1], *index[2:])
+        places = (position,) if target.get("flat") else places
+        for axis, place in zip("xyz", reversed(places), strict=False):
+            if axis in blocks:
+                blocks[axis].value = place
+        run(*words)
+    del engine
+
+
+def _code_of(argument: Any) -> tuple[Any, ...]:
+    if not isinstance(argument, ab.Array):
+        return ("scalar", "float64" if isinstance(argument, float) else "int64")
+    strides, size = [], argument.dtype.itemsize
+    for length in reversed(argument.shape):
+        strides.insert(0, size)
+        size *= length
+    return ("array", argument.dtype.name, argument.ndim, tuple(strides) == argument.strides, False)
+
+
+def _compiled(kernel: Any, signature: Any, target: dict[str, bool]) -> tuple[Any, Any, dict[str, Any]]:
+    text = _host_code(_llvm_code(kernel, signature, Target((10, 0), **target)))
+    name, parameters = re.search(r"define void @(_Z\w+)\(([^)]*)\)", text).groups()
+    module = llvm.parse_assembly(text)
+    module.verify()
+    _link(module)
+    machine = llvm.Target.from_default_triple().create_target_machine(opt=1)
+    engine = llvm.create_mcjit_compiler(module, machine)
+    engine.finalize_object()
+    kinds = [_C[parameter.split()[0]] for parameter in parameters.split(",")]
+    function = ctypes.CFUNCTYPE(None, *kinds)(engine.get_function_address(name))
+    places = {axis: engine.get_global_value_address(f"block.{axis}") for axis in "xyz" if f"@block.{axis} =" in text}
+    return engine, function, {axis: ctypes.c_int32.from_address(place) for axis, place in places.items()}
+
+
+def _link(module: Any) -> None:
+    """Have functions of NVIDIA's library found in that of the host."""
+    for function in module.functions:
+        if function.name.startswith("__nv_"):
+            own = getattr(_MATH, function.name.removeprefix("__nv_"))
+            llvm.add_symbol(function.name, ctypes.cast(own, ctypes.c_void_p).value)
+
+
+def _llvm_code(kernel: Any, signature: Any, target: Target) -> str:
+    found = []
+    with pytest.MonkeyPatch.context() as patch:
+        original = pipeline._compile_to_ptx
+        patch.setattr(pipeline, "_compile_to_ptx", lambda code, *rest: found.append(code) or original(code, *rest))
+        codegen.build(kernel._function, kernel.parameters, signature, "symbol", target)
+    (code,) = found
+    return code.decode()
+
+
+def _host_code(text: str) -> str:
+    """Return LLVM code for the host; the place of a block is in global variables."""
+    if re.search(r"\basm\b", text):
+        raise NotImplementedError("the kernel has PTX of its own")
+    text = text.replace("define ptx_kernel void", "define void")
+    text = re.sub(r"^(target |@llvm\.used|!|declare [^\n]*nvvm\.read).*\n", "", text, flags=re.MULTILINE)
+    text = text.replace("speculatable", "")
+    for axis in "xyz":
+        if (register := _BLOCK.format(axis=axis)) in text:
+            text = text.replace(register, f"block.{axis}.read") + (
+                f"\n@block.{axis} = global i32 0\ndefine i32 @block.{axis}.read() {{\n"
+                f"  %place = load volatile i32, ptr @block.{axis}\n  ret i32 %place\n}}\n"
+            )
+    for name, value in _OTHERS.items():
+        text = re.sub(rf"call i32 @llvm\.nvvm\.read\.ptx\.sreg\.{name}\.[xyz]\(\)", f"add i32 0, {value}", text)
+    return text
