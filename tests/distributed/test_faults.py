@@ -170,6 +170,10 @@ def test_a_call_that_blocks_the_host_has_a_limit_where_a_rank_is_absent(ranks, t
     assert output.count("fine") == 2
 
 
+def test_what_rank_0_cannot_write_is_an_error_on_every_rank(ranks, tmp_path):
+    assert ranks(2, "target.py", tmp_path).output.count("fine") == 2
+
+
 def test_after_a_late_call_the_next_ones_are_compared_again(ranks, tmp_path):
     assert ranks(2, "late.py", tmp_path).output.count("fine") == 2
 

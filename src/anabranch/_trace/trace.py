@@ -104,19 +104,30 @@ class trace:  # noqa: N801
         comm : anabranch.distributed.Communicator, optional
             Then all of its ranks call this, and rank 0 writes one file with the traces of them all. Their clocks are
             aligned; how far they may be off stands beside the ranks. A collective begins when the last rank has come
-            to it, and the others show a wait for that one before.
+            to it, and the others show a wait for that one before. Only on rank 0 need the folder be there.
 
         Raises
         ------
         ValueError
             For another suffix.
+        FileNotFoundError
+            There is no such folder. With `comm`, every rank raises what rank 0 finds wrong with the path.
         """
-        check_target(path)
-        operations: list[Operation] | None = self.operations
-        if comm is not None:
-            operations = comm._joint(self.operations, self._recording.began)
-        if operations is not None:
+        if comm is None:
+            check_target(path)
+            save(self.operations, path)
+        elif (operations := self._joint(path, comm)) is not None:
             save(operations, path)
+
+    def _joint(self, path: str | os.PathLike[str], comm: Communicator) -> list[Operation] | None:
+        # Rank 0 alone writes. What keeps it from that goes to the others, which would wait for it otherwise.
+        found: list[Operation] | Exception = self.operations
+        if comm.rank == 0:
+            try:
+                check_target(path)
+            except Exception as error:
+                found = error
+        return comm._joint(found, self._recording.began)
 
     def overlap(self) -> Shares:
         """Return, per device, the time in which two or more streams were busy, as a share of the time in which any was.

@@ -55,17 +55,23 @@ class _Row:
     source: int | None
 
 
-def joint(control: Any, operations: Sequence[Operation], began: int) -> list[Operation] | None:
+def joint(control: Any, operations: Sequence[Operation] | Exception, began: int) -> list[Operation] | None:
     """Gather the operations of all ranks. Returns them on rank 0, None elsewhere.
 
     Parameters
     ----------
     control : mpi4py.MPI.Comm
-    operations : sequence of Operation
-        Of this rank, in the order of enqueueing.
+    operations : sequence of Operation or Exception
+        Of this rank, in the order of enqueueing; or on rank 0, why it cannot write them. Then all ranks raise that.
     began : int
         When its trace began, in nanoseconds of its clock.
     """
+    error = control.bcast(operations if control.rank == 0 and isinstance(operations, Exception) else None, 0)
+    if error is not None:
+        if control.rank != 0:
+            error.add_note("Rank 0, which writes the file, has told so.")
+        raise error
+    assert not isinstance(operations, Exception)
     ahead = _clocks(control)
     gathered = control.gather([asdict(row) for row in _rows(operations, began)], 0)
     if gathered is None:
