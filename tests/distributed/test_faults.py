@@ -178,6 +178,10 @@ def test_after_a_late_call_the_next_ones_are_compared_again(ranks, tmp_path):
     assert ranks(2, "late.py", tmp_path).output.count("fine") == 2
 
 
+def test_a_call_that_a_signal_ends_is_not_made(ranks, tmp_path):
+    assert ranks(2, "interrupted.py", tmp_path).output.count("fine") == 2
+
+
 def test_a_call_that_is_compared_ends_soon_where_a_rank_has_ended(torchrun):
     begin = time.monotonic()
     *waiting, ended = torchrun(3, "ended.py")

@@ -99,3 +99,42 @@ def test_other_communicators_go_on(rank_0):
     communicator = Communicator()
     side.register(communicator)
     assert communicator.failed == []
+
+
+class Interrupted(Communicator):
+    """Its waiting call is interrupted, as by the keyboard, when the answer is already on its way."""
+
+    def __init__(self, connection: socket.socket, answer: dict[str, Any]) -> None:
+        super().__init__()
+        self._left = [(connection, answer)]
+
+    @property
+    def error(self) -> None:  # type: ignore[override]
+        if self._left:
+            connection, answer = self._left.pop()
+            message = {"t": "verdict", "comm": self.name, "number": 1, **answer}
+            connection.sendall(json.dumps(message).encode() + b"\n")
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("answer", "breaks"),
+    [({"error": None, "ranks": []}, True), ({"missing": [0], "instead": []}, False)],
+    ids=["all have come", "withdrawn"],
+)
+def test_a_call_that_an_exception_ends_breaks_the_communicator_if_the_others_go_on(rank_0, answer, breaks):
+    side, connection = rank_0
+    communicator = Interrupted(connection, answer)
+    side._communicators[communicator.name] = communicator
+    call = {"what": ["split"], "text": "split()", "place": "main.py:7"}
+    with pytest.raises(KeyboardInterrupt):
+        side.compare(communicator, 1, call)
+    side.announce(t="last")
+    sent = b""
+    while b'"last"' not in sent:
+        sent += connection.recv(4096)
+    messages = [json.loads(line) for line in sent.splitlines()]
+    reason = "rank 1 has left split() at main.py:7 with KeyboardInterrupt"
+    kinds = [message.get("t") for message in messages if message.get("t") in ("call", "withdraw", "fail")]
+    assert kinds == ["call", "withdraw", *(["fail"] if breaks else [])]
+    assert communicator.failed == ([(reason, (1,))] if breaks else [])

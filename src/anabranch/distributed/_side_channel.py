@@ -146,7 +146,8 @@ class SideChannel:
     def compare(self, communicator: Caller, number: int, call: Message, series: str = "") -> Message | None:
         """Compare a call with those of the other ranks; return what differs, or None. Blocks until all have called.
 
-        Calls have a number within their series.
+        Calls have a number within their series. One that an exception ends, such as a KeyboardInterrupt, counts as not
+        made. If all ranks had come by then and go on, it breaks the communicator for them, if there is one.
 
         Raises
         ------
@@ -159,16 +160,18 @@ class SideChannel:
         with self._changed:
             self._verdicts[key] = None
             self._comparing[communicator.name] += 1
-        self._connection.send(
-            t="call", comm=key[0], number=number, rank=communicator.rank, size=communicator.size, call=call
-        )
         try:
+            self.announce(
+                t="call", comm=key[0], number=number, rank=communicator.rank, size=communicator.size, call=call
+            )
             verdict = self._verdict(key, communicator, communicator.timeout)
             if verdict is None and communicator.error is None:
-                self._connection.send(t="withdraw", comm=key[0], number=number, rank=communicator.rank)
-                verdict = self._verdict(key, communicator, _PATIENCE)
+                verdict = self._withdraw(key, communicator)
                 if verdict is None and communicator.error is None:
                     verdict = {"missing": [], "instead": []}  # rank 0 is silent
+        except BaseException as error:  # a signal handler's, too
+            self._leave(key, communicator, f"{call['text']} at {call['place']}", error)
+            raise
         finally:
             with self._changed:
                 del self._verdicts[key]
@@ -176,6 +179,22 @@ class SideChannel:
         if verdict is not None and "missing" in verdict:
             raise AbsentError(tuple(verdict["missing"]), verdict["instead"])
         return verdict if verdict is not None and verdict["error"] else None
+
+    def _withdraw(self, key: tuple[str, int], communicator: Caller) -> Message | None:
+        """Take a call back; return the coordinator's answer, which is the verdict if all ranks have just come."""
+        self.announce(t="withdraw", comm=key[0], number=key[1], rank=communicator.rank)
+        return self._verdict(key, communicator, _PATIENCE)
+
+    def _leave(self, key: tuple[str, int], communicator: Caller, call: str, error: BaseException) -> None:
+        """Take back a call that an exception ends. If all ranks have made it and go on, break the communicator."""
+        verdict = self._withdraw(key, communicator)
+        if verdict is None or "missing" in verdict or verdict["error"]:
+            return
+        reason = f"rank {communicator.rank} has left {call} with {_first_line(error)}"
+        self.announce(t="fail", comm=communicator.name, reason=reason, ranks=[communicator.rank])
+        own = self._communicators.get(communicator.name)
+        if own is not None:
+            own.fail(reason, (communicator.rank,))
 
     def _verdict(self, key: tuple[str, int], communicator: Caller, timeout: float) -> Message | None:
         """Wait for the coordinator's answer; return None where there is none in time, or the communicator breaks."""
