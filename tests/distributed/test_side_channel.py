@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import socket
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 pytest.importorskip("mpi4py", reason="mpi4py is not installed")
 
+import anabranch as ab
+from anabranch.distributed import _init
 from anabranch.distributed._side_channel import SideChannel
 
 pytestmark = pytest.mark.mpi
@@ -138,3 +141,28 @@ def test_a_call_that_an_exception_ends_breaks_the_communicator_if_the_others_go_
     kinds = [message.get("t") for message in messages if message.get("t") in ("call", "withdraw", "fail")]
     assert kinds == ["call", "withdraw", *(["fail"] if breaks else [])]
     assert communicator.failed == ([(reason, (1,))] if breaks else [])
+
+
+LEFT = {"t": "left", "rank": 0, "started": {}}
+
+
+@pytest.mark.parametrize(("message", "reason"), [(LOST, "has died"), (LEFT, "has ended")], ids=["lost", "left"])
+@pytest.mark.parametrize("early", [True, False])
+def test_init_fails_at_once_where_a_rank_is_gone(rank_0, message, reason, early):
+    side, connection = rank_0
+
+    def leave() -> None:
+        while b'"call"' not in connection.recv(4096):
+            pass
+        told(side, connection, message)
+
+    leaving = threading.Thread(target=leave)
+    if early:
+        told(side, connection, message)
+    else:
+        leaving.start()
+    process: Any = SimpleNamespace(side=side, meetings=0)
+    with pytest.raises(ab.Error, match=f"^rank 0 {reason}, and init needs all ranks$"):
+        _init._meet(process, 60.0)
+    if not early:
+        leaving.join(60)

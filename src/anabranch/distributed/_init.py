@@ -9,7 +9,8 @@ import socket
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 from anabranch._core.errors import Error
 from anabranch._device.device import Device, current_device, devices
@@ -135,7 +136,7 @@ def init(
         Arguments or launcher variables are incomplete or contradict each other; `timeout` is not positive or over
         a billion seconds.
     Error
-        The port is taken, ranks did not come, or MPI cannot start so.
+        The port is taken, ranks did not come or have died, or MPI cannot start so.
     ForkError
         In a forked child of a process that has used a device.
     """
@@ -167,23 +168,36 @@ def init(
     return _made(process, control, kind, name, members, process.local, place, timeout)
 
 
-class _Meeting(NamedTuple):
+@dataclass(frozen=True)
+class _Meeting:
     """The ranks, before they have another communicator."""
 
-    rank: int
-    size: int
+    side: SideChannel
     timeout: float
     name: str = "init"
-    error: None = None
+
+    @property
+    def rank(self) -> int:
+        return self.side.rank
+
+    @property
+    def size(self) -> int:
+        return self.side.size
+
+    @property
+    def error(self) -> Error | None:
+        return Error(f"{gone}, and init needs all ranks") if (gone := self.side.gone) else None
 
 
 def _meet(process: _Process, timeout: float) -> None:
-    """Block until every rank has called `init`."""
-    meeting = _Meeting(process.control.rank, process.control.size, timeout)
+    """Block until every rank has called `init`, or one is gone."""
+    meeting = _Meeting(process.side, timeout)
     try:
         process.side.compare(meeting, process.meetings, {"what": ["init"], "text": "init()", "place": ""})
     except AbsentError as absent:
         raise Error(f"{absent.who} not called init in {timeout:g} s") from None
+    if (error := meeting.error) is not None:
+        raise error
     process.meetings += 1
 
 

@@ -202,6 +202,13 @@ class SideChannel:
             self._changed.wait_for(lambda: self._verdicts[key] is not None or communicator.error is not None, timeout)
             return self._verdicts[key]
 
+    @property
+    def gone(self) -> str:
+        """Which rank is gone and why, such as ``rank 2 has died``; empty while all are there."""
+        with self._changed:
+            gone = {**dict.fromkeys(self._left, "has ended"), **self._lost}
+            return f"rank {min(gone)} {gone[min(gone)]}" if gone else ""
+
     def announce(self, **message: Any) -> None:
         """Send a message to the coordinator, if there is one."""
         if self._connection is not None:
@@ -356,7 +363,9 @@ class SideChannel:
         self.wake()
 
     def _on_left(self, message: Message) -> None:
-        self._left[message["rank"]] = message["started"]
+        with self._changed:
+            self._left[message["rank"]] = message["started"]
+            self._changed.notify_all()
         for communicator in list(self._communicators.values()):
             if message["rank"] in communicator.members:
                 self._expect_nothing_from(communicator, message["rank"])
