@@ -37,6 +37,7 @@ class World:
 class Communicator:
     name, members, rank, size, timeout = "world.0", [0, 1], 1, 2, 60.0
     closed, is_waiting, error, started = False, True, None, 0
+    oldest = ""
 
     def __init__(self) -> None:
         self.failed: list[tuple[str, tuple[int, ...]]] = []
@@ -166,3 +167,19 @@ def test_init_fails_at_once_where_a_rank_is_gone(rank_0, message, reason, early)
         _init._meet(process, 60.0)
     if not early:
         leaving.join(60)
+
+
+@pytest.mark.parametrize(
+    ("oldest", "advice"),
+    [
+        ("recv at main.py:7", "; messages that wait for each other belong in one comm.group()"),
+        ("send at main.py:7", "; messages that wait for each other belong in one comm.group()"),
+        ("group at main.py:7", ""),
+    ],
+)
+def test_a_late_message_outside_a_group_says_where_it_may_belong(rank_0, oldest, advice):
+    side, _ = rank_0
+    communicator = Communicator()
+    communicator.oldest = oldest
+    side.ask_who_is_late(communicator, 0)
+    assert communicator.failed == [(f"its 60 s are over{advice}", ())]

@@ -24,7 +24,6 @@ _GRACE = 5.0
 # Longer than the coordinator waits for the ranks.
 _PATIENCE = 5.0
 
-
 # What MPI says about ranks whose calls do not fit says little to who does not know its internals.
 _HINT = '. ab.hazards("check") compares the calls of the ranks first'
 
@@ -308,6 +307,8 @@ class SideChannel:
         reason = f"its {communicator.timeout:g} s are over"
         if self._connection is None or number == 0:
             # Of a message this rank knows as much as anybody.
+            if communicator.oldest.startswith(("send at ", "recv at ")):
+                reason += "; messages that wait for each other belong in one comm.group()"
             self._tell_late(communicator, reason, ())
             return
         self.announce(t="where", comm=communicator.name, number=number, members=communicator.members)
