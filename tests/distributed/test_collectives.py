@@ -46,6 +46,10 @@ def test_communicators_are_given_back(ranks):
     assert "fine" in ranks(1, "reopened.py", 2100).output
 
 
+def test_communicators_that_were_not_closed_run_out_with_advice(ranks):
+    assert "fine" in ranks(1, "dropped.py").output
+
+
 def test_many_small_collectives_need_no_more_memory(ranks):
     assert ranks(2, "growth.py", 4000).output.count("flat") == 2
 

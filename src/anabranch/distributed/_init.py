@@ -136,7 +136,7 @@ def init(
         Arguments or launcher variables are incomplete or contradict each other; `timeout` is not positive or over
         a billion seconds.
     Error
-        The port is taken, ranks did not come or have died, or MPI cannot start so.
+        The port is taken, ranks did not come or have died, MPI cannot start so, or it has no more communicators.
     ForkError
         In a forked child of a process that has used a device.
     """
@@ -161,11 +161,12 @@ def init(
             raise ValueError(f"this process is {_process.launch}, and cannot become {launch}")
         process = _process
     _meet(process, timeout)
-    control = process.control.Dup()
-    place, kind = _placed(process, control, device, backend)
-    name = f"world.{next(process.numbers)}"
-    members = list(range(control.size))
-    return _made(process, control, kind, name, members, process.local, place, timeout)
+    with process.mpi.limit():
+        control = process.control.Dup()
+        place, kind = _placed(process, control, device, backend)
+        name = f"world.{next(process.numbers)}"
+        members = list(range(control.size))
+        return _made(process, control, kind, name, members, process.local, place, timeout)
 
 
 @dataclass(frozen=True)
@@ -271,12 +272,13 @@ def split(parent: Communicator, control: Any, color: int | None, key: int, numbe
     process = _process
     assert process is not None
     module = process.mpi.module
-    part = control.Split(module.UNDEFINED if color is None else color, key)
-    if color is None:
-        return None
-    members = [parent.members[rank] for rank in part.allgather(parent.rank)]
-    shared = part.Split_type(module.COMM_TYPE_SHARED)
-    local = shared.rank, shared.size
-    shared.Free()
-    name = f"{parent.name}/{number}.{color}"
-    return _made(process, part, parent.backend, name, members, local, parent.device, parent.timeout)
+    with process.mpi.limit():
+        part = control.Split(module.UNDEFINED if color is None else color, key)
+        if color is None:
+            return None
+        members = [parent.members[rank] for rank in part.allgather(parent.rank)]
+        shared = part.Split_type(module.COMM_TYPE_SHARED)
+        local = shared.rank, shared.size
+        shared.Free()
+        name = f"{parent.name}/{number}.{color}"
+        return _made(process, part, parent.backend, name, members, local, parent.device, parent.timeout)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -71,6 +73,16 @@ class Mpi:
     def reduction(self, dtype: np.dtype[Any], op: str) -> tuple[int, int]:
         """Return the handles of type and operation. Raises TypeError for what MPI cannot reduce."""
         return _reduction(self.module, dtype, op)
+
+    @contextmanager
+    def limit(self) -> Iterator[None]:
+        """Have what creates communicators say what to do where MPI has no more of them."""
+        try:
+            yield
+        except self.module.Exception as error:
+            if "Too many communicators" not in str(error):
+                raise
+            raise Error("MPI has no more communicators: close() those that are done") from error
 
     @property
     def byte(self) -> int:
