@@ -142,6 +142,9 @@ def init(
     """
     global _process
     check_fork()
+    if device in ("gloo", "mpi", "nccl"):
+        fitting = "nccl" if device == "nccl" else "mpi"
+        raise ValueError(f"the first argument is the device, not {device!r}: write init(backend={fitting!r})")
     if backend not in (None, "mpi", "nccl"):
         raise ValueError(f"backend is 'nccl', 'mpi' or None, not {backend!r}")
     for name, value in (("rank", rank), ("size", size)):

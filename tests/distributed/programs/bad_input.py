@@ -54,6 +54,8 @@ if comm.rank == 0:
     refused(ValueError, "out is None on rank 0", comm.gather, None, x)
     refused(ValueError, "x is None on rank 0", comm.scatter, out, None)
 refused(ValueError, "backend is 'nccl', 'mpi' or None", ab.distributed.init, backend="gloo")
+refused(ValueError, r"is the device, not 'gloo': write init\(backend='mpi'\)", ab.distributed.init, "gloo")
+refused(ValueError, r"is the device, not 'nccl': write init\(backend='nccl'\)", ab.distributed.init, "nccl")
 refused(ValueError, "without size and address", ab.distributed.init, rank=1)
 for seconds in (0, float("inf"), float("nan"), 1e10):
     refused(ValueError, "more than 0 and at most", ab.distributed.init, timeout=seconds)
