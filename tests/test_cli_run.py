@@ -67,6 +67,15 @@ def test_a_timeline_does_not_wait_for_ever(script, tmp_path):
     assert len([event for event in json.loads(path.read_text())["traceEvents"] if event.get("cat") == "fill"]) == 3
 
 
+def test_each_of_several_ranks_saves_a_timeline_of_its_own(script, tmp_path):
+    path = script("import anabranch as ab; ab.zeros(1)")
+    for rank in ("0", "1"):
+        variables = {"PMI_RANK": rank, "PMI_SIZE": "2"}
+        result = anabranch("run", "--timeline", "out.v1.json", path, cwd=tmp_path, env=variables)
+        assert f"saved to {tmp_path / f'out.v1.{rank}.json'}" in result.stderr
+    assert sorted(each.name for each in tmp_path.glob("*.json")) == ["out.v1.0.json", "out.v1.1.json"]
+
+
 # -- run --hazards --
 
 RACE = """

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import anabranch as ab
-from anabranch.distributed._launcher import Launch, find_launch
+from anabranch.distributed._launcher import Launch, find_launch, rank_among
 
 TORCHRUN = {"RANK": "1", "WORLD_SIZE": "4", "MASTER_ADDR": "node0", "MASTER_PORT": "29500", "LOCAL_RANK": "1"}
 
@@ -30,6 +30,22 @@ TORCHRUN = {"RANK": "1", "WORLD_SIZE": "4", "MASTER_ADDR": "node0", "MASTER_PORT
 )
 def test_a_launch_is_known_by_its_variables(environ, launch):
     assert find_launch(environ) == launch
+
+
+@pytest.mark.parametrize(
+    ("environ", "rank"),
+    [
+        ({}, None),
+        ({"PMI_RANK": "0", "PMI_SIZE": "1"}, None),
+        ({"PMI_RANK": "2", "PMI_SIZE": "4"}, 2),
+        ({"PMIX_RANK": "1"}, 1),
+        ({"PMIX_RANK": "one"}, None),
+        (TORCHRUN, 1),
+        ({**TORCHRUN, "RANK": "4"}, None),
+    ],
+)
+def test_the_rank_among_several_is_known_by_its_variables(environ, rank):
+    assert rank_among(environ) == rank
 
 
 @pytest.mark.parametrize(

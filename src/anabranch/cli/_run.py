@@ -40,7 +40,8 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         "--timeline",
         metavar="FILE",
         type=Path,
-        help="save at the end what ran where and when: .html, .svg, .json, .pftrace",
+        help="save at the end what ran where and when: .html, .svg, .json, .pftrace; of several ranks, each its own: "
+        "out.0.html, out.1.html",
     )
     parser.add_argument(
         "--explore",
@@ -93,7 +94,7 @@ def run(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
             parser.error(str(error))
         trace = ab.trace()
         trace.__enter__()
-        atexit.register(_save, trace, options.timeline.absolute(), os.getpid())
+        atexit.register(_save, trace, _own(options.timeline.absolute()), os.getpid())
     if options.stats:
         core.keep_activity(True)
         # Registered before the script registers anything, so it runs last.
@@ -122,6 +123,14 @@ def _leading_options(arguments: Sequence[str], names: Sequence[str]) -> tuple[li
     while end < len(arguments) and arguments[end].partition("=")[0] in names:
         end += 2 if arguments[end] in _WITH_VALUE else 1
     return list(arguments[:end]), list(arguments[end:])
+
+
+def _own(path: Path) -> Path:
+    """Return the path with the rank in the file's name, where a launcher has started several processes."""
+    from anabranch.distributed._launcher import rank_among
+
+    rank = rank_among(os.environ)
+    return path if rank is None else path.with_name(f"{path.stem}.{rank}{path.suffix}")
 
 
 def _save(trace: ab.trace, path: Path, process: int) -> None:

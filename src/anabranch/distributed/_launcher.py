@@ -52,6 +52,20 @@ def is_launched() -> bool:
     return _of_mpi(os.environ) is not None or _of_torchrun(os.environ) is not None
 
 
+def rank_among(environ: Mapping[str, str]) -> int | None:
+    """Return the rank that a launcher has given to this process among several; None without one, or for one process.
+
+    Variables that make no sense are for `find_launch` to refuse: here they count as none.
+    """
+    try:
+        launch = find_launch(environ)
+        if launch.rank is None and launch.by == "mpi":  # where only MPI knows the size
+            return _number(environ, next(rank for rank, _ in _MPI if rank in environ))
+    except ValueError:
+        return None
+    return launch.rank if (launch.size or 1) > 1 else None
+
+
 def find_launch(
     environ: Mapping[str, str], rank: int | None = None, size: int | None = None, address: str | None = None
 ) -> Launch:
