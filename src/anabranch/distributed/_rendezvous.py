@@ -33,7 +33,7 @@ def meet(rank: int, size: int, host: str, port: int, timeout: float) -> dict[str
     TimeoutError
         Ranks did not come.
     ValueError
-        Another process has the same rank, or another size.
+        Two processes have the same rank, or one has another size than rank 0: all that wait are told at once.
     """
     if rank == 0:
         with socket.create_server((host, port), family=_family(host, port)) as listener:
@@ -45,7 +45,9 @@ def meet(rank: int, size: int, host: str, port: int, timeout: float) -> dict[str
         stream.write(f"cmd=anabranch rank={rank} size={size}\n".encode())
         answer = stream.readline().decode().rstrip("\n")
     if answer.startswith("missing "):
-        raise TimeoutError(f"ranks {answer.removeprefix('missing ')} did not come to {host}:{port} in {timeout:g} s")
+        ranks = answer.removeprefix("missing ")
+        many = "s" if "," in ranks else ""
+        raise TimeoutError(f"rank{many} {ranks} did not come to {host}:{port} in {timeout:g} s")
     if answer != "ready":
         raise ValueError(answer or f"whoever listens at {host}:{port} is not rank 0 of an ab.distributed program")
     values = (str(rank), str(size), f"{host}:{port}", str(rank))
@@ -96,6 +98,7 @@ class Server:
         self._deadline = time.monotonic() + timeout
         self._changed = threading.Condition()
         self._present: set[int] = set()
+        self._contradiction = ""  # of ranks, before all were there
         self._values: dict[str, str] = {}
         self._in_barrier = 0
         self._barriers = 0
@@ -144,22 +147,35 @@ class Server:
         stream.write((" ".join(f"{name}={value}" for name, value in words.items()) + "\n").encode())
 
     def _anabranch(self, stream: IO[bytes], words: dict[str, str], line: str) -> None:
-        rank, size = int(words["rank"]), int(words["size"])
+        answer = self._meet(int(words["rank"]), int(words["size"]))
+        stream.write(f"{answer}\n".encode())
+
+    def _meet(self, rank: int, size: int) -> str:
+        """Wait until all ranks are there, or two contradict each other; return the answer for this one."""
         with self._changed:
-            if size != self._size:
-                stream.write(f"rank {rank} says that there are {size} ranks, rank 0 says {self._size}\n".encode())
-                return
-            if rank in self._present:
-                stream.write(f"two processes say that they are rank {rank}\n".encode())
-                return
+            wrong = self._contradiction or self._wrong(rank, size)
+            if wrong:
+                # Who comes after all were there is a stranger, and stops nobody.
+                self._contradiction = "" if self._are_all_there() else wrong
+                self._changed.notify_all()
+                return wrong
             self._present.add(rank)
             self._changed.notify_all()
-            ready = lambda: len(self._present) == self._size  # noqa: E731
-            if self._changed.wait_for(ready, max(0.0, self._deadline - time.monotonic())):
-                stream.write(b"ready\n")
-                return
+            settled = lambda: self._contradiction or self._are_all_there()  # noqa: E731
+            self._changed.wait_for(settled, max(0.0, self._deadline - time.monotonic()))
+            if self._are_all_there():
+                return "ready"
             missing = sorted(set(range(self._size)) - self._present)
-        stream.write(f"missing {', '.join(map(str, missing))}\n".encode())
+            return self._contradiction or f"missing {', '.join(map(str, missing))}"
+
+    def _are_all_there(self) -> bool:
+        return len(self._present) == self._size
+
+    def _wrong(self, rank: int, size: int) -> str:
+        """Return what a rank says that cannot be; empty if nothing is wrong."""
+        if size != self._size:
+            return f"rank {rank} says that there are {size} ranks, rank 0 says {self._size}"
+        return f"two processes say that they are rank {rank}" if rank in self._present else ""
 
     def _initack(self, stream: IO[bytes], words: dict[str, str], line: str) -> None:
         self._say(stream, cmd="initack", rc=0)
