@@ -54,5 +54,9 @@ def test_many_small_collectives_need_no_more_memory(ranks):
     assert ranks(2, "growth.py", 4000).output.count("flat") == 2
 
 
+def test_graphs_of_collectives_give_memory_back(ranks):
+    assert ranks(2, "dropped_graphs.py").output.count("given back") == 2
+
+
 def test_a_program_of_one_rank_is_explored(ranks):
     assert "fine" in ranks(1, "explored.py").output

@@ -136,9 +136,13 @@ Allocation MemoryPool::allocate(const Stream* stream, std::size_t bytes) {
     }
   }
   if (!pointer) {
-    throw Error(ErrorKind::memory, "cannot allocate " + std::to_string(bytes) +
-                                       " bytes: " + std::to_string(limit_ - used_) + " of the " +
-                                       std::to_string(limit_) + " bytes of " + device_ + " are free");
+    const bool refused = used_ + size <= limit_;
+    throw Error(ErrorKind::memory,
+                "cannot allocate " + std::to_string(bytes) + " bytes: " + std::to_string(limit_ - used_) + " of the " +
+                    std::to_string(limit_) + " bytes of " + device_ + " are free" +
+                    (refused ? ", but the system refused; is there a limit of the process or container, such as "
+                               "ulimit -v?"
+                             : ""));
   }
   used_ += size;
   return {static_cast<std::byte*>(pointer), 0};

@@ -738,7 +738,7 @@ cdef class Array:
         self.check()
         if self.layout.size() != 1:
             raise ValueError(
-                f"the truth of an array of {self.layout.size()} elements is not defined; look at its numpy()")
+                f"the truth of an array of {self.layout.size()} elements is not defined: write x.any() or x.all()")
         return bool(self.item())
 
     def _described(self):

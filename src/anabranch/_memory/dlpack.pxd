@@ -62,4 +62,5 @@ cdef enum:
     DL_CUDA_HOST = 3
     DL_CUDA_MANAGED = 13
     DL_READ_ONLY = 1
+    DL_BFLOAT = 4
     DL_COPIED = 2

@@ -12,8 +12,8 @@ from anabranch._hazards.ordering cimport Submission, TouchSpan, commit, wait_for
 from anabranch._memory.alloc cimport adopt_array, layout_of_others
 from anabranch._memory.array cimport Array
 from anabranch._memory.dlpack cimport (
-    DL_CPU, DL_CUDA, DL_CUDA_HOST, DL_CUDA_MANAGED, DL_READ_ONLY, DLDataType, DLManagedTensor, DLManagedTensorVersioned,
-    DLTensor)
+    DL_BFLOAT, DL_CPU, DL_CUDA, DL_CUDA_HOST, DL_CUDA_MANAGED, DL_READ_ONLY, DLDataType, DLManagedTensor,
+    DLManagedTensorVersioned, DLTensor)
 from anabranch._memory.dtype cimport as_dtype
 from anabranch._memory.external_use cimport lend
 from anabranch._stream.current cimport current_stream_of
@@ -65,12 +65,16 @@ cdef class _Import:
     """Owns an imported DLPack tensor."""
     cdef DLManagedTensor* plain
     cdef DLManagedTensorVersioned* versioned
+    # Whether the memory is of a library without mutable arrays, whose capsule cannot say so.
+    cdef bint immutable
 
     cdef DLTensor* tensor(self) noexcept:
         return &self.versioned.dl_tensor if self.versioned != NULL else &self.plain.dl_tensor
 
     cdef bint read_only(self) noexcept:
-        return self.versioned != NULL and self.versioned.flags & DL_READ_ONLY
+        if self.versioned == NULL:
+            return self.immutable
+        return self.versioned.flags & DL_READ_ONLY
 
     def __dealloc__(self):
         # Any Python thread. Holds the interpreter lock and no lock of the core: the deleter is another library's.
@@ -95,6 +99,7 @@ cdef _Import _take(object obj, object capsule):
             raise BufferError(f"version {owner.versioned.version.major} of DLPack is not known here")
     elif PyCapsule_IsValid(capsule, "dltensor"):
         owner.plain = <DLManagedTensor*>PyCapsule_GetPointer(capsule, "dltensor")
+        owner.immutable = type(obj).__module__.startswith(("jax", "jaxlib"))
         PyCapsule_SetName(capsule, "used_dltensor")
     else:
         raise TypeError(f"{type(obj).__name__}.__dlpack__() returned no DLPack capsule")
@@ -102,6 +107,10 @@ cdef _Import _take(object obj, object capsule):
 
 
 cdef object _dtype_of(DLDataType dtype):
+    if dtype.code == DL_BFLOAT:
+        raise TypeError(
+            "bfloat16 is none that arrays hold: to move such a tensor, hand over tensor.view(torch.int16); to compute "
+            "with it, tensor.float()")
     letter = _kind_of_code.get(dtype.code)
     if letter is None or dtype.lanes != 1 or dtype.bits % 8:
         raise TypeError(f"DLPack dtype (code {dtype.code}, {dtype.bits} bits) is none that arrays hold")

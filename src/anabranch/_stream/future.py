@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from anabranch._core.core import finalizing, stopped
 from anabranch._stream import awaitable
-from anabranch._stream.host_threads import check_fork
+from anabranch._stream.host_threads import check_fork, refuse_own_future
 
 if TYPE_CHECKING:
     from anabranch._hazards.ordering import PastOf
@@ -31,6 +31,7 @@ class StreamFuture(Future[_T]):
     """
 
     _silent = False
+    _stream = 0  # address of the stream that calls the function; 0 for one of a graph
     _past: PastOf | None = None  # clock at the function's end
     _captured: CapturedIn | None = None
     _skipped: SkippedBy | None = None
@@ -46,8 +47,11 @@ class StreamFuture(Future[_T]):
             self._skipped.note_raised()
 
     def _before_wait(self, timeout: float | None) -> None:
-        """Raise where a wait could not end: after a fork, in the function's capture, while the interpreter exits."""
+        """Raise where a wait could not end: after a fork, in the function's capture, in a function of the same stream
+        that runs before, while the interpreter exits."""
         check_fork()
+        if self._stream and not super().done():
+            refuse_own_future(self._stream)
         if self._captured is not None and not super().done():
             self._captured.refuse_wait()
         if timeout is None and finalizing():

@@ -15,14 +15,15 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cython.operator cimport dereference as deref
+from libc.stdint cimport uintptr_t
 
 from anabranch._core.core import finalizing, stopped
 
 from anabranch._core cimport core
 from anabranch._core.core cimport (
     CStream, HazardMode, HostCall, HostOperation, JobKind, Moment, Notice, OperationKind, Past, Point,
-    PythonJob, Record, Ref, ReplayedCall, Site, as_pending, begin_function, end_function, host_inbox, refuse_own_wait,
-    synchronize_point, tracing,
+    PythonJob, Record, Ref, ReplayedCall, Site, as_pending, begin_function, end_function, host_function_stream,
+    host_inbox, raise_own_wait, refuse_own_wait, synchronize_point, tracing,
 )
 from anabranch._core.explore cimport ask, exploring, leave, note_uncontrolled, pass_views, run_all
 from anabranch._core.tracing cimport show
@@ -258,6 +259,8 @@ cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs,
     future = _explored_future() if exploring() else _future.StreamFuture()
     if stream.get().capture() != NULL:
         return submit_captured(state, stream.get(), fn, args, kwargs, touches, future)
+    if not exploring():
+        future._stream = <uintptr_t>stream.get()
     cdef Call call = Call.__new__(Call)
     call.stream = stream
     call.future = future
@@ -290,6 +293,12 @@ cdef object submit_call(Ref[CStream] stream, object fn, tuple args, dict kwargs,
         with nogil:
             pass_views(deref(stream.get()))
     return call.future
+
+
+def refuse_own_future(uintptr_t stream):
+    """Raise in a host function of a stream, given by its address: what comes later in it cannot be waited for."""
+    if stream == <uintptr_t>host_function_stream():
+        raise_own_wait()
 
 
 cdef bint _other_tasks():

@@ -7,6 +7,7 @@ from anabranch._memory.array cimport Array
 from anabranch._stream.stream cimport Stream
 from anabranch.distributed._engine cimport Call, Verb, name_of
 
+from anabranch._core.errors import Error
 from anabranch._memory.copy import copy
 
 
@@ -18,7 +19,9 @@ cdef int explore_alone(list calls, Stream stream) except -1:
             sent.append(call.send)
     for call in calls:
         if call.verb == Verb.receive:
-            copy(call.receive, sent.pop(0), stream=stream)
+            if not sent:
+                raise Error("a recv from this rank itself has no send in its group: it would wait for ever")
+            _move(call.receive, sent.pop(0), stream)
         elif call.send is not None and call.receive is not None:
             _move(call.receive, call.send, stream)
         elif call.verb != Verb.send:

@@ -222,7 +222,9 @@ cdef class Communicator(Ranks):
     def group(self):
         """Return a ``with`` block that makes its `send` and `recv` calls one operation, so that none waits for another.
 
-        All calls must name the same stream.
+        All calls must name the same stream. The operation is enqueued when the block ends: what is sent is what the
+        arrays hold by then, so an array that is filled anew within the block is sent as it was filled last, and what
+        is received cannot be read before. For several messages of one buffer, fill parts of it.
 
         Examples
         --------
@@ -243,6 +245,9 @@ cdef class Communicator(Ranks):
     def split(self, color, key=None):
         """Return a communicator of the ranks that give the same color. Every rank must call it; it blocks the host.
 
+        MPI has room for several hundred communicators: close those that are done, on all ranks. Dropping one does not
+        close it.
+
         Parameters
         ----------
         color : int or None
@@ -254,6 +259,8 @@ cdef class Communicator(Ranks):
         ------
         CollectiveError
             Other ranks do not call it in the communicator's time, or call something else that blocks the host.
+        Error
+            MPI has no more communicators.
         """
         self.check("split", False)
         from anabranch.distributed._init import split

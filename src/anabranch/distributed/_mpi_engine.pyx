@@ -12,6 +12,7 @@ from anabranch._core.tracing cimport show
 from anabranch._hazards.ordering cimport Submission, begin, begin_untouched, commit
 from anabranch._memory.array cimport Array
 from anabranch._stream.host_node cimport ReservedWork
+from anabranch._stream.host_threads cimport ensure_host_thread
 from anabranch._stream.stream cimport Stream
 from anabranch._task.context cimport TaskState, current_state
 from anabranch.distributed._alone cimport explore_alone
@@ -165,6 +166,8 @@ cdef class MpiEngine(Engine):
         cdef Point point
         if queue.capture().exclusive():
             raise CaptureError("a graphed function cannot make collectives: capture them with anabranch.capture")
+        # The progress thread drops the last reference to a replay, which is released on a host thread.
+        ensure_host_thread()
         captured.engine = self
         captured.work = make_work(self.channel, batch, label)
         begin(&submission, state, queue, batch.touches.data(), batch.touches.size())

@@ -47,6 +47,16 @@ def test_a_result_may_be_computed_elsewhere(device, a):
     assert a.submit(make).result(TIMEOUT).tolist() == [8] * 4
 
 
+@pytest.mark.parametrize("method", ["result", "exception"])
+def test_a_later_function_of_its_stream_cannot_be_waited_for(a, b, method):
+    def inner():
+        return b.submit(len, "ab").result(TIMEOUT) + getattr(a.submit(len, "ab"), method)()
+
+    with pytest.raises(ab.Error, match=OWN):
+        a.submit(inner).result(TIMEOUT)
+    assert a.submit(len, "abc").result(TIMEOUT) == 3
+
+
 def test_check_finds_that_nothing_orders_it(device, a, b):
     array = ab.zeros(4, device=device)
     ab.synchronize(device)

@@ -147,6 +147,24 @@ def test_dlpack_waits_for_no_other_stream(cpu, in_thread):
         np.testing.assert_array_equal(in_thread(np.from_dlpack, array).result(TIMEOUT), np.full(4, 3))
 
 
+def test_memory_of_a_library_without_mutable_arrays_is_read_only():
+    class Immutable:
+        __module__ = "jaxlib._jax"  # whose capsules are of a version that cannot say so
+
+        def __dlpack__(self, **_):
+            return data.__dlpack__()
+
+        def __dlpack_device__(self):
+            return data.__dlpack_device__()
+
+    data = values(4)
+    array = ab.from_dlpack(Immutable())
+    assert array.read_only
+    with pytest.raises(ValueError, match="read-only"):
+        array *= 5
+    np.testing.assert_array_equal(data, values(4))
+
+
 def test_read_only_memory_given_out_by_dlpack_stays_so():
     array = ab.asarray(read_only(values(4)))
     with pytest.raises(BufferError):

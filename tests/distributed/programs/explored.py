@@ -60,6 +60,27 @@ def in_place():
     assert x.numpy().tolist() == [2.0] * 4
 
 
+def reshaped():
+    x, y = ab.ones(6), ab.zeros((2, 3))
+    with comm.group():
+        comm.send(x, 0)
+        comm.recv(y, 0)
+    assert y.numpy().tolist() == [[1.0] * 3] * 2
+
+
+report = ab.testing.explore(reshaped)
+assert (report.ok, report.complete) == (True, True), report
+
+
+def unsent():
+    with comm.group():
+        comm.recv(ab.zeros(4), 0)
+
+
+report = ab.testing.explore(unsent)
+assert not report.ok
+assert "has no send in its group" in str(report), report
+
 report = ab.testing.explore(in_place)  # hazards order it
 assert (report.ok, report.complete) == (True, True), report
 print("fine")
