@@ -47,8 +47,10 @@ class StreamFuture(Future[_T]):
             self._skipped.note_raised()
 
     def _before_wait(self, timeout: float | None) -> None:
-        """Raise where a wait could not end: after a fork, in the function's capture, in a function of the same stream
-        that runs before, while the interpreter exits."""
+        """Raise where a wait could not end.
+
+        That is after a fork, in the function's capture, in a function of its stream, and while the interpreter exits.
+        """
         check_fork()
         if self._stream and not super().done():
             refuse_own_future(self._stream)

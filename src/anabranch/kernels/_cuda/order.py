@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from numba_cuda_mlir import types
-from numba_cuda_mlir._mlir.dialects import math
 from numba_cuda_mlir.extending import lower_builtin
 from numba_cuda_mlir.lowering import builtins as lowering_builtins
 from numba_cuda_mlir.lowering import math as lowering_math
@@ -83,7 +82,7 @@ def _round(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
         return
     value = builder.load_var(args[0])
     if isinstance(own, types.Float):
-        value = math.roundeven(value)
+        value = lowering_math.math_dialect.roundeven(value)
     builder.store_var(target, builder.lower_cast(own, kind, value))
 
 
