@@ -71,6 +71,13 @@ def compare(i, x: ab.In, y: ab.In, out: ab.Out):
 
 
 @ab.kernel
+def mix_bits(i, x: ab.In, y: ab.In, out: ab.Out):
+    mixed = x[i] ^ y[i]
+    mixed |= y[i]
+    out[i] = (x[i] & y[i]) + 2 * mixed
+
+
+@ab.kernel
 def extremes(i, x: ab.In, y: ab.In, out: ab.Out):
     out[i] = max(x[i], y[i]) - min(x[i], y[i], x[i - 1])
 
@@ -118,6 +125,10 @@ def programs():
         y = np.roll(x, 3).astype("float64")
         smaller = np.minimum(np.minimum(x, y), np.roll(x, 1))
         yield Program(extremes, (8,), (x, y), np.maximum(x, y) - smaller)
+    for one, other in ("uint8", "int8"), ("int16", "uint32"), ("bool", "uint16"), ("uint8", "bool"), ("int32", "uint8"):
+        x, y = (far(dtype) if dtype != "bool" else np.arange(8) % 3 == 0 for dtype in (one, other))
+        wide, wide_y = x.astype("int64"), y.astype("int64")
+        yield Program(mix_bits, (8,), (x, y), (wide & wide_y) + 2 * (wide ^ wide_y | wide_y))
     x = np.array([0.5, 1.5, 2.5, -0.5, -1.5, 3.2, -7.7, 1e6])
     yield Program(nearest, (8,), (x,), np.rint(x))
     yield Program(nearest, (8,), (far("int32"),), far("int32").astype("float64"))

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, Final
 
 from numba_cuda_mlir import types
 from numba_cuda_mlir.descriptor import mlir_target
 
 from anabranch.kernels._cuda.division import follows_numpy
 from anabranch.kernels._integer import operand_types
+
+_BITWISE: Final = frozenset(
+    (operator.and_, operator.or_, operator.xor, operator.iand, operator.ior, operator.ixor),
+)
+
+
+def _mixed_bits(function: Any, args: Any) -> Any:
+    """Return wide types for an unsigned and another operand, whose bits the compiler takes for a signed number's."""
+    if function not in _BITWISE or not all(isinstance(kind, types.Integer | types.Boolean) for kind in args):
+        return args
+    unsigned = [isinstance(kind, types.Integer) and not kind.signed for kind in args]
+    if all(unsigned) or not any(unsigned):
+        return args
+    return tuple(kind if getattr(kind, "bitwidth", 1) == types.int64.bitwidth else types.int64 for kind in args)
 
 
 def _replace_rule(context: Any) -> None:
@@ -18,7 +32,8 @@ def _replace_rule(context: Any) -> None:
 
     def resolve_function_type(func: Any, args: Any, kws: Any) -> Any:
         if follows_numpy():
-            args = operand_types(getattr(func, "typing_key", func), args, types.Integer, types.int64)
+            function = getattr(func, "typing_key", func)
+            args = _mixed_bits(function, operand_types(function, args, types.Integer, types.int64))
         found = resolve(func, args, kws)
         if follows_numpy() and func is operator.getitem and found is not None and found.return_type == types.float16:
             return found.replace(return_type=types.float32)
