@@ -68,7 +68,10 @@ def _compiled(kernel: Any, signature: Any, target: dict[str, bool]) -> tuple[Any
     module = llvm.parse_assembly(text)
     module.verify()
     _link(module)
-    machine = llvm.Target.from_default_triple().create_target_machine(opt=1)
+    # With the host's features, conversions of half precision are instructions, not calls.
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=1
+    )
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
     kinds = [_C[parameter.split()[0]] for parameter in parameters.split(",")]

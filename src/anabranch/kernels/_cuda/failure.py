@@ -29,6 +29,8 @@ _active: Final = threading.local()
 _NUMBERED: Final = re.compile(r"a(\d+)")
 # Prefix of names in a short function that the compiler inlines.
 _INLINED: Final = re.compile(r"^.*_v\d+_")
+# A name that the compiler gave there, such as to the row in ``x[i][j]``.
+_UNNAMED: Final = re.compile(r"_v\d+")
 _EXCEPTIONS: Final = {code: kind.__name__ for kind, code in mlir_lowering.KERNEL_ERROR_CODES.items()}
 
 # $0: the place, $1: the axis or -1, $2: the index, $3: the size of the axis. The braces are a scope. If millions of
@@ -141,6 +143,8 @@ class Failures:
             if number := _NUMBERED.fullmatch(root):
                 name = self._names[int(number[1])] if name == root else name
                 root = self._names[int(number[1])]
+            if _UNNAMED.match(name):
+                name = f"{root}[...]" if root else ""
             parameter = self._names.index(root) if part == 0 and name == root and root in self._names else -1
             return Spot(part, line, what, array_text(name, root) if name else "", parameter)
         return Spot(-1, 0, what, "", -1)
