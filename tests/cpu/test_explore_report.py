@@ -212,3 +212,11 @@ def test_arguments_are_checked() -> None:
         explore(writers(1), limit=0)
     with pytest.raises(ValueError, match="timeout"):
         explore(writers(1), timeout=-1)
+
+
+def test_no_collection_of_garbage_runs_by_itself():
+    enabled = []
+    report = ab.testing.explore(lambda: enabled.append(gc.isenabled()))
+    assert report.complete
+    assert enabled == [False]
+    assert gc.isenabled()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import copy_context
 from typing import Any
 
@@ -80,7 +82,8 @@ def explore(
         while exploration.more:
             if (limit is not None and report.runs >= limit) or (deadline is not None and time.monotonic() >= deadline):
                 return report
-            error, ended = _run(exploration, fn, report.ok)
+            with _no_collections():
+                error, ended = _run(exploration, fn, report.ok)
             if ended.diverged and isinstance(schedules, str) and schedules != "dpor":
                 error = Error(
                     f"the schedule is of another program: after its choices, this one came to {ended.diverged}"
@@ -120,6 +123,21 @@ def _check(fn: object, seed: object, limit: object, timeout: object) -> None:
         raise ValueError(f"limit is a number of runs, at least 1, or None, not {limit!r}")
     if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0):
         raise ValueError(f"timeout is a positive number of seconds or None, not {timeout!r}")
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Keep the garbage collector from running by itself: no schedule chooses when it frees something.
+
+    Nor do runs on free-threaded Python wait as long for a thread as it may stop all of them.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _call(fn: Callable[[], object]) -> None:
