@@ -69,7 +69,7 @@ def joint(control: Any, operations: Sequence[Operation] | Exception, began: int)
     error = control.bcast(operations if control.rank == 0 and isinstance(operations, Exception) else None, 0)
     if error is not None:
         if control.rank != 0:
-            error.add_note("Rank 0, which writes the file, has told so.")
+            error.add_note("Raised on rank 0, which writes the file.")
         raise error
     assert not isinstance(operations, Exception)
     ahead = _clocks(control)

@@ -17,7 +17,7 @@ from numba_cuda_mlir.descriptor import mlir_target
 from numba_cuda_mlir.numba_cuda.core.compiler_lock import global_compiler_lock
 
 from anabranch._launch.target import Target
-from anabranch.kernels._cuda import atomic, comparison, functions, indexing, integer, order, slices  # noqa: F401  register what kernels use
+from anabranch.kernels._cuda import atomic, comparison, functions, indexing, order, slices, type_rules  # noqa: F401  register what kernels use
 from anabranch.kernels._cuda.division import numpy_division
 from anabranch.kernels._cuda.element import element_access
 from anabranch.kernels._cuda.entry import first_argument, layout_of, make_entry, source_of
