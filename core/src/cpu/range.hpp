@@ -13,7 +13,7 @@ namespace anabranch::cpu {
 using RangeFunction = std::int64_t (*)(std::int64_t begin, std::int64_t end, const std::int64_t* dims,
                                        const void* arguments);
 
-// Indices to run, and the function that runs them. Owns nothing.
+// Indices to run, or blocks of a kernel that runs in blocks, and the function that runs them. Owns nothing.
 struct Range {
   RangeFunction function;
   const std::int64_t* dims;
@@ -44,8 +44,18 @@ Step run_range(const Range& range, Pool& pool, bool urgent, RangeOwner& owner, R
 // The ranges of a device's operations. Each refers to its arguments.
 inline Range kernel_range(const Kernel& kernel, const LaunchShape& shape,
                           std::span<const std::uint64_t> arguments) noexcept {
-  return {reinterpret_cast<RangeFunction>(kernel.code), shape.dims, shape.size(),    arguments.data(),
-          kernel.may_fail() ? &kernel : nullptr,        &shape,     arguments.size()};
+  std::int64_t size = shape.size();
+  if (kernel.in_blocks()) [[unlikely]] {
+    const auto blocks = shape.grid_of(kernel.block);
+    size = blocks[0] * blocks[1] * blocks[2];
+  }
+  return {reinterpret_cast<RangeFunction>(kernel.code),
+          shape.dims,
+          size,
+          arguments.data(),
+          kernel.may_fail() ? &kernel : nullptr,
+          &shape,
+          arguments.size()};
 }
 Range copy_range(const CopyWork& copy) noexcept;
 Range fill_range(const FillWork& fill) noexcept;

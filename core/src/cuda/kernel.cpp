@@ -70,7 +70,7 @@ Ref<Kernel> CudaLibrary::find(const std::string& symbol, std::string name, Kerne
 }
 
 CudaKernel::CudaKernel(CudaLibrary& library, CUfunction function, std::string name, KernelForm form)
-    : Kernel(function, std::move(name), std::move(form.places)),
+    : Kernel(function, std::move(name), std::move(form.places), form.block),
       library_(Ref<CudaLibrary>::share(&library)),
       slots_(std::move(form.slots)),
       flat_(form.flat),
@@ -139,8 +139,8 @@ void CudaKernel::prepare(const LaunchShape& shape, std::span<const std::uint64_t
   const std::int64_t resident = device().capabilities().resident_threads;
   // If a thread may report an error, its place in the grid stands for the index.
   const std::int64_t count = coarse_ && !across_ && !takes_record_ ? shape.indices_per_thread(resident) : 1;
-  const int block = shape.block != 0 ? std::min(shape.block, 1024)
-                                     : std::min(shape.threads_per_block(resident, count), most_threads_);
+  const int threads = shape.block != 0 ? std::min(shape.block, 1024)
+                                       : std::min(shape.threads_per_block(resident, count), most_threads_);
   Pointers pointers(static_cast<std::size_t>(shape.ndim) + slots_.size() + 2);
   for (int d = 0; d < shape.ndim; ++d) pointers.add(&shape.dims[d]);
   if (coarse_) pointers.add(&count);
@@ -150,14 +150,14 @@ void CudaKernel::prepare(const LaunchShape& shape, std::span<const std::uint64_t
   CUDA_KERNEL_NODE_PARAMS node{};
   node.func = function();
   node.kernelParams = pointers.data();
-  if (shape.ndim == 1 || flat_) {
-    const std::int64_t each = count * block;
+  if (!in_blocks() && (shape.ndim == 1 || flat_)) {
+    const std::int64_t each = count * threads;
     node.gridDimX = static_cast<unsigned>((shape.size() + each - 1) / each);
     node.gridDimY = node.gridDimZ = 1;
-    node.blockDimX = static_cast<unsigned>(block);
+    node.blockDimX = static_cast<unsigned>(threads);
     node.blockDimY = node.blockDimZ = 1;
   } else {
-    const auto grid = shape.grid(block, across_, count);
+    const auto grid = in_blocks() ? shape.grid_of(block) : shape.grid(threads, across_, count);
     node.gridDimX = static_cast<unsigned>(grid[0]);
     node.gridDimY = static_cast<unsigned>(grid[1]);
     node.gridDimZ = static_cast<unsigned>(grid[2]);

@@ -70,7 +70,8 @@ Ref<Failure> kernel_failure(const Kernel& kernel, const LaunchShape& shape, std:
     const auto last = arguments.last(launch_site_slots);
     site = {static_cast<std::uintptr_t>(last[0]), static_cast<int>(last[1])};
   }
-  return make_ref<Failure>(message_of(kernel, shape, arguments, position, fault), site, fault.raised);
+  const std::int64_t failed = fault.position >= 0 ? fault.position : position;
+  return make_ref<Failure>(message_of(kernel, shape, arguments, failed, fault), site, fault.raised);
 }
 
 }  // namespace anabranch
@@ -87,3 +88,5 @@ void anabranch_fault(std::int64_t where, std::int64_t what, std::int64_t axis, s
   }
   if (raised && fault.raised.empty()) fault.raised.assign(raised, static_cast<std::size_t>(length));
 }
+
+void anabranch_failed_index(std::int64_t position) noexcept { anabranch::current.position = position; }

@@ -47,6 +47,16 @@ std::array<std::int64_t, 6> LaunchShape::grid(int threads, bool across, std::int
           block[2]};
 }
 
+std::array<std::int64_t, 6> LaunchShape::grid_of(const BlockSizes& block) const noexcept {
+  std::array<std::int64_t, 6> found{1, 1, 1, 1, 1, 1};
+  for (int axis = 0; axis < ndim && axis < 3; ++axis) {
+    const int along = ndim - 1 - axis;  // the last axis is x
+    found[along] = dims[axis] / block[axis];
+    found[3 + along] = block[axis];
+  }
+  return found;
+}
+
 std::int64_t LaunchShape::indices_per_thread(std::int64_t resident_threads) const noexcept {
   std::int64_t count = 1;
   while (count < most_per_thread && 4 * size() >= 7 * count * resident_threads) count *= 2;
@@ -61,9 +71,14 @@ int LaunchShape::threads_per_block(std::int64_t resident_threads, std::int64_t c
 
 bool LaunchShape::fits_line() const noexcept { return size() <= longest; }
 
-bool LaunchShape::fits_grid() const noexcept {
+bool LaunchShape::fits_axes() const noexcept {
   const auto [x, y, z] = extents();
-  if (x > longest || y > longest || z > longest) return false;
+  return x <= longest && y <= longest && z <= longest;
+}
+
+bool LaunchShape::fits_grid() const noexcept {
+  if (!fits_axes()) return false;
+  const auto [x, y, z] = extents();
   if (y <= most_blocks && z <= most_blocks) return true;
   const auto found = grid(block != 0 ? block : 256, false);
   return found[1] <= most_blocks && found[2] <= most_blocks;

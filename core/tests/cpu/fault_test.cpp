@@ -82,5 +82,30 @@ TEST(a_stream_whose_kernel_failed_runs_nothing_more) {
   CHECK_EQUAL(large.written.load(), 0);
 }
 
+// Fails in its fourth block, at the index (3, 5) of a launch over (4, 6) in blocks of (2, 3).
+std::int64_t fail_in_block(std::int64_t begin, std::int64_t end, const std::int64_t*, const void* arguments) {
+  auto& array = **static_cast<Array* const*>(arguments);
+  for (std::int64_t block = begin; block < end; ++block) {
+    array.written.fetch_add(1, std::memory_order_relaxed);
+    if (block != 3) continue;
+    anabranch_fault(0, 0, -1, 0, 0, nullptr, 0);
+    anabranch_failed_index(3 * 6 + 5);
+    return block;
+  }
+  return end;
+}
+
+TEST(a_kernel_in_blocks_counts_blocks_and_names_the_index) {
+  CpuBackend& device = make_device(2);
+  const auto a = stream(device);
+  Array array(4);
+  const auto kernel = make_ref<Kernel>(reinterpret_cast<void*>(&fail_in_block), "in_blocks",
+                                       std::vector<KernelPlace>{{"line 3", "wrong", "", -1, 0}}, BlockSizes{2, 3, 0});
+  const std::uint64_t slots[] = {reinterpret_cast<std::uint64_t>(&array), 77, 5};
+  device.launch(*a, *kernel, {2, {4, 6, 1, 1}}, slots);
+  CHECK_EQUAL(failure_of(*a), "kernel 'in_blocks' failed at index (3, 5): wrong\nline 3");
+  CHECK_EQUAL(array.written.load(), 4);
+}
+
 }  // namespace
 }  // namespace anabranch::cpu

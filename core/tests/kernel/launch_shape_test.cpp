@@ -71,5 +71,12 @@ TEST(blocks_have_the_threads_that_suit_the_launch) {
   CHECK(box.threads_per_block(resident, 4) == 256);
 }
 
+TEST(a_grid_of_given_blocks_has_the_last_axis_along_x) {
+  const LaunchShape shape{.ndim = 3, .dims = {4, 6, 64, 1}};
+  CHECK((shape.grid_of({2, 3, 32}) == std::array<std::int64_t, 6>{2, 2, 2, 32, 3, 2}));
+  const LaunchShape line{.ndim = 1, .dims = {1024, 1, 1, 1}};
+  CHECK((line.grid_of({256, 0, 0}) == std::array<std::int64_t, 6>{4, 1, 1, 256, 1, 1}));
+}
+
 }  // namespace
 }  // namespace anabranch

@@ -18,15 +18,16 @@ struct Fault {
   std::int32_t axis = -1;   // for an index that is out of bounds: the axis, the index and the size of the axis
   std::int64_t index = 0;
   std::int64_t size = 0;
-  std::string raised;  // an exception as Numba pickles it, if no place describes the error
+  std::int64_t position = -1;  // in the launch's index space, if the kernel runs in blocks; else -1
+  std::string raised;          // an exception as Numba pickles it, if no place describes the error
 };
 
 // Returns what kernel code on this thread has reported since the last call. Call it once after each range that failed.
 Fault take_fault() noexcept;
 
-// The failure of a launch whose kernel failed at `position` of its flattened index space. `arguments` are those of the
-// launch, whose last two slots contain the site that enqueued it (see `Kernel::may_fail`). Allocates. Any thread may
-// call it.
+// The failure of a launch whose kernel failed at `position` of its flattened index space, unless `fault` states
+// another. `arguments` are those of the launch, whose last two slots contain the site that enqueued it (see
+// `Kernel::may_fail`). Allocates. Any thread may call it.
 Ref<Failure> kernel_failure(const Kernel& kernel, const LaunchShape& shape, std::span<const std::uint64_t> arguments,
                             std::int64_t position, const Fault& fault) noexcept;
 
@@ -37,3 +38,7 @@ Ref<Failure> kernel_failure(const Kernel& kernel, const LaunchShape& shape, std:
 // out of bounds. `raised`: `length` bytes, or null.
 extern "C" void anabranch_fault(std::int64_t where, std::int64_t what, std::int64_t axis, std::int64_t index,
                                 std::int64_t size, const char* raised, std::int64_t length) noexcept;
+
+// A compiled CPU kernel that runs in blocks calls this before it returns the block in which it fails: the position of
+// the failed index in the launch's flattened index space.
+extern "C" void anabranch_failed_index(std::int64_t position) noexcept;

@@ -50,6 +50,10 @@ struct KernelPlace {
   int ndim = 0;
 };
 
+// The indices per block along each axis, for a kernel whose indices share memory and wait for each other within blocks;
+// all 0 for any other. A launch of such a kernel has as many axes as its blocks, and whole blocks along each.
+using BlockSizes = std::array<std::int64_t, 3>;
+
 // The number of slots at the end of the arguments of a kernel that may fail. They contain the site that enqueued the
 // launch: `Site::code`, `Site::instruction`.
 inline constexpr std::size_t launch_site_slots = 2;
@@ -57,16 +61,19 @@ inline constexpr std::size_t launch_site_slots = 2;
 // A compiled kernel. `code` is the entry for its device: a CUfunction on CUDA; on the CPU
 //   int64_t (int64_t begin, int64_t end, const int64_t* dims, const void* arguments)
 // which runs the indices [begin, end) of the flattened, row-major index space. It returns `end`, or the first index
-// that failed, after calling `anabranch_fault` (fault.hpp); then it has run none of the later ones. Lives until its
-// last launch is completed.
+// that failed, after calling `anabranch_fault` (fault.hpp); then it has run none of the later ones. If the kernel runs
+// in blocks, it counts blocks instead of indices, and calls `anabranch_failed_index`, too. Lives until its last launch
+// is completed.
 class Kernel : public RefCounted {
  public:
-  Kernel(void* code, std::string name, std::vector<KernelPlace> places = {})
-      : code(code), name(std::move(name)), places(std::move(places)) {}
+  Kernel(void* code, std::string name, std::vector<KernelPlace> places = {}, const BlockSizes& block = {})
+      : code(code), name(std::move(name)), places(std::move(places)), block(block) {}
   void* const code;
   const std::string name;
   const std::vector<KernelPlace> places;
+  const BlockSizes block;
   bool may_fail() const noexcept { return !places.empty(); }
+  bool in_blocks() const noexcept { return block[0] != 0; }
 
   virtual KernelAttributes attributes() { return {}; }
   // In order; empty where the device cannot list them (drivers before CUDA 12.4).
@@ -91,6 +98,7 @@ struct KernelForm {
   // The kernel has one more parameter after the sizes of the index space, an int64: the number of indices that each
   // thread runs, one block apart, along y, or along x if the index space has one axis.
   bool coarse = false;
+  BlockSizes block = {};
 
   static constexpr std::uint32_t record_slot = 0xFFFFFFFF;
 };
@@ -129,6 +137,10 @@ struct LaunchShape {
   // at most `threads` threads. Blocks are wide, so that neighbours in memory are neighbours in a warp, except for
   // kernels that move across rows. Each thread runs `count` indices along y, or along x if there is one axis.
   std::array<std::int64_t, 6> grid(int threads, bool across, std::int64_t count = 1) const noexcept;
+  // The same for a kernel that runs in blocks of these sizes, of which the index space has a whole number.
+  std::array<std::int64_t, 6> grid_of(const BlockSizes& block) const noexcept;
+  // Whether 32-bit indices suffice along each axis of a grid.
+  bool fits_axes() const noexcept;
   // Whether devices can run such a grid with blocks of 256 threads, or `block`, and 32-bit indices suffice along each
   // axis.
   bool fits_grid() const noexcept;
