@@ -52,8 +52,11 @@ from anabranch.kernels import (
     atomic_exchange,
     atomic_max,
     atomic_min,
+    barrier,
+    block,
     kernel,
     random,
+    shared,
 )
 
 __all__ = [
@@ -102,9 +105,12 @@ __all__ = [
     "atomic_exchange",
     "atomic_max",
     "atomic_min",
+    "barrier",
+    "block",
     "kernel",
     "launch",
     "random",
+    "shared",
     # Graphs
     "Graph",
     "capture",

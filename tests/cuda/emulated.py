@@ -2,6 +2,7 @@
 
 The compiler's LLVM code is taken before it becomes PTX, and compiled for the host. It is that for sm_100, since older
 GPUs get a dialect that nothing here reads. Atomics and reported failures, which are PTX from the start, are refused.
+The threads of a block that shares memory are threads of Python, which wait for each other at a `threading.Barrier`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,10 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import itertools
+import math
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -26,14 +30,15 @@ llvm.initialize_native_asmprinter()
 _MATH = ctypes.CDLL(ctypes.util.find_library("m"))
 _C = {"i64": ctypes.c_int64, "ptr": ctypes.c_void_p, "double": ctypes.c_double}
 _BLOCK = "llvm.nvvm.read.ptx.sreg.ctaid.{axis}"
-# A block of one thread for each index.
+# A block of one thread for each index, where a kernel does not say otherwise.
 _OTHERS = {"ntid": 1, "tid": 0}
+_PLACE = threading.local()
 
 
 def emulate(kernel: Any, dims: tuple[int, ...], *arguments: Any, **target: bool) -> None:
     """Run a kernel for each index of `dims`, with arrays of a CPU device that nothing else uses, and numbers."""
     code = [_code_of(argument) for argument in arguments]
-    engine, run, blocks = _compiled(kernel, (len(dims), tuple(code)), target)
+    engine, run, blocks, sizes = _compiled(kernel, (len(dims), tuple(code)), target)
     words: list[Any] = list(dims)
     for argument in arguments:
         if isinstance(argument, ab.Array):
@@ -41,15 +46,45 @@ def emulate(kernel: Any, dims: tuple[int, ...], *arguments: Any, **target: bool)
             words += [stride // argument.dtype.itemsize for stride in argument.strides]
         else:
             words.append(argument)
-    for position, index in enumerate(itertools.product(*map(range, dims))):
+    for dim, size in zip(dims, sizes, strict=False):
+        assert dim % size == 0
+    counts = [dim // size for dim, size in zip(dims, sizes, strict=True)] if sizes else dims
+    for position, index in enumerate(itertools.product(*map(range, counts))):
         # Blocks have three axes, of which the last one counts the first two of four.
         places = index if len(dims) < 4 else (index[0] * dims[1] + index[1], *index[2:])
         places = (position,) if target.get("flat") else places
         for axis, place in zip("xyz", reversed(places), strict=False):
             if axis in blocks:
                 blocks[axis].value = place
-        run(*words)
+        if sizes:
+            _run_block(run, words, sizes)
+        else:
+            run(*words)
     del engine
+
+
+def _run_block(run: Any, words: list[Any], sizes: tuple[int, ...]) -> None:
+    """Run the threads of a block."""
+    waiting = threading.Barrier(math.prod(sizes), timeout=30)
+
+    def run_thread(place: tuple[int, ...]) -> None:
+        _PLACE.axes = (*reversed(place), 0, 0)
+        _PLACE.barrier = waiting
+        run(*words)
+
+    with ThreadPoolExecutor(math.prod(sizes)) as threads:
+        list(threads.map(run_thread, itertools.product(*map(range, sizes))))
+
+
+_CALLED = {
+    "block_barrier": ctypes.CFUNCTYPE(None)(lambda: _PLACE.barrier.wait() and None),
+    **{
+        f"thread_{axis}": ctypes.CFUNCTYPE(ctypes.c_int32)(lambda number=number: _PLACE.axes[number])
+        for number, axis in enumerate("xyz")
+    },
+}
+for _name, _function in _CALLED.items():
+    llvm.add_symbol(_name, ctypes.cast(_function, ctypes.c_void_p).value)
 
 
 def _code_of(argument: Any) -> tuple[Any, ...]:
@@ -62,8 +97,9 @@ def _code_of(argument: Any) -> tuple[Any, ...]:
     return ("array", argument.dtype.name, argument.ndim, tuple(strides) == argument.strides, False)
 
 
-def _compiled(kernel: Any, signature: Any, target: dict[str, bool]) -> tuple[Any, Any, dict[str, Any]]:
-    text = _host_code(_llvm_code(kernel, signature, Target((10, 0), **target)))
+def _compiled(kernel: Any, signature: Any, target: dict[str, bool]) -> tuple[Any, Any, dict[str, Any], tuple[int, ...]]:
+    code, sizes = _llvm_code(kernel, signature, Target((10, 0), **target))
+    text = _host_code(code, bool(sizes))
     name, parameters = re.search(r"define void @(_Z\w+)\(([^)]*)\)", text).groups()
     module = llvm.parse_assembly(text)
     module.verify()
@@ -77,7 +113,7 @@ def _compiled(kernel: Any, signature: Any, target: dict[str, bool]) -> tuple[Any
     kinds = [_C[parameter.split()[0]] for parameter in parameters.split(",")]
     function = ctypes.CFUNCTYPE(None, *kinds)(engine.get_function_address(name))
     places = {axis: engine.get_global_value_address(f"block.{axis}") for axis in "xyz" if f"@block.{axis} =" in text}
-    return engine, function, {axis: ctypes.c_int32.from_address(place) for axis, place in places.items()}
+    return engine, function, {axis: ctypes.c_int32.from_address(place) for axis, place in places.items()}, sizes
 
 
 def _link(module: Any) -> None:
@@ -88,18 +124,19 @@ def _link(module: Any) -> None:
             llvm.add_symbol(function.name, ctypes.cast(own, ctypes.c_void_p).value)
 
 
-def _llvm_code(kernel: Any, signature: Any, target: Target) -> str:
+def _llvm_code(kernel: Any, signature: Any, target: Target) -> tuple[str, tuple[int, ...]]:
+    """Return the LLVM code of a kernel, and the sizes of its blocks if it runs in blocks."""
     found = []
     with pytest.MonkeyPatch.context() as patch:
         original = pipeline._compile_to_ptx
         patch.setattr(pipeline, "_compile_to_ptx", lambda code, *rest: found.append(code) or original(code, *rest))
-        codegen.build(kernel._function, kernel.parameters, signature, "symbol", target)
+        ptx = codegen.build(kernel._function, kernel.parameters, signature, "symbol", target)
     (code,) = found
-    return code.decode()
+    return code.decode(), ptx.block
 
 
-def _host_code(text: str) -> str:
-    """Return LLVM code for the host; the place of a block is in global variables."""
+def _host_code(text: str, in_blocks: bool) -> str:
+    """Return LLVM code for the host; the place of a block is in global variables, functions return that of a thread."""
     if re.search(r"\basm\b", text):
         raise NotImplementedError("the kernel has PTX of its own")
     text = text.replace("define ptx_kernel void", "define void")
@@ -111,6 +148,11 @@ def _host_code(text: str) -> str:
                 f"\n@block.{axis} = global i32 0\ndefine i32 @block.{axis}.read() {{\n"
                 f"  %place = load volatile i32, ptr @block.{axis}\n  ret i32 %place\n}}\n"
             )
+    if in_blocks:
+        text = re.sub(r"^declare .*@llvm\.nvvm\.bar.*\n", "", text, flags=re.MULTILINE)
+        text = text.replace("@llvm.nvvm.barrier0()", "@block_barrier()") + "\ndeclare void @block_barrier()\n"
+        text = re.sub(r"@llvm\.nvvm\.read\.ptx\.sreg\.tid\.([xyz])\(\)", r"@thread_\1()", text)
+        text += "".join(f"declare i32 @thread_{axis}()\n" for axis in "xyz")
     for name, value in _OTHERS.items():
         text = re.sub(rf"call i32 @llvm\.nvvm\.read\.ptx\.sreg\.{name}\.[xyz]\(\)", f"add i32 0, {value}", text)
     return text

@@ -154,8 +154,8 @@ inline Ref<Failure> make_failure(const std::string& message, PyObject* payload) 
 // A compiled kernel. Keeps the owner of its code alive.
 class PythonKernel final : public Kernel {
  public:
-  PythonKernel(void* code, std::string name, std::vector<KernelPlace> places, PyObject* keep)
-      : Kernel(code, std::move(name), std::move(places)), keep_(keep) {
+  PythonKernel(void* code, std::string name, std::vector<KernelPlace> places, const BlockSizes& block, PyObject* keep)
+      : Kernel(code, std::move(name), std::move(places), block), keep_(keep) {
     Py_INCREF(keep);
   }
   ~PythonKernel() override { discard(keep_); }
@@ -165,8 +165,8 @@ class PythonKernel final : public Kernel {
 };
 
 inline Ref<Kernel> make_kernel(void* code, const std::string& name, const std::vector<KernelPlace>& places,
-                               PyObject* keep) {
-  return make_ref<PythonKernel>(code, name, places, keep);
+                               const BlockSizes& block, PyObject* keep) {
+  return make_ref<PythonKernel>(code, name, places, block, keep);
 }
 
 // -- for the host threads --

@@ -17,6 +17,7 @@ cdef class KernelBase:
     cdef PlanTable plans
     cdef vector[int] access_codes   # per parameter: 0 in-out, 1 in, 2 out
     cdef bint loops                 # the function has loops
+    cdef bint in_blocks             # it calls ab.block
     cdef Constants constants        # None if there are none, or before the first compilation
     cdef object __weakref__
 

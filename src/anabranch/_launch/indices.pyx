@@ -15,7 +15,7 @@ from anabranch._launch.call_args cimport CallArgs, named_device, stream_of
 from anabranch._launch.constants cimport check_constants
 from anabranch._launch.configuration cimport most_indices, read_dimensions
 from anabranch._launch.kernel_failure cimport launch_site_slots, make_kernel, places_of
-from anabranch._launch.loaded cimport KernelForm, architecture_of, load_kernel
+from anabranch._launch.loaded cimport BlockSizes, KernelForm, architecture_of, load_kernel
 from anabranch._launch.packing cimport (
     Packed, check_again, check_array, commit_launch, head, most_arguments, parameter_of, put_array, put_number, room,
     scalar_tag)
@@ -32,6 +32,8 @@ cdef enum:
     most_slots = 1024
     few_slots = 256
     few_touches = 16
+    # CUDA's limit along all axes of a grid but x.
+    most_blocks = 65535
     # Beside the number of dimensions in a key: indices are checked; the launch or an array is too large for 32 bits;
     # the threads of the launch run several indices each; a grid of one dimension counts the indices.
     checked_bit = 0x10
@@ -46,12 +48,16 @@ cdef extern from *:
     static void set_block(anabranch::LaunchShape& shape, int threads) { shape.block = threads; }
     static bool fits_grid(const anabranch::LaunchShape& shape) { return shape.fits_grid(); }
     static bool fits_line(const anabranch::LaunchShape& shape) { return shape.fits_line(); }
+    static bool fits_axes(const anabranch::LaunchShape& shape) { return shape.fits_axes(); }
+    static const int64_t* block_of(const anabranch::Kernel& kernel) { return kernel.block.data(); }
     static bool is_large(const anabranch::LaunchShape& shape, const anabranch::Backend& backend, bool loops) {
       return shape.is_large(backend.capabilities().resident_threads, loops);
     }
     """
     bint fits_grid(const LaunchShape&) nogil
     bint fits_line(const LaunchShape&) nogil
+    bint fits_axes(const LaunchShape&) nogil
+    const int64_t* block_of(const CKernel&) nogil
     bint is_large(const LaunchShape&, const CBackend&, bint loops) nogil
     void set_device(uint8_t*, int) nogil
     void set_block(LaunchShape&, int) nogil
@@ -61,9 +67,13 @@ cdef extern from "Python.h":
 
 
 cdef class KernelBase:
-    def _bind(self, codes, bint loops):
-        """Take over the access code of each parameter; `loops`: the kernel has some. Called once, when it is made."""
+    def _bind(self, codes, bint loops, bint in_blocks):
+        """Take over the access code of each parameter, and whether the kernel has loops and runs in blocks.
+
+        Called once, when it is made.
+        """
         self.loops = loops
+        self.in_blocks = in_blocks
         if len(codes) > most_arguments:
             raise TypeError(f"a kernel has at most {most_arguments} parameters after the index, not {len(codes)}")
         for code in codes:
@@ -117,10 +127,13 @@ cdef Ref[CKernel] _compile(KernelBase kernel, Packed* packed, DeviceBase device)
         form.across = code.across
         form.slots = code.slots
         form.places = places_of(code.places)
+        _put_block(code.block, &form.block)
         compiled = load_kernel(device, code.image, code.symbol, kernel.name, form)
     else:
         code = kernel.compile_cpu(signature, checked)
-        compiled = make_kernel(<void*><size_t>code.address, kernel.name.encode(), places_of(code.places), code)
+        _put_block(code.block, &form.block)
+        compiled = make_kernel(
+            <void*><size_t>code.address, kernel.name.encode(), places_of(code.places), form.block, code)
     if tracing():
         show_compilation(deref(device.backend), kernel.name, since)
     with kernel._compiling:
@@ -136,16 +149,19 @@ cdef Ref[CKernel] _compile(KernelBase kernel, Packed* packed, DeviceBase device)
 
 
 cdef inline void _choose_form(
-        Packed* packed, const LaunchShape& shape, TaskState state, DeviceBase device, bint loops) noexcept:
+        Packed* packed, const LaunchShape& shape, TaskState state, DeviceBase device, KernelBase kernel) noexcept:
     set_device(packed.key, device.ordinal)
     if state.bounds or state.mode == <int>HazardMode.check:
         packed.key[0] |= checked_bit
     if architecture_of(deref(device.backend)) != 0:
-        if packed.wide != 0:
+        if kernel.in_blocks:
+            if packed.wide != 0 or not fits_axes(shape):
+                packed.key[0] |= wide_bit
+        elif packed.wide != 0:
             packed.key[0] |= wide_bit | flat_bit
         elif not fits_grid(shape):
             packed.key[0] |= flat_bit if fits_line(shape) else wide_bit | flat_bit
-        elif not packed.key[0] & checked_bit and is_large(shape, deref(device.backend), loops):
+        elif not packed.key[0] & checked_bit and is_large(shape, deref(device.backend), kernel.loops):
             packed.key[0] |= coarse_bit
 
 
@@ -172,8 +188,7 @@ cdef int launch_indices(KernelBase kernel, object dim, const CallArgs* given) ex
     cdef vector[Touch] all_touches
     cdef Touch* touches = some
     cdef size_t touched = 0
-    cdef Py_ssize_t count = given.count
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, count = given.count
     cdef LaunchShape shape
     # Before anything is looked at that Python code might change.
     if kernel.constants is not None:
@@ -203,7 +218,7 @@ cdef int launch_indices(KernelBase kernel, object dim, const CallArgs* given) ex
         touched += 1
     cdef TaskState state = current_state()
     cdef PyObject* target = stream_of(given, state, where)
-    _choose_form(&packed, shape, state, (<Stream>target).device, kernel.loops)
+    _choose_form(&packed, shape, state, (<Stream>target).device, kernel)
     cdef CStream* queue = (<Stream>target).get()
     cdef Ref[CKernel] fresh
     cdef CKernel* compiled = kernel.plans.find(packed.key, packed.key_length)
@@ -215,6 +230,8 @@ cdef int launch_indices(KernelBase kernel, object dim, const CallArgs* given) ex
         check_again(given, count)
     if shape.size() == 0:
         return 0
+    if kernel.in_blocks:
+        _check_blocks(kernel, shape, block_of(deref(compiled)), given, (<Stream>target).device)
     if compiled.may_fail():
         _put_site(&packed)
     cdef Submission submission
@@ -222,6 +239,40 @@ cdef int launch_indices(KernelBase kernel, object dim, const CallArgs* given) ex
     cdef Point point = queue.backend().launch(
         deref(queue), deref(compiled), shape, Slots(packed.slots, packed.slot_count))
     return commit_launch(&submission, state, queue, point, kernel, given)
+
+
+cdef int _put_block(object block, BlockSizes* sizes) except -1:
+    for axis, size in enumerate(block):
+        deref(sizes)[axis] = size
+    return 0
+
+
+cdef int _check_blocks(
+        KernelBase kernel, const LaunchShape& shape, const int64_t* block, const CallArgs* given,
+        DeviceBase device) except -1:
+    # A launch of a kernel that runs in blocks consists of whole ones.
+    cdef int axis
+    sizes = [block[axis] for axis in range(shape.ndim)]
+    dims = [shape.dims[axis] for axis in range(shape.ndim)]
+    if given.block != NULL:
+        raise ValueError(
+            f"kernel {kernel.name!r} sets its own blocks, of {_shown_sizes(sizes)} indices; launch it without block=")
+    if any(dim % size for dim, size in zip(dims, sizes)):
+        padded = [-(-dim // size) * size for dim, size in zip(dims, sizes)]
+        raise ValueError(
+            f"kernel {kernel.name!r} runs in blocks of {_shown_sizes(sizes)} indices, and dim {_shown_sizes(dims)} is "
+            f"no whole number of them: launch it over {_shown_sizes(padded)}, and compare the index in the kernel")
+    if architecture_of(deref(device.backend)) != 0:
+        for axis in range(shape.ndim - 1):
+            if dims[axis] // sizes[axis] > most_blocks:
+                raise ValueError(
+                    f"kernel {kernel.name!r}: {dims[axis] // sizes[axis]} blocks along axis {axis}; "
+                    f"{device.alias} runs at most {most_blocks} along any axis but the last")
+    return 0
+
+
+cdef object _shown_sizes(sizes):
+    return str(sizes[0]) if len(sizes) == 1 else str(tuple(sizes))
 
 
 cdef int _read_block(object block) except -1:

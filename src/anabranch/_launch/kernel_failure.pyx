@@ -7,11 +7,12 @@ from anabranch._launch.loaded cimport KernelPlace
 
 cdef extern from "anabranch/kernel/fault.hpp" nogil:
     void anabranch_fault(int64_t, int64_t, int64_t, int64_t, int64_t, const char*, int64_t) noexcept
+    void anabranch_failed_index(int64_t) noexcept
 
 
-def fault_function():
-    """Return the address of what compiled kernels call on a CPU when an index fails (``anabranch_fault``)."""
-    return <size_t>&anabranch_fault
+def fault_functions():
+    """Return the addresses of what compiled kernels call on a CPU when an index fails, by the functions' symbols."""
+    return {"anabranch_fault": <size_t>&anabranch_fault, "anabranch_failed_index": <size_t>&anabranch_failed_index}
 
 
 cdef vector[KernelPlace] places_of(object places) except *:

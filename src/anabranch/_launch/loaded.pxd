@@ -1,4 +1,4 @@
-from libc.stdint cimport uint32_t
+from libc.stdint cimport int64_t, uint32_t
 from libcpp cimport bool as cbool
 from libcpp.string cimport string
 from libcpp.vector cimport vector
@@ -23,12 +23,15 @@ cdef extern from "anabranch/kernel/kernel.hpp" namespace "anabranch" nogil:
         string array
         int slot
         int ndim
+    cdef cppclass BlockSizes:
+        int64_t& operator[](size_t)
     cdef cppclass KernelForm:
         vector[uint32_t] slots
         vector[KernelPlace] places
         cbool flat
         cbool coarse
         cbool across
+        BlockSizes block
     cdef cppclass Library:
         Ref[CKernel] find(const string& symbol, string name, KernelForm form) except +translate
 

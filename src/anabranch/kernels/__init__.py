@@ -6,6 +6,7 @@ compiled, and not at all if the disk cache has the code.
 
 from anabranch.kernels._annotation import In, InOut, Out
 from anabranch.kernels._atomic import atomic_add, atomic_cas, atomic_exchange, atomic_max, atomic_min
+from anabranch.kernels._block import barrier, block, shared
 from anabranch.kernels._kernel import Kernel, kernel
 from anabranch.kernels._parameter import Parameter
 from anabranch.kernels._random import random
@@ -21,6 +22,9 @@ __all__ = [
     "atomic_exchange",
     "atomic_max",
     "atomic_min",
+    "barrier",
+    "block",
     "kernel",
     "random",
+    "shared",
 ]

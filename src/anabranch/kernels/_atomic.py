@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 
-def _outside(name: str) -> NoReturn:
+def outside(name: str) -> NoReturn:
+    """Raise the error of a function that only kernels can call."""
     raise RuntimeError(f"ab.{name} works inside a function decorated with @ab.kernel only")
 
 
@@ -31,7 +32,7 @@ def atomic_add(array: Any, index: Any, value: Any) -> Any:
     RuntimeError
         Called outside a kernel.
     """
-    _outside("atomic_add")
+    outside("atomic_add")
 
 
 def atomic_min(array: Any, index: Any, value: Any) -> Any:
@@ -40,7 +41,7 @@ def atomic_min(array: Any, index: Any, value: Any) -> Any:
     As `atomic_add`, but not of float16. For floats this is IEEE 754 minNum: a `value` that is NaN changes nothing,
     and an element that is NaN is replaced. Of the two zeros either may remain.
     """
-    _outside("atomic_min")
+    outside("atomic_min")
 
 
 def atomic_max(array: Any, index: Any, value: Any) -> Any:
@@ -49,12 +50,12 @@ def atomic_max(array: Any, index: Any, value: Any) -> Any:
     As `atomic_add`, but not of float16. For floats this is IEEE 754 maxNum: a `value` that is NaN changes nothing,
     and an element that is NaN is replaced. Of the two zeros either may remain.
     """
-    _outside("atomic_max")
+    outside("atomic_max")
 
 
 def atomic_exchange(array: Any, index: Any, value: Any) -> Any:
     """Set ``array[index]`` to `value` indivisibly and return the element's old value. As `atomic_add`."""
-    _outside("atomic_exchange")
+    outside("atomic_exchange")
 
 
 def atomic_cas(array: Any, index: Any, expected: Any, value: Any) -> Any:
@@ -63,4 +64,4 @@ def atomic_cas(array: Any, index: Any, expected: Any, value: Any) -> Any:
     As `atomic_add`. It has set the element if what it returns is `expected`. Floats are compared by their bits: a NaN
     is itself, and 0.0 is not -0.0.
     """
-    _outside("atomic_cas")
+    outside("atomic_cas")

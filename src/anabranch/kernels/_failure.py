@@ -95,12 +95,12 @@ def array_text(name: str, root: str) -> str:
     return f"'{name}'" if name == root or not root else f"'{name}', a view of '{root}'"
 
 
-def pack(spots: Sequence[Spot], code: bytes) -> bytes:
-    """Return code with its spots, for storage."""
-    return json.dumps(spots).encode() + b"\n" + code
+def pack(spots: Sequence[Spot], block: Sequence[int], code: bytes) -> bytes:
+    """Return code with its spots and the sizes of its blocks, for storage."""
+    return json.dumps([spots, block]).encode() + b"\n" + code
 
 
-def unpack(stored: bytes) -> tuple[list[Spot], bytes]:
+def unpack(stored: bytes) -> tuple[list[Spot], list[int], bytes]:
     """Return the arguments of `pack`.
 
     Raises
@@ -110,12 +110,15 @@ def unpack(stored: bytes) -> tuple[list[Spot], bytes]:
     """
     head, _, code = stored.partition(b"\n")
     try:
-        spots = json.loads(head)
+        found = json.loads(head)
     except RecursionError:
         raise ValueError("lists within lists") from None
-    if not isinstance(spots, list) or not all(map(_is_spot, spots)):
-        raise ValueError("no list of spots")
-    return [Spot(*spot) for spot in spots], code
+    if not isinstance(found, list) or list(map(type, found)) != [list, list]:
+        raise ValueError("no lists of spots and sizes")
+    spots, block = found
+    if not all(map(_is_spot, spots)) or not all(type(size) is int and size > 0 for size in block):
+        raise ValueError("no spots and sizes")
+    return [Spot(*spot) for spot in spots], block, code
 
 
 def _is_spot(found: object) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 from anabranch._launch.constants import Constants
 from anabranch._launch.indices import KernelBase
 from anabranch._launch.target import Target
+from anabranch.kernels._block import runs_in_blocks
 from anabranch.kernels._parameter import Parameter, read_parameters
 from anabranch.kernels._reference import constant_reads
 from anabranch.kernels._signature import Signature, check_signature
@@ -54,7 +55,8 @@ class Kernel(KernelBase):
 
     def __init__(self, function: FunctionType, scope: dict[str, Any]) -> None:
         self.parameters = read_parameters(function, scope)
-        self._bind(tuple(parameter.access_code for parameter in self.parameters), has_loop(function))
+        codes = tuple(parameter.access_code for parameter in self.parameters)
+        self._bind(codes, has_loop(function), runs_in_blocks(function))
         functools.update_wrapper(self, function)  # type: ignore[arg-type]
         self._function = function
         self.name = function.__name__
@@ -153,7 +155,7 @@ class Kernel(KernelBase):
             dim = repr(sizes).strip("()")
             raise TypeError(
                 f"kernel {self.name!r} has no [{dim}]: ab.launch({self.name}, dim, ...) runs it for dim indices, and "
-                "the device chooses the blocks"
+                "the device chooses the blocks, or the kernel, which calls ab.block"
             )
 
         __iter__ = None

@@ -14,6 +14,7 @@ from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from anabranch.kernels._atomic import atomic_add
+from anabranch.kernels._block import barrier
 
 _GLOBAL: Final = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 _CLOSURE: Final = frozenset({"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
@@ -199,7 +200,7 @@ def is_library(function: FunctionType) -> bool:
 
 
 def _is_library_module(name: str) -> bool:
-    return name.partition(".")[0] in LIBRARIES or name == atomic_add.__module__
+    return name.partition(".")[0] in LIBRARIES or name in (atomic_add.__module__, barrier.__module__)
 
 
 def python_function(value: Any) -> FunctionType | None:

@@ -14,6 +14,8 @@ from typing import Any, Final
 
 from anabranch._launch.indices import KernelBase
 from anabranch._memory.array import Array
+from anabranch.kernels._block import is_of_blocks, runs_in_blocks
+from anabranch.kernels._block_rule import NOT_IN_BLOCKS
 from anabranch.kernels._compile_error import captured, compile_error, definition
 from anabranch.kernels._reference import UNDEFINED, codes_of, helpers, library_name, loads
 
@@ -63,6 +65,8 @@ def check_restrictions(function: FunctionType) -> None:
 def _check_calls(function: FunctionType, part: FunctionType) -> None:
     for load in loads(part):
         reason = _missing(load.name) if load.value is UNDEFINED else _refused(load.name, load.value)
+        if is_of_blocks(load.value) and (part is not function or not runs_in_blocks(function)):
+            reason = NOT_IN_BLOCKS.format(load.value.__name__)
         if reason is not None:
             raise compile_error(function, reason, _place_of(part, load.name))
 
@@ -107,8 +111,8 @@ def _of_cuda(name: str, value: Any) -> str | None:
         return f"{name} is not supported in kernels: their first parameter is the index, and ab.launch sets its range"
     if _CUDA_BLOCK.search(f".{name}"):
         return (
-            f"{name} is not supported in kernels, whose indices share no memory and have no barriers: write it in CUDA "
-            "C++, for ab.Module"
+            f"{name} is not supported in kernels: ab.block makes blocks of indices, which share arrays of ab.shared "
+            "and wait for each other at ab.barrier"
         )
     return None
 

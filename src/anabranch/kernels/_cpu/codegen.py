@@ -6,7 +6,7 @@ Imported when a kernel must be compiled: importing Numba takes most of a second.
 from __future__ import annotations
 
 from types import FunctionType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy  # noqa: F401  Numba's types need it loaded
 from llvmlite import binding as llvm
@@ -15,6 +15,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
 from anabranch.kernels._cpu import atomic  # noqa: F401  registers the atomics
+from anabranch.kernels._cpu.blocks import add_block_entry
 from anabranch.kernels._cpu.division import ufunc_division
 from anabranch.kernels._cpu.entry import add_entry, index_type
 from anabranch.kernels._cpu.half import half
@@ -46,6 +47,27 @@ class ReturnsValueError(Exception):
     def __init__(self, kind: str) -> None:
         super().__init__(kind)
         self.kind = kind
+
+
+class Built(NamedTuple):
+    """A compiled kernel.
+
+    Attributes
+    ----------
+    code : bytes
+        The object file.
+    spots : list of Spot
+        Places where the code may fail, by the numbers that it reports.
+    block : tuple of int
+        The sizes of its blocks; empty if it does not run in blocks.
+    has_addresses : bool
+        Whether the code contains addresses of this process: those of large global arrays.
+    """
+
+    code: bytes
+    spots: list[Spot]
+    block: tuple[int, ...]
+    has_addresses: bool
 
 
 class _ObjectLibrary(codegen.CPUCodeLibrary):  # type: ignore[misc]  # Numba has no types
@@ -145,6 +167,7 @@ def _compile(
         own = _flags(boundscheck=flags.boundscheck, **options) if options else flags
         return compiler.compile_extra(build.typing, build.target, part, kinds, None, own, {}, pipeline_class=Pipeline)
 
+    build.typing.launch_ndim = launch_ndim
     build.typing.helper_type = Helpers(compile_part, build.target).type_of
     with ufunc_division(), bounds_reported():
         result = compile_part(function, (index_type(launch_ndim), *targets), {})
@@ -154,19 +177,10 @@ def _compile(
 @global_compiler_lock  # type: ignore[untyped-decorator]
 def build(
     function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature, symbol: str, checked: bool
-) -> tuple[bytes, list[Spot], bool]:
+) -> Built:
     """Compile `function` for `signature` into an object file that defines `symbol`.
 
     With `checked`, the code compares every index with the size of its axis.
-
-    Returns
-    -------
-    code : bytes
-        The object file.
-    spots : list of Spot
-        Places where the code may fail, by the numbers that it reports.
-    has_addresses : bool
-        Whether the code contains addresses of this process: those of large global arrays.
 
     Raises
     ------
@@ -176,15 +190,19 @@ def build(
         The function cannot be compiled.
     """
     build, result, sources = _compile(function, parameters, signature, _flags(boundscheck=checked))
-    if result.signature.return_type != types.none:
-        raise ReturnsValueError(str(result.signature.return_type))
+    returned = build.phases.returned if build.phases else result.signature.return_type
+    if returned != types.none:
+        raise ReturnsValueError(str(returned))
     with build.target.push_code_library(result.library):  # receives the code that casts need
-        # A flat index is out of bounds of the last axis.
-        at_index = frozenset() if checked else build.at_index
-        add_entry(build.target, result.library, result.fndesc, symbol, signature[0], sources, at_index)
+        if build.phases:
+            add_block_entry(build.target, result.library, build.phases, symbol, sources)
+        else:
+            # A flat index is out of bounds of the last axis.
+            at_index = frozenset() if checked else build.at_index
+            add_entry(build.target, result.library, result.fndesc, symbol, signature[0], sources, at_index)
     code = result.library.emit_object(symbol)
     spots = build.spots if FAULT_FUNCTION.encode() in code else []
-    return code, spots, result.library.has_dynamic_globals
+    return Built(code, spots, build.block, result.library.has_dynamic_globals)
 
 
 @global_compiler_lock  # type: ignore[untyped-decorator]

@@ -14,6 +14,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Final
 
 from anabranch.kernels import _cache
+from anabranch.kernels._block import check_block
 from anabranch.kernels._cache_key import cache_key, sources
 from anabranch.kernels._compile_error import (
     NO_MEMORY,
@@ -33,6 +34,7 @@ from anabranch.kernels._signature import Signature, describe
 
 if TYPE_CHECKING:
     from anabranch._core.errors import CompileError
+    from anabranch.kernels._cpu.codegen import Built
     from anabranch.kernels._cpu.loader import Compiled
 
 # Number of kernels that this process has compiled, without those loaded from the disk cache.
@@ -67,33 +69,41 @@ def compile_kernel(
     stored = _cache.read("cpu", key) if key else None
     if stored is not None:
         try:
-            spots, code = unpack(stored)
+            spots, block, code = unpack(stored)
             check_object(code, symbol)
-            return _load(code, spots, function, signature, symbol)
+            return _load(code, function, signature, symbol, spots, block)
         except (ValueError, loader.MissingSymbolError):
             pass  # not an entry of ours, or an optional library that it needs is gone
     with told(function.__name__):
-        code, spots, has_addresses = _compile(function, parameters, signature, symbol, checked)
+        built = _compile(function, parameters, signature, symbol, checked)
     try:
-        compiled = _load(code, spots, function, signature, symbol)
+        compiled = _load(built.code, function, signature, symbol, built.spots, built.block)
     except loader.MissingSymbolError as error:
         raise _missing_symbols(function, parameters, signature, error.names) from None
-    if has_addresses:
+    if built.has_addresses:
         return compiled._replace(keepalive=(compiled.keepalive, constants(function)))
     if key and key == _key(function, parameters, signature, symbol, checked):  # unchanged during compilation
-        _cache.write("cpu", key, pack(spots, code))
+        _cache.write("cpu", key, pack(built.spots, built.block, built.code))
     return compiled
 
 
-def _load(code: bytes, spots: Sequence[Spot], function: FunctionType, signature: Signature, symbol: str) -> Compiled:
+def _load(
+    code: bytes,
+    function: FunctionType,
+    signature: Signature,
+    symbol: str,
+    spots: Sequence[Spot],
+    block: Sequence[int],
+) -> Compiled:
     from anabranch.kernels._cpu import loader
 
-    return loader.load(code, symbol)._replace(places=places_of(spots, function, signature))
+    check_block(block, function, signature)
+    return loader.load(code, symbol)._replace(places=places_of(spots, function, signature), block=tuple(block))
 
 
 def _compile(
     function: FunctionType, parameters: tuple[Parameter, ...], signature: Signature, symbol: str, checked: bool
-) -> tuple[bytes, list[Spot], bool]:
+) -> Built:
     global compilations
     check_restrictions(function)
     _import_whole("anabranch.kernels._cpu.codegen")
@@ -102,7 +112,7 @@ def _compile(
     with _counting:
         compilations += 1
     try:
-        code, spots, has_addresses = codegen.build(function, parameters, signature, symbol, checked)
+        built: Built = codegen.build(function, parameters, signature, symbol, checked)
     except codegen.ReturnsValueError as error:
         reason = f"a kernel returns nothing; this one returns {error.kind}"
         arguments = describe(parameters, signature)
@@ -111,10 +121,10 @@ def _compile(
         # For a rejection the traceback adds nothing to the message; for a bug it does.
         cause = None if type(error).__module__.startswith("numba.") else error
         raise from_compiler(function, parameters, signature, error) from cause
-    unwanted = [name for name in undefined_symbols(code) if _ALLOCATION.match(name) or _PYTHON.match(name)]
+    unwanted = [name for name in undefined_symbols(built.code) if _ALLOCATION.match(name) or _PYTHON.match(name)]
     if unwanted:
         raise _missing_symbols(function, parameters, signature, unwanted)
-    return without_unwind_tables(code), spots, has_addresses
+    return built._replace(code=without_unwind_tables(built.code))
 
 
 def _import_whole(name: str) -> None:

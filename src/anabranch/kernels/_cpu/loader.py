@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from llvmlite import binding as llvm
 
-from anabranch._launch.kernel_failure import fault_function
+from anabranch._launch.kernel_failure import fault_functions
 from anabranch.kernels._elf import undefined_symbols
 from anabranch.kernels._failure import Place
 
@@ -30,11 +30,14 @@ class Compiled(NamedTuple):
         Keeps the code alive: hold it while work that uses the address may run.
     places : tuple of Place
         Places where it may fail; empty if it cannot.
+    block : tuple of int
+        Indices per block along each axis; empty if the kernel does not run in blocks.
     """
 
     address: int
     keepalive: Any
     places: tuple[Place, ...] = ()
+    block: tuple[int, ...] = ()
 
 
 def load(code: bytes, symbol: str) -> Compiled:
@@ -51,7 +54,8 @@ def load(code: bytes, symbol: str) -> Compiled:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     llvm.load_library_permanently("")  # the process itself: LLVM needs it to find the C library's functions
-    llvm.add_symbol("anabranch_fault", fault_function())
+    for name, address in fault_functions().items():
+        llvm.add_symbol(name, address)
     missing = _missing(code)
     if missing:
         _define_numba_symbols()

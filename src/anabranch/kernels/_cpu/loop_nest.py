@@ -101,7 +101,7 @@ class Nest(NamedTuple):
             if axis == len(self.sizes) - 1:
                 _loop_inside(builder, start, stop, size, inner, lambda i: body([*outer, i], builder.add(first, i)))
             else:
-                _loop(builder, start, stop, (), lambda i: add([*outer, i], builder.add(first, i)))
+                loop(builder, start, stop, (), lambda i: add([*outer, i], builder.add(first, i)))
 
         add([], _I64(0))
         builder.ret(_I64(-1))
@@ -172,7 +172,7 @@ def _opaque(builder: Any, value: Any) -> Any:
     return builder.asm(ir.FunctionType(_I64, [_I64]), "", "=r,0", [value], side_effect=True)
 
 
-def _loop(builder: Any, start: Any, stop: Any, hints: Sequence[Any], body: Callable[[Any], None]) -> None:
+def loop(builder: Any, start: Any, stop: Any, hints: Sequence[Any], body: Callable[[Any], None]) -> None:
     """Emit ``for (i = start; i < stop; ++i) body(i)``, which has an iteration; LLVM vectorises it if `hints` allow."""
     before = builder.block
     loop = builder.append_basic_block("loop")
@@ -201,12 +201,12 @@ def _loop_metadata(module: Any, hints: Sequence[Any]) -> Any:
 def _loop_inside(builder: Any, start: Any, stop: Any, size: Any, inner: Inner, body: Callable[[Any], None]) -> None:
     """Emit the loop with a separate inner loop for the indices far enough from the ends of an axis of `size`."""
     if inner.halo is None:
-        _loop(builder, start, stop, inner.hints, body)
+        loop(builder, start, stop, inner.hints, body)
         return
 
     def loop_if_any(first: Any, last: Any, hints: Sequence[Any]) -> None:
         with builder.if_then(builder.icmp_signed("<", first, last)):
-            _loop(builder, first, last, hints, body)
+            loop(builder, first, last, hints, body)
 
     # With bounds that are the same for each row, LLVM would clone the nest for each outcome of the conditions below.
     start = _larger(builder, _opaque(builder, start), _I64(0))

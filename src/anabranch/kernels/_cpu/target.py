@@ -14,13 +14,26 @@ from types import FunctionType
 from typing import Any, Final
 
 from llvmlite import ir
-from numba.core import callconv, cgutils, compiler, compiler_machinery, cpu, lowering, typed_passes, types, typing
+from numba.core import (
+    callconv,
+    cgutils,
+    compiler,
+    compiler_machinery,
+    cpu,
+    lowering,
+    typed_passes,
+    types,
+    typing,
+    untyped_passes,
+)
 from numba.core import ir as numba_ir
 from numba.core.registry import cpu_target
 
+from anabranch.kernels._block import runs_in_blocks
 from anabranch.kernels._cpu.division import Definitions
 from anabranch.kernels._cpu.flat import arrays_at_index
 from anabranch.kernels._cpu.half import constant_type, read_type
+from anabranch.kernels._cpu.phases import Phases, split_at_barriers
 from anabranch.kernels._failure import Spot, array_text, indexed_array
 from anabranch.kernels._integer import operand_types
 
@@ -43,7 +56,14 @@ class Build:
         Filled during code generation.
     at_index : frozenset of int
         See `flat.arrays_at_index`; set during code generation.
+    block : tuple of int
+        The sizes of the kernel's blocks; empty if it does not run in blocks. Set before type inference.
+    phases : Phases or None
+        The lowering of such a kernel; set during code generation.
     """
+
+    block: tuple[int, ...] = ()
+    phases: Phases | None = None
 
     def __init__(self, parts: Sequence[FunctionType], parameters: Sequence[str], codegen: Any) -> None:
         self.spots: list[Spot] = []
@@ -55,6 +75,7 @@ class Build:
         cpu_target.typing_context.refresh()
         cpu_target.target_context.refresh()
         self.typing = _Typing.over(cpu_target.typing_context)
+        self.kernel = parts[0]
         target: Any = cpu_target.target_context
         self.target = target.subtarget(_internal_codegen=codegen, typing_context=self.typing)
         self.target.__class__ = _Target
@@ -73,8 +94,17 @@ class Build:
         part = self._parts.get(lower.func_ir.func_id.func)
         if part is not None:
             self._lowering[lower.function.name] = lower, part
-        if part == 0:
+        if part == 0 and not self.block:
             self.at_index = arrays_at_index(lower)
+
+    def phases_of(self, builder: Any) -> Phases | None:
+        """Return the phases that the function whose code is being generated is part of."""
+        lower, _ = self._lowering.get(builder.function.name, (None, 0))
+        return None if lower is None or self.phases is None or lower is not self.phases.lower else self.phases
+
+    def number_at(self, line: int, what: str) -> int:
+        """Return the number of an error at a line of the kernel."""
+        return self.number(Spot(0, line - self.kernel.__code__.co_firstlineno, what, "", -1))
 
     def here(self, builder: Any, what: str = "") -> Spot | None:
         """Return the place whose code is being generated; None outside the user's functions."""
@@ -94,6 +124,7 @@ class _Typing(typing.Context):  # type: ignore[misc]  # Numba has no types
     """Numba's typing context, whose knowledge it shares, with the helpers of a build."""
 
     helper_type: Any = staticmethod(lambda _: None)
+    launch_ndim: int | None = None
 
     @classmethod
     def over(cls, base: Any) -> _Typing:
@@ -153,6 +184,10 @@ class _CallConv(callconv.CPUCallConv):  # type: ignore[misc]  # Numba has no typ
         builder.store(cgutils.get_null_value(slot.type.pointee), slot)
         self._leave(builder, callconv.RETCODE_USEREXC)
 
+    def report(self, builder: Any, number: Any) -> None:
+        """Emit the report of an error at the place of this number, without a return."""
+        self._tell(builder, number, number)
+
     def _leave(self, builder: Any, code: Any) -> None:
         self.check_try_status(builder)
         handler = getattr(builder, "_in_try_block", None)
@@ -180,8 +215,8 @@ class _CallConv(callconv.CPUCallConv):  # type: ignore[misc]  # Numba has no typ
     def _tell(
         self,
         builder: Any,
-        where: int,
-        what: int,
+        where: Any,
+        what: Any,
         axis: Any = _NO_AXIS,
         index: Any = _ZERO,
         size: Any = _ZERO,
@@ -194,7 +229,8 @@ class _CallConv(callconv.CPUCallConv):  # type: ignore[misc]  # Numba has no typ
             function.attributes.add(attribute)
         numbers = [value if value.type == _I64 else builder.sext(value, _I64) for value in (axis, index, size)]
         null = cgutils.get_null_value(_BYTES)
-        builder.call(function, [_I64(where), _I64(what), *numbers, raised or null, length])
+        places = [place if isinstance(place, ir.Value) else _I64(place) for place in (where, what)]
+        builder.call(function, [*places, *numbers, raised or null, length])
 
 
 @contextmanager
@@ -219,7 +255,21 @@ def _check_index(context: Any, builder: Any, ind: Any, dimlen: Any, axis: Any = 
 
 
 class _Lower(lowering.Lower):  # type: ignore[misc]  # Numba has no types
+    GeneratorLower = Phases
     current: Any = None
+
+    def lower_yield(self, retty: Any, inst: Any) -> Any:
+        self.genlower.suspend(self, inst.index)
+        return self.context.get_constant_generic(self.builder, retty, None)
+
+    def incref(self, typ: Any, val: Any) -> None:
+        # A kernel owns no memory. Numba removes pairs of these, but not from different phases.
+        if not self.generator_info:
+            super().incref(typ, val)
+
+    def decref(self, typ: Any, val: Any) -> None:
+        if not self.generator_info:
+            super().decref(typ, val)
 
     def setup_function(self, fndesc: Any) -> None:
         super().setup_function(fndesc)
@@ -244,18 +294,37 @@ class _Lowering(typed_passes.NativeLowering):  # type: ignore[misc]  # Numba has
         return _Lower
 
 
+@compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
+class _Blocks(compiler_machinery.FunctionPass):  # type: ignore[misc]  # Numba has no types
+    _name = "anabranch_blocks"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        build = state.targetctx.build
+        if state.func_id.func is not build.kernel or not runs_in_blocks(build.kernel):
+            return False
+        build.block = split_at_barriers(state)
+        return True
+
+
 class Pipeline(compiler.CompilerBase):  # type: ignore[misc]  # Numba has no types
-    """Numba's passes; code generation records its current place."""
+    """Numba's passes, and one for kernels that run in blocks; code generation records its current place."""
 
     def define_pipelines(self) -> list[Any]:
         builder = compiler.DefaultPassBuilder
+        untyped = list(builder.define_untyped_pipeline(self.state).passes)
+        # Behind the passes that remove unreachable code, and barriers with it.
+        last = max(place for place, (step, _) in enumerate(untyped) if step is untyped_passes.DeadBranchPrune)
+        untyped.insert(last + 1, (_Blocks, "suspend at barriers"))
         passes = compiler_machinery.PassManager("anabranch")
         for part in (
-            builder.define_untyped_pipeline(self.state),
-            builder.define_typed_pipeline(self.state),
-            builder.define_nopython_lowering_pipeline(self.state),
+            untyped,
+            builder.define_typed_pipeline(self.state).passes,
+            builder.define_nopython_lowering_pipeline(self.state).passes,
         ):
-            for step, description in part.passes:
+            for step, description in part:
                 passes.add_pass(_Lowering if step is typed_passes.NativeLowering else step, description)
         passes.finalize()
         return [passes]

@@ -16,6 +16,7 @@ from numba_cuda_mlir.numba_cuda.typing.templates import AbstractTemplate, signat
 
 from anabranch.kernels._atomic import atomic_add, atomic_cas, atomic_exchange, atomic_max, atomic_min
 from anabranch.kernels._atomic_rule import PARAMETERS, atomic_signature
+from anabranch.kernels._cuda.blocks import has_blocks
 from anabranch.kernels._cuda.element import narrow, narrow_pointer
 from anabranch.kernels._cuda.failure import check_indices
 
@@ -142,6 +143,8 @@ def _lower(operation: str, builder: Any, target: Any, args: Any) -> None:
         pointer = memref_to_llvm_ptr(array, indices, element)
     values = [builder.lower_cast(kind, dtype, value) for kind, value in zip(value_types, given, strict=True)]
     text, register = _text(operation, dtype)
+    if has_blocks():
+        text = text.replace(".global", "")  # of either memory
     if dtype.bitwidth == 16 and isinstance(dtype, types.Float):
         values = [arith.bitcast(T.i16(), value) for value in values]
     word = {"h": T.i16, "r": T.i32}[register]() if dtype.bitwidth < 32 else element

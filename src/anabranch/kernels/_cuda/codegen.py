@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import FunctionType
 from typing import Any, Final, NamedTuple
 
@@ -17,7 +17,8 @@ from numba_cuda_mlir.descriptor import mlir_target
 from numba_cuda_mlir.numba_cuda.core.compiler_lock import global_compiler_lock
 
 from anabranch._launch.target import Target
-from anabranch.kernels._cuda import atomic, comparison, functions, indexing, order, slices, type_rules  # noqa: F401  register what kernels use
+from anabranch.kernels._block import runs_in_blocks
+from anabranch.kernels._cuda import atomic, blocks, comparison, functions, indexing, order, slices, type_rules  # noqa: F401  register what kernels use
 from anabranch.kernels._cuda.division import numpy_division
 from anabranch.kernels._cuda.element import element_access
 from anabranch.kernels._cuda.entry import first_argument, layout_of, make_entry, source_of
@@ -31,6 +32,7 @@ from anabranch.kernels._cuda.ptx import (
     entries,
     fold_parameters,
     narrow_parameters,
+    require_threads,
     without_functions,
 )
 from anabranch.kernels._cuda.result import ignore, may_return, nothing_returned
@@ -54,14 +56,15 @@ _registered: Final[dict[int, Any]] = {}
 class Ptx(NamedTuple):
     """A kernel as PTX.
 
-    Has the text, the slot of each parameter after those of the index space, the places where the kernel may fail, and
-    whether it moves across rows.
+    Has the text, the slot of each parameter after those of the index space, the places where the kernel may fail,
+    whether it moves across rows, and the sizes of its blocks if it runs in blocks.
     """
 
     text: str
     slots: tuple[int, ...]
     spots: list[Spot]
-    across: bool
+    across: bool = False
+    block: tuple[int, ...] = ()
 
 
 def scalar_type(dtype: str) -> Any:
@@ -153,12 +156,19 @@ def build(
 
     straight = target.coarse and is_straight(function)
 
+    in_blocks = runs_in_blocks(function)
+    sizes = blocks.declared_sizes(function) if in_blocks else ()
+    shape: tuple[int, ...] = ()
+
     def compile_as(call: str) -> str:
+        nonlocal shape
         device = cuda.jit(device=True)(function)
-        source = source_of(parameters, signature, target, call, straight)
+        source = source_of(parameters, signature, target, call, straight, sizes)
         entry = make_entry(source, device, _SCOPE)
         kind = types.void(*kinds)
-        text: str = cuda.compile(entry, kind, device=False, abi="numba", output="ptx", cc=target.capability)[0]
+        with blocks.in_blocks(launch_ndim) if in_blocks else nullcontext() as found:
+            text: str = cuda.compile(entry, kind, device=False, abi="numba", output="ptx", cc=target.capability)[0]
+        shape = found.sizes if found else ()
         return text
 
     with (
@@ -173,7 +183,9 @@ def build(
                 compile_as("ignore(function({}))")
         text = compile_as("function({})")
     across = any(moves_across_rows(code, launch_ndim) for code in failures.code)
-    return _finish(text, symbol, signature, target, failures.spots)._replace(across=across)
+    if shape:
+        text = require_threads(text, shape)
+    return _finish(text, symbol, signature, target, failures.spots)._replace(across=across, block=shape)
 
 
 def _finish(text: str, symbol: str, signature: Signature, target: Target, spots: list[Spot]) -> Ptx:
@@ -189,5 +201,5 @@ def _finish(text: str, symbol: str, signature: Signature, target: Target, spots:
     text, kept = fold_parameters(text, symbol, layout.known, first)
     slots = tuple(layout.slots[position - first] for position in kept[first:])
     if f"{LAUNCH_WORDS[0]};" not in text:
-        return Ptx(text, slots, [], False)
-    return Ptx(add_record(text, symbol, signature[0]), (*slots, RECORD_SLOT), spots, False)
+        return Ptx(text, slots, [])
+    return Ptx(add_record(text, symbol, signature[0]), (*slots, RECORD_SLOT), spots)

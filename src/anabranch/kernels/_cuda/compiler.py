@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from anabranch._launch.target import Target
 from anabranch.kernels import _cache
+from anabranch.kernels._block import check_block
 from anabranch.kernels._cache_key import cache_key, sources
 from anabranch.kernels._compile_error import NO_MEMORY, compile_error, definition, from_compiler
 from anabranch.kernels._cuda.entry import layout_of
@@ -54,6 +55,8 @@ class CompiledPTX(NamedTuple):
         Whether it moves across the rows of an array, see `rows`.
     places : tuple of Place
         Places where it may fail; empty if it cannot.
+    block : tuple of int
+        Threads per block along each axis of the launch; empty if the kernel does not run in blocks.
     """
 
     image: bytes
@@ -61,6 +64,7 @@ class CompiledPTX(NamedTuple):
     slots: tuple[int, ...]
     across: bool = False
     places: tuple[Place, ...] = ()
+    block: tuple[int, ...] = ()
 
 
 def compile_kernel(
@@ -135,7 +139,7 @@ def _compile(
         raise compile_error(function, _unwanted(unwanted), definition(function), arguments)
     architecture = 10 * target.capability[0] + target.capability[1]
     image = link.link(ptx.text, architecture, function.__qualname__)
-    return CompiledPTX(image, symbol, ptx.slots, ptx.across), ptx.spots
+    return CompiledPTX(image, symbol, ptx.slots, ptx.across, block=ptx.block), ptx.spots
 
 
 def _unwanted(names: list[str]) -> str:
@@ -147,7 +151,7 @@ def _unwanted(names: list[str]) -> str:
 
 
 def _pack(compiled: CompiledPTX, spots: list[Spot]) -> bytes:
-    return json.dumps([compiled.slots, compiled.across]).encode() + b"\n" + pack(spots, compiled.image)
+    return json.dumps([compiled.slots, compiled.across]).encode() + b"\n" + pack(spots, compiled.block, compiled.image)
 
 
 def _unpack(stored: bytes, symbol: str, function: FunctionType, signature: Signature, target: Target) -> CompiledPTX:
@@ -156,9 +160,10 @@ def _unpack(stored: bytes, symbol: str, function: FunctionType, signature: Signa
     slots, across = json.loads(head) if _HEAD.fullmatch(head) else ((-1,), False)
     if not {*layout_of(signature, target).slots, RECORD_SLOT} >= set(slots):
         raise ValueError(f"slots of {function.__qualname__}")
-    spots, image = unpack(rest)
+    spots, block, image = unpack(rest)
+    check_block(block, function, signature)
     check_cubin(image, symbol)
-    return CompiledPTX(image, symbol, tuple(slots), across, places_of(spots, function, signature))
+    return CompiledPTX(image, symbol, tuple(slots), across, places_of(spots, function, signature), tuple(block))
 
 
 def _key(

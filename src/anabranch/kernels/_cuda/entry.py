@@ -14,6 +14,8 @@ space (``CudaKernel::prepare`` chooses it):
   ``dim=(10_000_000, 3)``. Its grid is one-dimensional, and a thread divides its number by the sizes.
 * A *wide* kernel is flat and computes in 64 bits, for 2^31 indices or more in a flat grid, and arrays with 2^31
   elements or more along or between their axes.
+* A kernel that runs in *blocks* has blocks of its own sizes, of which a launch has a whole number along each axis. It
+  is never coarse or flat.
 """
 
 from __future__ import annotations
@@ -55,10 +57,12 @@ def source_of(
     target: Target,
     call: str = "function({})",
     unrolled: bool = False,
+    block: Sequence[int] = (),
 ) -> str:
     """Return the wrapper as Python source. It names dtypes as ``float32`` and so on, and calls the kernel by `call`.
 
-    With `unrolled`, a coarse kernel also contains the calls of a full thread in sequence.
+    With `unrolled`, a coarse kernel also contains the calls of a full thread in sequence. `block`: the sizes of the
+    blocks of a kernel that runs in blocks, whose threads all have an index.
     """
     launch_ndim, codes = signature
     names = [f"n{axis}" for axis in range(launch_ndim)]
@@ -73,7 +77,9 @@ def source_of(
             continue
         names += [f"{name}_real", f"{name}_imag"] if code[1].startswith("complex") else [f"{name}_word"]
         lines.append(f"    {name} = {_scalar(name, parameter, code)}")
-    if target.flat:
+    if len(block) == launch_ndim:
+        index = _index_in_blocks(block)
+    elif target.flat:
         index = _flat_index(launch_ndim, 64 if target.wide else 32)
     else:
         index = _index(launch_ndim, target.coarse)
@@ -152,6 +158,16 @@ def _index(launch_ndim: int, coarse: bool) -> _Index:
     tests = [f"{axis} < uint32(n{size})" for axis, size in sizes.items()] or ["True"]
     index = ", ".join(f"int64({axis})" for axis in reversed(axes))
     return _Index(lines, " and ".join(tests), index if launch_ndim == 1 else f"({index})")
+
+
+def _index_in_blocks(block: Sequence[int]) -> _Index:
+    # A sum of 64 bits cannot overflow, so the compiler sees that an index less its place in the block is not negative.
+    index = [
+        f"int64(uint32(cuda.blockIdx.{axis})) * {size} + int64(uint32(cuda.threadIdx.{axis}))"
+        for axis, size in zip("xyz", reversed(block), strict=False)
+    ]
+    value = ", ".join(reversed(index))
+    return _Index([], "True", value if len(block) == 1 else f"({value})")
 
 
 def _flat_index(launch_ndim: int, bits: int) -> _Index:

@@ -139,6 +139,16 @@ def narrow_parameters(ptx: str, symbol: str, positions: Sequence[int], kind: str
     return ptx
 
 
+def require_threads(ptx: str, block: Sequence[int]) -> str:
+    """State the sizes of the blocks of the one kernel in `ptx`; the last axis is x.
+
+    The assembler then uses no more registers than the threads of a block can have.
+    """
+    (start,) = re.finditer(r"\.entry\s+[\w$.]+\s*\([^)]*\)", ptx)
+    sizes = ", ".join(map(str, reversed(block)))
+    return f"{ptx[: start.end()]}\n.reqntid {sizes}{ptx[start.end() :]}"
+
+
 def add_record(ptx: str, symbol: str, launch_ndim: int) -> str:
     """Add a parameter to a kernel that may fail: the address of the launch's failure record.
 
