@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from harness import OURS, Case, Counted, repeat
-from kernels import Problem
+from kernels import MAKERS, Problem
 from kernels.device_time import ROUNDS, cpu_arrays, gpu_arrays, gpu_case, gpu_stream
 from kernels.ours import KERNELS
 from kernels.registration import on_cpu, on_cuda
@@ -16,7 +16,7 @@ def launcher(problem: Problem, arrays: tuple[ab.Array, ...], stream: ab.Stream) 
     return partial(ab.launch, KERNELS[problem.name], problem.dim, *problem.scalars, *arrays, stream=stream)
 
 
-@on_cuda(OURS)
+@on_cuda(OURS, names=MAKERS)
 def cuda(problem: Problem) -> Iterator[Case]:
     arrays = gpu_arrays(problem)
     yield from gpu_case(problem, launcher(problem, arrays, gpu_stream()), arrays[-1].numpy)

@@ -28,6 +28,9 @@ BOXES = {
 }
 
 BINS = 1024  # of the histogram
+BLOCK = 256  # indices whose values are added up
+# The blocks of the kernels that share memory, as the index space counts them.
+IN_BLOCKS: dict[str, tuple[int, ...]] = {"tiles": (8, 32), "block_sums": (BLOCK,)}
 LIMIT = 64  # most iterations of a point of the Mandelbrot set
 EDGE = 32  # how far the rows of a larger array are from its edges
 
@@ -199,6 +202,33 @@ def histogram(size: str) -> Problem:
     )
 
 
+def tiles(size: str) -> Problem:
+    rows, columns = PLANES[size]
+    # A thread copies four elements.
+    return Problem(
+        "tiles",
+        size,
+        (rows // 4, columns),
+        (),
+        lambda: (values((columns, rows)), zeros((rows, columns))),
+        (whole, whole),
+        weight=4,
+    )
+
+
+def block_sums(size: str) -> Problem:
+    count = SIZES[size]
+    return Problem(
+        "block_sums",
+        size,
+        (count,),
+        (),
+        lambda: (values((count,)), zeros((count // BLOCK,))),
+        (whole, whole),
+        weight=2,
+    )
+
+
 def mandelbrot(size: str) -> Problem:
     shape = PLANES[size]
     return Problem("mandelbrot", size, shape, (), lambda: (zeros(shape, "int32"),), (whole,), weight=64, differing=1e-3)
@@ -226,7 +256,10 @@ MAKERS: dict[str, Callable[[str], Problem]] = {
     "rows": rows,
     "histogram": histogram,
     "mandelbrot": mandelbrot,
+    "tiles": tiles,
+    "block_sums": block_sums,
 }
+PLAIN = [name for name in MAKERS if name not in IN_BLOCKS]
 
 # What each kernel does, for people.
 TITLES = {
@@ -244,6 +277,8 @@ TITLES = {
     "backwards": "Copy from the last element to the first",
     "rows": "Copy the inner part of a plane",
     "histogram": f"Count {BINS} values with atomics",
+    "tiles": "Copy a plane, rows to columns, through tiles in shared memory",
+    "block_sums": f"Add up {BLOCK} elements at a time in shared memory",
     "mandelbrot": f"The Mandelbrot set in float64, up to {LIMIT} iterations",
 }
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from harness import FOLDER
 
-from kernels import LIMIT, Problem, parts
+from kernels import BLOCK, IN_BLOCKS, LIMIT, Problem, parts
 
-SOURCE = f"#define LIMIT {LIMIT}\n" + (FOLDER / "kernels" / "kernels.cu").read_text()
+SOURCE = f"#define LIMIT {LIMIT}\n#define BLOCK {BLOCK}\n" + (FOLDER / "kernels" / "kernels.cu").read_text()
 
 Size3 = tuple[int, int, int]
 
@@ -19,6 +19,15 @@ BLOCKS: dict[int, tuple[Size3, ...]] = {
     2: ((32, 8, 1), (256, 1, 1), (128, 1, 1), (64, 4, 1), (32, 4, 1), (16, 16, 1), (8, 32, 1), (512, 1, 1)),
     3: ((32, 4, 2), (256, 1, 1), (128, 1, 1), (32, 8, 1), (64, 4, 1), (64, 2, 2), (32, 4, 4), (512, 1, 1)),
 }
+
+
+def blocks_of(problem: Problem) -> tuple[Size3, ...]:
+    """Return the shapes of blocks to try: the only one of a kernel that shares memory."""
+    own = IN_BLOCKS.get(problem.name)
+    if own is None:
+        return BLOCKS[len(problem.dim)]
+    x, y, z = (*reversed(own), 1, 1)[:3]
+    return ((x, y, z),)
 
 
 def grid_of(dim: Sequence[int], block: Size3) -> Size3:

@@ -100,3 +100,24 @@ KERNEL(mandelbrot)(int n, int m, int* __restrict__ counts) {
   }
   counts[i * m + j] = count;
 }
+
+// Blocks of 32 x 8 threads, which copy four elements each.
+KERNEL(tiles)(int, int m, const float* __restrict__ u, float* __restrict__ v) {
+  __shared__ float tile[32][33];
+  const int n = 4 * gridDim.y * blockDim.y, top = 32 * blockIdx.y, left = 32 * blockIdx.x;
+  const int row = threadIdx.y, column = threadIdx.x;
+  for (int k = 0; k < 32; k += 8) tile[row + k][column] = u[(left + row + k) * n + top + column];
+  __syncthreads();
+  for (int k = 0; k < 32; k += 8) v[(top + row + k) * m + left + column] = tile[column][row + k];
+}
+
+KERNEL(block_sums)(int, const float* __restrict__ x, float* __restrict__ y) {
+  __shared__ float part[BLOCK];
+  const int place = threadIdx.x;
+  part[place] = x[INDEX_X];
+  for (int step = BLOCK / 2; step > 0; step /= 2) {
+    __syncthreads();
+    if (place < step) part[place] += part[place + step];
+  }
+  if (place == 0) y[blockIdx.x] = part[0];
+}

@@ -1,7 +1,7 @@
 """The kernels as a user writes them: plainly, over the whole array."""
 
 import anabranch as ab
-from kernels import LIMIT
+from kernels import BLOCK, LIMIT
 
 
 @ab.kernel
@@ -71,6 +71,34 @@ def mandelbrot(ij, counts: ab.Out):
     counts[i, j] = count
 
 
+@ab.kernel
+def tiles(index, u: ab.In, v: ab.Out):
+    i, j = index
+    row, column = ab.block(8, 32)
+    tile = ab.shared((32, 33), "float32")
+    top, left = 4 * (i - row), j - column
+    for k in range(0, 32, 8):
+        tile[row + k, column] = u[left + row + k, top + column]
+    ab.barrier()
+    for k in range(0, 32, 8):
+        v[top + row + k, left + column] = tile[column, row + k]
+
+
+@ab.kernel
+def block_sums(i, x: ab.In, y: ab.Out):
+    place = ab.block(BLOCK)
+    part = ab.shared(BLOCK, "float32")
+    part[place] = x[i]
+    step = BLOCK // 2
+    while step > 0:
+        ab.barrier()
+        if place < step:
+            part[place] += part[place + step]
+        step //= 2
+    if place == 0:
+        y[i // BLOCK] = part[0]
+
+
 KERNELS = {
     "saxpy_float32": saxpy,
     "saxpy_float64": saxpy,
@@ -87,4 +115,6 @@ KERNELS = {
     "rows": copied,
     "histogram": histogram,
     "mandelbrot": mandelbrot,
+    "tiles": tiles,
+    "block_sums": block_sums,
 }

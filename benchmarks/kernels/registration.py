@@ -9,7 +9,7 @@ from typing import Any
 from gpu import guarded
 from harness import Case, SetUp, implementation
 
-from kernels import MAKERS, PREFIX, SIZES_OF, TITLES, problem_of
+from kernels import PLAIN, PREFIX, SIZES_OF, TITLES, problem_of
 
 KernelSetUp = Callable[..., Iterator[Case]]
 
@@ -18,7 +18,7 @@ KernelSetUp = Callable[..., Iterator[Case]]
 LARGE = ("1M", "64M")
 
 
-def on_cpu(name: str, names: Iterable[str] = MAKERS) -> Callable[[KernelSetUp], KernelSetUp]:
+def on_cpu(name: str, names: Iterable[str] = PLAIN) -> Callable[[KernelSetUp], KernelSetUp]:
     """Return a decorator that registers an implementation, given a problem, on the CPU device."""
 
     def register(set_up: KernelSetUp) -> KernelSetUp:
@@ -29,7 +29,7 @@ def on_cpu(name: str, names: Iterable[str] = MAKERS) -> Callable[[KernelSetUp], 
 
 
 def on_cuda(
-    name: str, *packages: str, names: Iterable[str] = MAKERS, sizes: Sequence[str] = SIZES_OF["cuda"]
+    name: str, *packages: str, names: Iterable[str] = PLAIN, sizes: Sequence[str] = SIZES_OF["cuda"]
 ) -> Callable[[KernelSetUp], KernelSetUp]:
     """Return the same for the CUDA device; an implementation is given these packages, too."""
 

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 from harness import Case
-from kernels import Problem
-from kernels.cuda_source import BLOCKS, SOURCE, Size3, grid_of, numbers_of
+from kernels import MAKERS, Problem
+from kernels.cuda_source import SOURCE, Size3, blocks_of, grid_of, numbers_of
 from kernels.device_time import GpuTimer, gpu_arrays, gpu_case, gpu_stream
 from kernels.registration import on_cuda
 
@@ -21,7 +21,7 @@ def module() -> Any:
     return ab.Module(SOURCE)
 
 
-@on_cuda("c++")
+@on_cuda("c++", names=MAKERS)
 def cuda_cpp(problem: Problem) -> Iterator[Case]:
     kernel = module().get_kernel(problem.name)
 
@@ -34,6 +34,6 @@ def cuda_cpp(problem: Problem) -> Iterator[Case]:
         return min(timer.measure(problem.calls("cuda")) for _ in range(TRIES))
 
     tried = gpu_arrays(problem)
-    best = min(BLOCKS[len(problem.dim)], key=shortest)
+    best = min(blocks_of(problem), key=shortest)
     arrays = gpu_arrays(problem)
     yield from gpu_case(problem, launch_of(best, arrays), arrays[-1].numpy)

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from harness import Case
-from kernels import LIMIT, MAKERS, Problem
+from kernels import LIMIT, PLAIN, Problem
 from kernels.device_time import blocking_case, cpu_arrays
 from kernels.registration import on_cpu
 
@@ -94,7 +94,7 @@ def loops() -> dict[str, Callable[..., None]]:
 
 
 # Its loops have no atomics.
-NAMES = [name for name in MAKERS if name != "histogram"]
+NAMES = [name for name in PLAIN if name != "histogram"]
 
 
 @on_cpu("numba", NAMES)

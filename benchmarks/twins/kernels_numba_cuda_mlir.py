@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness import Case
-from kernels import MAKERS, Problem
+from kernels import PLAIN, Problem
 from kernels.cuda_source import BLOCKS, grid_of
 from kernels.device_time import gpu_arrays, gpu_case, gpu_stream
 from kernels.ours import KERNELS
@@ -13,7 +13,7 @@ from kernels.registration import LARGE, on_cuda
 
 # The atomics of its own have other names. Its launch of saxpy_mixed gave other results than CUDA C++ on an H200, in 94
 # of 100 elements.
-NAMES = [name for name in MAKERS if name not in ("histogram", "saxpy_mixed")]
+NAMES = [name for name in PLAIN if name not in ("histogram", "saxpy_mixed")]
 
 # By dimensions of the index space; the grid's x is its last axis.
 HEADS = {
