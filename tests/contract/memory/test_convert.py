@@ -42,6 +42,44 @@ def test_elements_are_converted_as_numpy_does(device, of, to):
     np.testing.assert_array_equal(converted.numpy(), numbers.astype(to))
 
 
+@pytest.mark.parametrize(("of", "to"), PAIRS)
+def test_many_elements_are_converted_as_one_is(device, of, to):
+    numbers = np.resize(examples(of), 1031)  # a prime: a rest remains of steps of any size
+    array = ab.array(numbers, device=device)
+    ones = [ab.array(one.reshape(1), device=device).astype(to).numpy() for one in examples(of)]
+    expected = np.resize(np.concatenate(ones), 1031)
+    for part in np.s_[:], np.s_[1:18], np.s_[::3], np.s_[::-1]:
+        np.testing.assert_array_equal(array[part].astype(to).numpy(), expected[part])
+    if np.can_cast(of, to, "same_kind"):
+        columns = ab.zeros((1031, 2), to, device=device)
+        columns[:, 1] = array
+        np.testing.assert_array_equal(columns.numpy(), np.stack([np.zeros_like(expected), expected], 1))
+
+
+@pytest.mark.parametrize("of", ["float32", "float64"])
+@pytest.mark.parametrize("to", [dtype for dtype in REAL if np.dtype(dtype).kind in "iu"])
+@pytest.mark.parametrize("beyond", [np.nan, np.inf, -np.inf, 2.0**31, -(2.0**40), 1e30])
+def test_numbers_beside_one_that_is_too_large_are_converted(device, of, to, beyond):
+    numbers = (np.arange(3000) % 128 + 0.75).astype(of)
+    if np.dtype(to).kind == "i":
+        numbers[1::2] *= -1
+    expected = numbers.astype(to)
+    for place in 0, 600, 2999:
+        with_one = numbers.copy()
+        with_one[place] = beyond
+        converted = ab.array(with_one, device=device).astype(to).numpy()
+        np.testing.assert_array_equal(np.delete(converted, place), np.delete(expected, place))
+
+
+@pytest.mark.parametrize("of", ["float32", "float64"])
+@pytest.mark.parametrize("to", ["int32", "uint32", "int64", "uint64"])
+def test_numbers_about_the_largest_of_32_bits_are_exact(device, of, to):
+    edges = [2.0**31, 2.0**31 - 256, 2.0**31 + 256, 2.0**32 - 256, -(2.0**31), -(2.0**31) - 256, 2.0**32, 2.0**62]
+    limits = np.iinfo(to)
+    numbers = np.resize(np.array([edge for edge in edges if limits.min <= edge <= limits.max], of), 600)
+    np.testing.assert_array_equal(ab.array(numbers, device=device).astype(to).numpy(), numbers.astype(to))
+
+
 @pytest.mark.parametrize("of", ["float32", "float64", "int64", "uint64", "int32"])
 @pytest.mark.parametrize("to", ["float16", "float32", "float64"])
 def test_numbers_are_rounded_once_to_the_nearest(device, of, to):
