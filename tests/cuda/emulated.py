@@ -131,8 +131,8 @@ def _llvm_code(kernel: Any, signature: Any, target: Target) -> tuple[str, tuple[
         original = pipeline._compile_to_ptx
         patch.setattr(pipeline, "_compile_to_ptx", lambda code, *rest: found.append(code) or original(code, *rest))
         ptx = codegen.build(kernel._function, kernel.parameters, signature, "symbol", target)
-    (code,) = found
-    return code.decode(), ptx.block
+    # The functions that the kernel calls come first, and are in its own code, too.
+    return found[-1].decode(), ptx.block
 
 
 def _host_code(text: str, in_blocks: bool) -> str:

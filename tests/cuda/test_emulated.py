@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import anabranch as ab
+from anabranch._math import rules
+from anabranch._memory.dtype import names
 
 pytest.importorskip("numba_cuda_mlir", reason="numba-cuda-mlir is not installed")
 pytest.importorskip("llvmlite")
@@ -50,3 +52,19 @@ def test_variables_live_across_barriers():
     ab.synchronize("cpu")
     emulate(blocks.many_live_values, (32,), y)
     np.testing.assert_allclose(y.numpy(), blocks.after_many_live_values(x), rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", ["int8", "uint16"])
+@pytest.mark.parametrize("name", ["floor_divide", "remainder"])
+def test_division_of_integers_is_numpy_s(name, dtype):
+    limits = np.iinfo(dtype)
+    numbers = np.linspace(limits.min, limits.max, 61).astype(dtype)
+    numbers = np.concatenate([numbers, np.array([-3, -2, -1, 0, 1, 2, 3, 7]).astype(dtype)])
+    a, b = (each.ravel() for each in np.meshgrid(numbers, numbers))
+    result = ab.zeros(a.shape, dtype, device="cpu")
+    operands = [ab.array(each, device="cpu") for each in (a, b)]
+    ab.synchronize("cpu")
+    kernel = rules.loop_of(name, names.index(dtype), names.index(dtype)).kernel("all", "all")
+    emulate(kernel, a.shape, *operands, result)
+    np.testing.assert_array_equal(result.numpy(), getattr(np, name)(a, b))

@@ -37,6 +37,15 @@ def floor_divide(a: Any, b: Any) -> Any:
     return a // b
 
 
+def floor_divide_small(a: Any, b: Any) -> Any:
+    # Of at most 16 bits, as floats, whose division is a vector instruction and that of integers is not. What is rounded
+    # down is at least 1/2b away from an integer, so rounding errors do not matter. The inverse of a number is computed
+    # once.
+    inverse = numpy.float32(1) / numpy.float32(b) if b != 0 else numpy.float32(0)
+    half = numpy.float32(0.5) * math.fabs(inverse)
+    return numpy.int32(numpy.floor(numpy.float32(a) * inverse + half))
+
+
 def floor_divide_floats(a: Any, b: Any) -> Any:
     # By zero, compilers for GPUs give nan.
     return a / b if b == 0 else a // b
@@ -44,6 +53,17 @@ def floor_divide_floats(a: Any, b: Any) -> Any:
 
 def remainder(a: Any, b: Any) -> Any:
     return a % b
+
+
+def remainder_small(divide: Compute) -> Compute:
+    """Return the remainder that belongs to a division of integers of at most 16 bits."""
+
+    def compute(a: Any, b: Any) -> Any:
+        # Floats that are integers of at most 17 bits: the difference is exact.
+        rest = numpy.float32(a) - numpy.float32(divide(a, b)) * numpy.float32(b)
+        return numpy.int32(rest if b != 0 else numpy.float32(0))
+
+    return compute
 
 
 def power(a: Any, b: Any) -> Any:
@@ -242,6 +262,10 @@ _BY_KIND: Final[dict[str, dict[str, Compute]]] = {
         "greater_equal": swapped(less_equal_complex),
     },
 }
+_SMALL: Final[dict[str, Compute]] = {
+    "floor_divide": floor_divide_small,
+    "remainder": remainder_small(floor_divide_small),
+}
 _ACROSS_SIGNS: Final[dict[str, Compute]] = {
     "equal": equal_across_signs,
     "not_equal": not_equal_across_signs,
@@ -289,6 +313,8 @@ def compute_of(name: str, *dtypes: str) -> Compute:
         return power_of_complex(getattr(numpy, dtypes[0]))
     if name == "absolute" and dtypes[0] == "complex64":
         return absolute_of_complex64
+    if name in _SMALL and kinds[0] in "iu" and numpy.dtype(dtypes[0]).itemsize <= 2:
+        return _SMALL[name]
     if kinds == "iu":
         if name in _ACROSS_SIGNS:
             return _ACROSS_SIGNS[name]
