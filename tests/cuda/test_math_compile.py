@@ -14,7 +14,7 @@ mlir = pytest.mark.skipif(importlib.util.find_spec("numba_cuda_mlir") is None, r
 nvrtc = pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="needs cuda-bindings")
 
 TARGET = Target((9, 0))
-UNARY = ["negative", "positive", "absolute", "invert", "square", "sqrt"]
+UNARY = ["negative", "positive", "absolute", "invert", "square", "sqrt", "reciprocal"]
 BINARY = [
     "add",
     "subtract",
@@ -54,6 +54,8 @@ def loop(name, *dtypes):
 def test_operators_of_one_array_compile(name, dtype):
     if name == "square" and dtype == "bool":
         pytest.skip("the square of a boolean is a power")
+    if name == "reciprocal" and not dtype.startswith("float"):
+        pytest.skip("only floats have one")
     found = loop(name, dtype)
     assert found.kernel("all", "all").compile_cuda((1, (array(dtype), array(found.result))), TARGET).image
 

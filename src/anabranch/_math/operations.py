@@ -118,6 +118,15 @@ def square(a: Any) -> Any:
     return a * a
 
 
+def reciprocal_of(convert: Compute) -> Compute:
+    """Return the function for floats of one type, to which `convert` converts a number."""
+
+    def compute(a: Any) -> Any:
+        return convert(1.0) / a
+
+    return compute
+
+
 def root(a: Any) -> Any:
     return numpy.sqrt(a)
 
@@ -311,6 +320,8 @@ def compute_of(name: str, *dtypes: str) -> Compute:
     kinds = "".join(numpy.dtype(dtype).kind for dtype in dtypes)
     if name == "power" and kinds[0] == "c":
         return power_of_complex(getattr(numpy, dtypes[0]))
+    if name == "reciprocal":
+        return reciprocal_of(numpy.float64 if dtypes[0] == "float64" else numpy.float32)
     if name == "absolute" and dtypes[0] == "complex64":
         return absolute_of_complex64
     if name in _SMALL and kinds[0] in "iu" and numpy.dtype(dtypes[0]).itemsize <= 2:

@@ -28,6 +28,7 @@ cdef enum:
     invert_operator
     square_operator
     root_operator
+    reciprocal_operator
 
 cdef enum:
     sum_reduction

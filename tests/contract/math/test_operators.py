@@ -117,8 +117,31 @@ def test_powers_of_one_half_are_roots(dtype):
         check(lambda a: a**0.5, np.array([-np.inf, np.inf, -2, np.nan], dtype))
 
 
-@pytest.mark.parametrize("power", [2, 2.0, 0.5])
-def test_squares_and_roots_replace_their_operand_without_a_power(power):
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_the_powers_1_and_minus_1_are_exact(dtype):
+    limits = np.finfo(dtype)
+    extreme = [0, -0.0, np.inf, -np.inf, np.nan, limits.tiny, limits.smallest_subnormal, limits.max, -limits.max]
+    array = np.concatenate([np.array(extreme, dtype), np.random.default_rng(7).normal(size=10_007).astype(dtype)])
+    for power, expected in (1, array), (1.0, array), (-1, array**-1), (-1.0, np.reciprocal(array)):
+        for view in (np.s_[:], np.s_[::-3]):
+            found = (ab.array(array)[view] ** power).numpy()
+            assert found.dtype == dtype
+            np.testing.assert_array_equal(found, expected[view])
+            same_sign = np.signbit(found) == np.signbit(expected[view])
+            assert np.all(same_sign | np.isnan(found))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int16", "uint8", "complex64"])
+def test_other_numbers_have_the_powers_1_and_minus_1_too(dtype):
+    for power in (1, 1.0, -1.0, *([-1] if dtype == "complex64" else [])):
+        check(lambda a, power=power: a**power, np.array([1, 2, 5, 1]).astype(dtype))
+
+
+NAMES = {2: "square", 0.5: "sqrt", 1: "positive", -1: "reciprocal"}
+
+
+@pytest.mark.parametrize("power", [2, 2.0, 0.5, 1, -1, -1.0])
+def test_simple_powers_replace_their_operand_without_a_power(power):
     array = numbers("float32")
     for view in (np.s_[:], np.s_[::2], np.s_[::-1]):
         ours, theirs = ab.array(array), array.copy()
@@ -128,7 +151,7 @@ def test_squares_and_roots_replace_their_operand_without_a_power(power):
         expected **= power
         same(ours, theirs)
         launched = [each.name for each in trace.operations if each.kind == "kernel"]
-        assert launched == ["sqrt" if power == 0.5 else "square"]
+        assert launched == [NAMES[power]]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
