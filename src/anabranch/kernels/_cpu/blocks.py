@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from llvmlite import ir
+from numba.core import cgutils
 
 from anabranch.kernels._cpu.loop_nest import TAIL, load_sizes, loop
 from anabranch.kernels._cpu.phases import Phases
@@ -82,13 +83,14 @@ def _add_block(context: Any, module: Any, phases: Phases, name: str, sources: Se
     *given, slots = function.args
     # At least 0 anyway, but in a form that LLVM recognizes.
     origin = [builder.select(builder.icmp_signed(">", start, _I64(0)), start, _I64(0)) for start in given]
+    before, after = (_memory(builder, phases.uniform_bytes) for _ in range(2))
     shared, state = (_memory(builder, size) for size in (phases.shared_bytes, phases.state_bytes))
     reader = Slots(context, builder, slots, {})
     kernel = phases.description
     targets = kernel.argtypes[-len(sources) :] if sources else ()
     arguments = [reader.read(source, target) for source, target in zip(sources, targets, strict=True)]
     callee = context.declare_function(module, kernel)
-    index_type = kernel.argtypes[4 + ndim]
+    index_type = kernel.argtypes[6 + ndim]
     first = builder.alloca(_I32)
     numbers = [0, *phases.barriers]
     bodies = [function.append_basic_block(f"phase{number}") for number in numbers]
@@ -107,7 +109,7 @@ def _add_block(context: Any, module: Any, phases: Phases, name: str, sources: Se
                 callee,
                 kernel.restype,
                 kernel.argtypes,
-                [_I32(number), thread, shared, state, *place, whole, *arguments],
+                [_I32(number), thread, shared, state, before, after, *place, whole, *arguments],
             )
             with builder.if_then(status.is_error, likely=False):
                 builder.ret(thread)
@@ -120,6 +122,7 @@ def _add_block(context: Any, module: Any, phases: Phases, name: str, sources: Se
                 builder.ret(thread)
 
         _loops(builder, phases.sizes, [], run)
+        cgutils.raw_memcpy(builder, before, after, _I64(phases.uniform_bytes), 1, align=_ALIGNMENT)
         switch = builder.switch(builder.load(first), done)
         for following, body in zip(numbers[1:], bodies[1:], strict=True):
             switch.add_case(_I32(following), body)

@@ -4,19 +4,23 @@ Numba compiles generators, so a barrier becomes a ``yield``, and Numba finds whi
 makes of them differs here. The generator's ``next`` is a function of the phase to run, the index, and the kernel's
 arguments::
 
-    int32 phase(int32 number, int64 thread, void* shared, void* state, int64 place..., index, arguments...)
+    int32 phase(int32 number, int64 thread, void* shared, void* state, const void* before, void* after,
+                int64 place..., index, arguments...)
 
 It returns the number of the barrier that it came to, or 0 at the kernel's end. ``state`` is an array per variable that
 lives across a barrier, with an element per thread, so a loop over the threads of a block accesses them in sequence.
-Variables that depend on nothing but the arguments and the index are computed again instead.
+Variables that are the same for all threads (see `uniform`) are read from ``before`` and written to ``after``, so LLVM
+sees that they do not change in that loop. Variables that depend on nothing but the arguments and the index are computed
+again instead.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 from llvmlite import ir as llvm
-from numba.core import errors, generators, ir, ir_utils, postproc, types
+from numba.core import cgutils, errors, generators, ir, ir_utils, postproc, types
 from numba.core.funcdesc import FunctionDescriptor
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import lower_builtin
@@ -34,6 +38,7 @@ from anabranch.kernels._block_rule import (
     constants_of,
     shared_shape,
 )
+from anabranch.kernels._cpu.uniform import uniform_variables
 
 _I32: Final = llvm.IntType(32)
 _I64: Final = llvm.IntType(64)
@@ -105,8 +110,8 @@ class Phases(generators.GeneratorLower):  # type: ignore[misc]  # Numba has no t
         The line of each barrier, by its number.
     returned
         The type of what the kernel returns.
-    state_bytes, shared_bytes : int
-        Sizes of the state of a block, and of its shared arrays; known after lowering.
+    state_bytes, shared_bytes, uniform_bytes : int
+        Sizes of ``state``, ``shared``, and ``before`` and ``after``; known after lowering.
     """
 
     def __init__(self, lower: Any) -> None:
@@ -124,13 +129,12 @@ class Phases(generators.GeneratorLower):  # type: ignore[misc]  # Numba has no t
             kernel.typemap,
             types.int32,
             kernel.calltypes,
-            ["number", "thread", "shared", "state", *place, *kernel.args],
+            ["number", "thread", "shared", "state", "before", "after", *place, *kernel.args],
             kernel.kws,
             argtypes=(
                 types.int32,
                 types.int64,
-                types.voidptr,
-                types.voidptr,
+                *[types.voidptr] * 4,
                 *[types.int64] * len(place),
                 *kernel.argtypes,
             ),
@@ -140,7 +144,8 @@ class Phases(generators.GeneratorLower):  # type: ignore[misc]  # Numba has no t
             abi_tags=["phase"],
         )
         self.barriers = {number: point.inst.loc.line for number, point in self.geninfo.yield_points.items()}
-        self.state_bytes = self.shared_bytes = 0
+        self.state_bytes = self.shared_bytes = self.uniform_bytes = 0
+        self._uniform = uniform_variables(lower.func_ir, lower.typeof)
         self.returned = types.none
         self._slots: dict[str, int] = {}
         self._arrays: dict[int, int] = {}
@@ -160,8 +165,8 @@ class Phases(generators.GeneratorLower):  # type: ignore[misc]  # Numba has no t
         """Lower the function ``phase``."""
         lower.setup_function(self.description)
         builder, function = lower.builder, lower.function
-        number, self.thread, self.shared, self._state, *rest = self.call_conv.decode_arguments(
-            builder, self.description.argtypes, function
+        number, self.thread, self.shared, self._state, self._before, self._after, *rest = (
+            self.call_conv.decode_arguments(builder, self.description.argtypes, function)
         )
         self.place, lower.fnargs = rest[: len(self.sizes)], rest[len(self.sizes) :]
         dispatch = function.append_basic_block("dispatch")
@@ -190,11 +195,15 @@ class Phases(generators.GeneratorLower):  # type: ignore[misc]  # Numba has no t
         kept = sorted(name for name in live if not self._is_pure(name, 0))
         for name in kept:
             value = lower.loadvar(name)
-            lower.context.pack_value(lower.builder, lower.typeof(name), value, self._slot(lower, name))
+            lower.context.pack_value(lower.builder, lower.typeof(name), value, self._slot(lower, name, self._after))
         self.call_conv.return_value(lower.builder, _I32(index))
         self.create_resumption_block(lower, index)
         for name in kept:
-            value = lower.context.unpack_value(lower.builder, lower.typeof(name), self._slot(lower, name))
+            slot = self._slot(lower, name, self._before)
+            if name in self._uniform:
+                # What Numba unpacks may point to its slot: an iterator goes on in place.
+                slot = cgutils.alloca_once_value(lower.builder, lower.builder.load(slot))
+            value = lower.context.unpack_value(lower.builder, lower.typeof(name), slot)
             lower.storevar(value, name)
         current, again = lower.current, dict[str, None]()
         for name in sorted(live - set(kept)):
@@ -203,17 +212,18 @@ class Phases(generators.GeneratorLower):  # type: ignore[misc]  # Numba has no t
             lower.lower_inst(self._definitions[name])
         lower.current = current
 
-    def _slot(self, lower: Any, name: str) -> Any:
-        """Return the address of a thread's element of the array that keeps a variable."""
-        kind = lower.context.get_data_type(lower.typeof(name))
-        if name not in self._slots:
-            count = 1
-            for size in self.sizes:
-                count *= size
-            self._slots[name] = self._take("state_bytes", count * lower.context.get_abi_sizeof(kind))
+    def _slot(self, lower: Any, name: str, uniform: Any) -> Any:
+        """Return where a thread keeps a variable; `uniform` is the memory of those that are the same for all."""
         builder = lower.builder
-        start = builder.bitcast(builder.gep(self._state, [_I64(self._slots[name])]), kind.as_pointer())
-        return builder.gep(start, [self.thread], inbounds=True)
+        kind = lower.context.get_data_type(lower.typeof(name))
+        is_uniform = name in self._uniform
+        if name not in self._slots:
+            size = lower.context.get_abi_sizeof(kind)
+            counter, count = ("uniform_bytes", 1) if is_uniform else ("state_bytes", math.prod(self.sizes))
+            self._slots[name] = self._take(counter, count * size)
+        memory = uniform if is_uniform else self._state
+        start = builder.bitcast(builder.gep(memory, [_I64(self._slots[name])]), kind.as_pointer())
+        return start if is_uniform else builder.gep(start, [self.thread], inbounds=True)
 
     def _take(self, counter: str, size: int) -> int:
         """Return where an array of that size begins, behind those before it."""
