@@ -5,8 +5,11 @@ Cold: nothing is compiled yet, in a folder for compiled code of its own. Warm: a
 
 from __future__ import annotations
 
+import atexit
+import functools
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -76,20 +79,28 @@ def run(library: str, folder: Path) -> float:
     return float(done.stdout.splitlines()[-1])
 
 
+@functools.cache
+def scratch() -> Path:
+    """A folder until this process ends, in which a library's warm program finds what its cold one has compiled."""
+    path = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, path)
+    return Path(path)
+
+
 def first_kernel(library: str, warm: bool) -> Iterator[Case]:
     if library == OURS:
         folders(OURS)  # as a user has it installed
     if importlib.util.find_spec("numba" if library == OURS else library) is None:
         raise AbsentError(f"{library} is not installed")
-    with tempfile.TemporaryDirectory() as path:
+    folder = scratch() / library
 
-        def measure(_: int) -> float:
-            if warm:
-                return run(library, Path(path))
-            with tempfile.TemporaryDirectory(dir=path) as fresh:
-                return run(library, Path(fresh))
+    def measure(_: int) -> float:
+        if not warm:
+            shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(exist_ok=True)
+        return run(library, folder)
 
-        yield Counted(measure, 1, "ns", rounds=7, warms_up=warm)
+    yield Counted(measure, 1, "ns", rounds=7, warms_up=warm)
 
 
 def register(library: str) -> None:
