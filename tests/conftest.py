@@ -1,6 +1,7 @@
 """What all tests of the package share: the devices, threads, fresh interpreters."""
 
 import asyncio
+import contextlib
 import functools
 import gc
 import importlib.util
@@ -24,6 +25,7 @@ os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "critical")
 import anabranch as ab
 
 from .own_fixtures import with_own_fixtures
+from .prepared import Prepared
 
 # How long an example takes to make or to run says how busy the machine is.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -232,6 +234,13 @@ def run_python(tmp_path):
         return done.stdout
 
     return run
+
+
+@pytest.fixture(scope="session")
+def prepared():
+    """Programs in processes that begin with Numba imported; see prepared.py."""
+    with contextlib.closing(Prepared()) as interpreter:
+        yield interpreter
 
 
 @pytest.fixture

@@ -9,8 +9,6 @@ import doctest
 import inspect
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
@@ -22,6 +20,7 @@ import pytest
 import anabranch
 
 from .documentation import OPTIONS, blocks
+from .prepared import Prepared
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "anabranch"
@@ -66,11 +65,9 @@ def pages_that_run() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("page", "kind"), list(pages_that_run()))
-def test_the_code_of_a_page_runs(page: Path, kind: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-W", "error", str(Path(__file__).with_name("documentation.py")), str(page)]
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment(page, kind), capture_output=True, text=True, timeout=50, check=False
-    )
+def test_the_code_of_a_page_runs(page: Path, kind: str, prepared: Prepared, tmp_path: Path) -> None:
+    program = Path(__file__).with_name("documentation.py")
+    done = prepared.run(program, page, env=environment(page, kind), cwd=tmp_path, timeout=50)
     assert done.stderr == "", done.stderr
     assert done.returncode == 0
 
