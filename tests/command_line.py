@@ -7,12 +7,17 @@ import sys
 OURS = (sys.executable, "-m", "anabranch")
 
 
-def start(*command, env=(), cwd=None):
-    """Run a command and give its result; variables of ours count only if they are in `env`."""
+def environment(env=()):
+    """Return the environment of a command: variables of ours count only if they are in `env`."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("ANABRANCH_", "CUDA_"))}
+    return {**inherited, "PYTHON_COLORS": "0", "COLUMNS": "100", **dict(env)}
+
+
+def start(*command, env=(), cwd=None):
+    """Run a command in its environment and give its result."""
     return subprocess.run(
         command,
-        env={**inherited, "PYTHON_COLORS": "0", "COLUMNS": "100", **dict(env)},
+        env=environment(env),
         cwd=cwd,
         capture_output=True,
         text=True,

@@ -1,4 +1,7 @@
-"""`anabranch doctor`. Each test in a process of its own."""
+"""`anabranch doctor`. Each test in a process of its own.
+
+It compiles a kernel each time. The first test does it as a user does; the others in an interpreter that has Numba.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .command_line import altered, anabranch
+from .command_line import anabranch, environment
 
 CPU = {"ANABRANCH_DEVICE": "cpu", "CUDA_VISIBLE_DEVICES": ""}
 
@@ -18,11 +21,21 @@ def findings(result):
 
 
 @pytest.fixture
-def altered_doctor():
-    """Run `anabranch doctor` after a statement that changes its modules."""
-    return lambda change: altered(
-        f"from anabranch.cli import _doctor as doctor, _versions as versions\n{change}", "doctor", env=CPU
-    )
+def doctor(prepared, tmp_path):
+    """Run `anabranch doctor`, after a statement that changes its modules."""
+    program = tmp_path / "program.py"
+
+    def run(env=CPU, change=""):
+        program.write_text(f"""
+import sys
+from anabranch.cli import main, _doctor as doctor, _versions as versions
+{change}
+sys.argv = ["anabranch", "doctor"]
+main()
+""")
+        return prepared.run(program, env=environment(env), cwd=tmp_path, timeout=100)
+
+    return run
 
 
 def test_a_machine_that_is_well(tmp_path):
@@ -36,15 +49,15 @@ def test_a_machine_that_is_well(tmp_path):
     assert "numpy" in found["kernels"][1]
 
 
-def test_an_unknown_variable_is_a_problem_with_advice():
-    result = anabranch("doctor", env={**CPU, "ANABRANCH_CPU_DEVICE": "2"})
+def test_an_unknown_variable_is_a_problem_with_advice(doctor):
+    result = doctor({**CPU, "ANABRANCH_CPU_DEVICE": "2"})
     assert result.returncode == 1
     assert findings(result)["ANABRANCH_CPU_DEVICE"] == ["problem", "is no variable that anything reads"]
     assert "ANABRANCH_CPU_DEVICE: unset it, or set ANABRANCH_CPU_DEVICES\n" in result.stdout
 
 
-def test_a_device_that_is_none_is_a_problem():
-    result = anabranch("doctor", env={"ANABRANCH_DEVICE": "cuda:99"})
+def test_a_device_that_is_none_is_a_problem(doctor):
+    result = doctor({"ANABRANCH_DEVICE": "cuda:99"})
     assert result.returncode == 1
     assert findings(result)["devices"][0] == "problem"
     assert "cuda:99" in findings(result)["devices"][1]
@@ -57,8 +70,8 @@ def test_a_device_that_is_none_is_a_problem():
         ("ANABRANCH_CPU_WORKERS", "x", 'is "x"; it must be a number from 1 to 1024'),
     ],
 )
-def test_a_wrong_value_is_a_problem_of_its_variable_alone(name, value, text):
-    result = anabranch("doctor", env={**CPU, name: value})
+def test_a_wrong_value_is_a_problem_of_its_variable_alone(doctor, name, value, text):
+    result = doctor({**CPU, name: value})
     assert result.returncode == 1
     found = findings(result)
     assert found[name] == ["problem", text]
@@ -68,41 +81,41 @@ def test_a_wrong_value_is_a_problem_of_its_variable_alone(name, value, text):
     assert "reinstall" not in result.stdout
 
 
-def test_a_package_that_is_too_old_is_a_problem(altered_doctor):
-    found = altered_doctor("versions.version = lambda name: {'numpy': '1.26.4'}.get(name, '99.0')")
+def test_a_package_that_is_too_old_is_a_problem(doctor):
+    found = doctor(change="versions.version = lambda name: {'numpy': '1.26.4'}.get(name, '99.0')")
     assert "numpy: pip install --upgrade 'numpy>=2.0'\n" in found.stdout
     assert findings(found)["numpy"] == ["problem", "1.26.4 is older than 2.0"]
 
 
-def test_a_driver_that_is_too_old_is_a_problem(altered_doctor):
-    found = altered_doctor("doctor.driver_version = lambda: (12, 4); versions.version = lambda name: '13.2.0'")
+def test_a_driver_that_is_too_old_is_a_problem(doctor):
+    found = doctor(change="doctor.driver_version = lambda: (12, 4); versions.version = lambda name: '13.2.0'")
     text = "numba-cuda-mlir 13.2.0, cuda-core 13.2.0, cuda-bindings 13.2.0, newer than the driver, of CUDA 12.4"
     assert findings(found)["kernels for GPUs"] == ["problem", text]
     assert "kernels for GPUs: pip install 'anabranch[cu12]', or a newer driver\n" in found.stdout
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that nobody can write to")
-def test_a_cache_that_cannot_be_written_is_a_problem():
-    result = anabranch("doctor", env={**CPU, "ANABRANCH_CACHE_DIR": "/proc/cache"})
+def test_a_cache_that_cannot_be_written_is_a_problem(doctor):
+    result = doctor({**CPU, "ANABRANCH_CACHE_DIR": "/proc/cache"})
     assert result.returncode == 1
     assert findings(result)["cache folder"][0] == "problem"
     assert "/proc cannot be written" in findings(result)["cache folder"][1]
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o720])
-def test_a_cache_that_others_may_write_is_a_problem(tmp_path, mode):
+def test_a_cache_that_others_may_write_is_a_problem(doctor, tmp_path, mode):
     folder = tmp_path / "cache"
     folder.mkdir()
     folder.chmod(mode)
-    result = anabranch("doctor", env={**CPU, "ANABRANCH_CACHE_DIR": str(folder)})
+    result = doctor({**CPU, "ANABRANCH_CACHE_DIR": str(folder)})
     assert result.returncode == 1
     assert findings(result)["cache folder"] == ["problem", f"{folder} may be written by others: it is not used"]
     assert f"cache folder: chmod go-w '{folder}'\n" in result.stdout
 
 
-def test_a_cache_that_is_a_file_is_a_problem(tmp_path):
+def test_a_cache_that_is_a_file_is_a_problem(doctor, tmp_path):
     (tmp_path / "file").write_text("")
-    result = anabranch("doctor", env={**CPU, "ANABRANCH_CACHE_DIR": str(tmp_path / "file")})
+    result = doctor({**CPU, "ANABRANCH_CACHE_DIR": str(tmp_path / "file")})
     assert result.returncode == 1
     assert findings(result)["cache folder"] == ["problem", f"{tmp_path / 'file'} is no folder"]
 
