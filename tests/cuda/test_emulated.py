@@ -1,5 +1,7 @@
 """What kernels compute in the code that is compiled for CUDA, without a GPU."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -17,8 +19,14 @@ from .emulated import emulate
 KINDS = {"narrow": {}, "wide": {"wide": True, "flat": True}}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("program", list(programs()), ids=name_of)
+def cases():
+    for program, kind in itertools.product(programs(), KINDS):
+        # How offsets are computed does not depend on what an element becomes: one result for each type of it.
+        if kind == "narrow" or program.kernel.name != "store_at_tuple" or program.expected.dtype == "int64":
+            yield pytest.param(program, kind, id=f"{name_of(program)}-{kind}")
+
+
+@pytest.mark.parametrize(("program", "kind"), list(cases()))
 def test_results_are_those_of_numpy(program, kind):
     arrays = [ab.array(array, device="cpu") for array in program.arrays]
     result = ab.zeros(program.expected.shape, program.expected.dtype, device="cpu")
