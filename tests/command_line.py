@@ -1,4 +1,4 @@
-"""Commands of ours in processes of their own."""
+"""Commands of ours in processes of their own. As a program, the command `anabranch`."""
 
 import os
 import subprocess
@@ -36,3 +36,9 @@ def altered(preparation, *arguments, **options):
         f"import sys\n{preparation}\nsys.argv = ['anabranch', *{arguments!r}]\nfrom anabranch.cli import main\nmain()"
     )
     return start(sys.executable, "-c", code, **options)
+
+
+if __name__ == "__main__":
+    from anabranch.cli import main
+
+    main()

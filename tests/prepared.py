@@ -1,8 +1,8 @@
-"""An interpreter that has imported what others bring for kernels, and runs programs in processes that it forks.
+"""An interpreter that has imported packages of others, and runs programs in processes that it forks.
 
-A program finds NumPy and Numba imported, Numba's compiler ready, and nothing of ours, which saves it the second or two
-that this takes in a fresh interpreter. What it prints, its environment, its folder and its end are its own. Tests of
-what a program imports start a fresh interpreter.
+A program finds NumPy, Numba and the like imported, Numba's compiler ready, and nothing of ours, which saves it the
+second or two that this takes in a fresh interpreter. What it prints, its environment, its folder and its end are its
+own. Tests of what a program imports start a fresh interpreter.
 
 As a program, this is that interpreter. It reads a request from each line of its input; to each it answers with two
 lines, the number of the process and how it has ended.
@@ -67,9 +67,9 @@ class Prepared:
 
 
 def prepare() -> None:
-    """Import what is there of what kernels need, and have Numba compile something."""
-    for name in ("numpy", "numba"):
-        if importlib.util.find_spec(name):
+    """Import what is there of what kernels and the demo need, and have Numba compile something."""
+    for name in ("numpy", "numba", "PIL.Image", "rich.console", "scipy.ndimage"):
+        if importlib.util.find_spec(name.split(".")[0]):
             importlib.import_module(name)
     if numba := sys.modules.get("numba"):
         numba.njit("float64(float64, int64)", error_model="numpy")(lambda x, i: x / i + i // 2)

@@ -285,8 +285,8 @@ def test_the_demo_on_a_cluster_makes_the_same_files(photos, done, tmp_path):
 
 
 @pytest.mark.parametrize("cluster", ["local:0", "local:two", "somewhere"])
-def test_a_cluster_that_is_none(cluster, photos, tmp_path):
-    result = demo(photos, "--output", tmp_path, "--cluster", cluster)
+def test_a_cluster_that_is_none(told, cluster, photos, tmp_path):
+    result = told(photos, "--output", tmp_path, "--cluster", cluster)
     assert result.returncode == 2
     assert f"{cluster!r} is neither local:N nor an address" in result.stderr
 
@@ -299,6 +299,17 @@ def test_a_cluster_without_dask(photos):
 
 
 # -- the demo's errors: a line that names the file, and no traceback --
+
+
+@pytest.fixture
+def told(prepared):
+    """Run the demo for what it tells about its arguments, where the packages that it begins with are imported."""
+
+    def run(*arguments):
+        program, environment = Path(__file__).with_name("command_line.py"), {**os.environ, "COLUMNS": "120"}
+        return prepared.run(program, "demo", *arguments, env=environment, cwd=FOLDER.parent, timeout=120)
+
+    return run
 
 
 def refused(result, *words):
@@ -323,35 +334,35 @@ def broken(kind):
 
 
 @pytest.mark.parametrize("kind", ["cut.png", "cut.jpg", "text.png", "text.jpg", "chunk.png"])
-def test_a_corrupt_picture_is_named(kind, tmp_path):
+def test_a_corrupt_picture_is_named(told, kind, tmp_path):
     Image.fromarray(random_photo(20, 20)).save(tmp_path / "sound.png")
     (tmp_path / kind).write_bytes(broken(kind))
-    refused(demo(tmp_path, "--output", tmp_path / "output", "--rounds", 1), tmp_path / kind)
+    refused(told(tmp_path, "--output", tmp_path / "output", "--rounds", 1), tmp_path / kind)
 
 
-def test_a_folder_without_photographs(tmp_path):
+def test_a_folder_without_photographs(told, tmp_path):
     (tmp_path / "notes.txt").write_text("")
-    refused(demo(tmp_path, "--output", tmp_path / "output"), tmp_path, "no photographs", ".jpg, .jpeg or .png")
+    refused(told(tmp_path, "--output", tmp_path / "output"), tmp_path, "no photographs", ".jpg, .jpeg or .png")
     assert not (tmp_path / "output").exists()
 
 
-def test_a_folder_that_does_not_exist(tmp_path):
-    refused(demo(tmp_path / "missing"), tmp_path / "missing")
+def test_a_folder_that_does_not_exist(told, tmp_path):
+    refused(told(tmp_path / "missing"), tmp_path / "missing")
 
 
-def test_an_output_that_cannot_be_written(photos, tmp_path):
+def test_an_output_that_cannot_be_written(told, photos, tmp_path):
     (tmp_path / "file").write_text("")
-    refused(demo(photos, "--output", tmp_path / "file"), tmp_path / "file")
+    refused(told(photos, "--output", tmp_path / "file"), tmp_path / "file")
 
 
 @pytest.mark.parametrize("option", ["--streams", "--rounds"])
-def test_numbers_below_one(option, photos, tmp_path):
-    result = demo(photos, option, 0, "--output", tmp_path)
+def test_numbers_below_one(told, option, photos, tmp_path):
+    result = told(photos, option, 0, "--output", tmp_path)
     assert result.returncode == 2
     assert "at least 1" in result.stderr
 
 
-def test_photographs_are_not_overwritten(photos):
-    result = demo(photos, "--output", photos / "more" / "..")
+def test_photographs_are_not_overwritten(told, photos):
+    result = told(photos, "--output", photos / "more" / "..")
     assert result.returncode == 2
     assert "a folder of its own" in result.stderr
