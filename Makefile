@@ -78,7 +78,8 @@ test-python: site $(bin)/.test $(bin)/.mpi $(bin)/.dask $(bin)/.cuda $(bin)/.uvl
 	$(pytest) $(spread) $(others) -m 'not ($(alone))'
 	$(pytest) $(spread) -q tests/distributed
 
-pytest = $(installed) $(bin)/python -m pytest
+# Without plugins of which no test here has a use, and which look at each of thousands of tests.
+pytest = $(installed) $(bin)/python -m pytest -p no:anyio -p no:run-parallel
 others = --ignore=tests/contract --ignore=tests/hazards --ignore=tests/distributed
 # In a process for each core, but for what looks at times or at free memory.
 spread = -n $(JOBS) --dist worksteal
