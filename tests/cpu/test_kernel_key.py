@@ -89,7 +89,6 @@ print(compiler.compilations)
 """
 
 
-@pytest.mark.slow
 def test_an_edit_between_two_processes_is_seen(run_python, tmp_path):
     names = [f"k{number}" for number in range(len(BODIES))]
     kernels = "\n".join(
