@@ -187,9 +187,10 @@ site: $(bin)/.package
 ft-site: $(ft_bin)/.package
 	$(call copy_package,build/ft-site,$(ft_bin))
 
+# With the times of the files, by which kernels that are compiled know the compiler: of the same sources they stay compiled.
 define copy_package
 	rm -rf $(1)
-	cp -rL src $(1)
+	cp -rL --preserve=timestamps src $(1)
 	compiled="$$(PATH='$(2)':"$$PATH" python -c 'import anabranch._core.core as core; print(core.__file__)')" && \
 	cp -r "$$(dirname "$$compiled")"/../. $(1)/anabranch
 	PATH='$(2)':"$$PATH" python -m compileall -q $(1)
