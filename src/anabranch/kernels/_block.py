@@ -39,6 +39,7 @@ def block(*sizes: int) -> Any:
 
     Examples
     --------
+    >>> import anabranch as ab
     >>> @ab.kernel
     ... def reverse(i, x: ab.In, y: ab.Out):
     ...     place = ab.block(256)
