@@ -20,7 +20,8 @@ COUNT = 500
 def main(library: str, *benchmarks: str) -> None:
     shim = ctypes.PyDLL(library)
     # Numba would take longer under callgrind than all that is counted; what the kernel does is not.
-    native = SimpleNamespace(address=ctypes.cast(shim.kernel, ctypes.c_void_p).value, keepalive=shim, places=())
+    address = ctypes.cast(shim.kernel, ctypes.c_void_p).value
+    native = SimpleNamespace(address=address, keepalive=shim, places=(), block=())
     bench_launch.scaled_sum.compile_cpu = lambda signature, checked: native
     set_ups = {name: contextmanager(load()[name][OURS]) for name in benchmarks}
     gc.disable()

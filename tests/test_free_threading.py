@@ -60,7 +60,7 @@ def test_a_kernel_is_not_counted_from_when_a_second_thread_launches_it() -> None
         ab.launch(nothing, 0, ab.zeros(1, device="cpu"))
 
     class Compiled:
-        address, keepalive, places = 1, None, ()
+        address, keepalive, places, block = 1, None, (), ()
 
     nothing.compile_cpu = lambda signature, checked: Compiled  # type: ignore[assignment, method-assign]
     launch()
