@@ -237,7 +237,7 @@ def test_a_kernel_knows_no_threads(module, compile_it):
 
     first = "cuda.grid is not supported in kernels: their first parameter is the index"
     check(asks, compile_it, LINE, "y[i] = x[cuda.grid(1)]", first)
-    check(waits, compile_it, LINE, "cuda.syncthreads()", "cuda.syncthreads is not supported in kernels, whose indices")
+    check(waits, compile_it, LINE, "cuda.syncthreads()", "cuda.syncthreads is not supported in kernels: ab.block")
 
 
 # Copies
