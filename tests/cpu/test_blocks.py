@@ -40,6 +40,30 @@ def some_wait_elsewhere(n, x: ab.In, y: ab.Out):
         y[n] = 2
 
 
+@ab.kernel
+def keep_much(n, x: ab.In, y: ab.Out):
+    ab.block(1024)
+    v = x[n]
+    a = (v, v + 1, v + 2, v + 3, v + 4, v + 5, v + 6, v + 7)
+    b = a + a + a + a + a + a + a + a
+    c = b + b + b + b + b + b + b + b
+    d = c + c
+    ab.barrier()
+    y[n] = d[(7 * n) % 1024]
+
+
+@ab.kernel
+def skip_turns(n, y: ab.Out):
+    place = ab.block(4)
+    total = 0
+    for turn in range(5):
+        if turn == place:
+            continue
+        ab.barrier()
+        total += 10**turn
+    y[n] = total
+
+
 def failure_of(kernel, *args):
     with ab.Stream("cpu") as stream:
         ab.launch(kernel, 8, *(ab.array(arg) for arg in args), ab.zeros(8))
@@ -63,6 +87,19 @@ def test_indices_of_a_block_that_come_to_different_barriers_fail(kernel, args, i
     text = "some indices of its block come to this barrier, and others do not"
     assert f"kernel '{kernel.name}' failed at index {index}: {text}" in message
     assert "ab.barrier()" in message
+
+
+def test_more_is_kept_across_a_barrier_than_the_stack_has_room_for():
+    x = np.arange(2048.0)
+    y = ab.empty(2048, "float64", device="cpu")
+    ab.launch(keep_much, 2048, ab.array(x, device="cpu"), y)
+    np.testing.assert_array_equal(y.numpy(), x + 7 * np.arange(2048) % 8)
+
+
+def test_a_turn_of_a_loop_belongs_to_its_index():
+    y = ab.empty(4, "int64", device="cpu")
+    ab.launch(skip_turns, 4, y)
+    assert y.tolist() == [11110, 11101, 11011, 10111]
 
 
 def test_where_all_come_to_the_same_barriers_nothing_can_fail():

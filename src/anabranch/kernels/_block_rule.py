@@ -17,11 +17,18 @@ MOST_DEEP: Final = 64
 MOST_AXES: Final = 3
 # CUDA's limit for arrays of constant size, less what a kernel that may fail takes.
 MOST_BYTES: Final = 48 * 1024 - 64
+SHARED_ALIGNMENT: Final = 16
+MOST_STATE_BYTES: Final = 64 * 1024 * 1024
 
-_CONSTANTS: Final = (
-    "are constants: numbers, globals or closure variables, and sums, differences, products and quotients of them"
+_CONSTANTS: Final = "are constants: integers, globals or closure variables, and what +, -, *, // and % make of them"
+_OPERATIONS: Final = frozenset({operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod})
+# Of constants: beyond it, none is a size.
+_LARGE: Final = 2**40
+
+
+TAKES_SIZES: Final = (
+    "ab.block takes the indices per block along each axis of the launch: 1 to 3 ints, or one tuple of them"
 )
-_OPERATIONS: Final = (operator.add, operator.sub, operator.mul, operator.floordiv)
 
 
 def check_block_call(error: Any, types: Any, args: tuple[Any, ...], kws: Any, launch_ndim: int | None) -> int:
@@ -34,12 +41,17 @@ def check_block_call(error: Any, types: Any, args: tuple[Any, ...], kws: Any, la
     """
     parts = tuple(args[0]) if len(args) == 1 and isinstance(args[0], types.BaseTuple) else args
     if kws or not 1 <= len(parts) <= MOST_AXES or not all(isinstance(part, types.Integer) for part in parts):
-        raise error("ab.block takes the indices per block along each axis of the launch: 1 to 3 ints")
+        raise error(TAKES_SIZES)
     if launch_ndim is not None and launch_ndim != len(parts):
         raise error(
-            f"ab.block: blocks of {len(parts)} axes in a launch over {launch_ndim}; a launch has the axes of its blocks"
+            f"ab.block: blocks of {_axes(len(parts))} in a launch over {_axes(launch_ndim)}; a launch has as many axes "
+            "as its blocks"
         )
     return len(parts)
+
+
+def _axes(count: int) -> str:
+    return "1 axis" if count == 1 else f"{count} axes"
 
 
 def check_shared_call(error: Any, types: Any, args: tuple[Any, ...], kws: Any) -> tuple[int, Any]:
@@ -59,13 +71,19 @@ def check_shared_call(error: Any, types: Any, args: tuple[Any, ...], kws: Any) -
     element = _element_of(types, dtype)
     if element is None:
         raise error(
-            f'ab.shared: the dtype is one of booleans, integers, float32 and float64, such as "float32", not {dtype}'
+            'ab.shared: the dtype is a literal or a global, such as "float32" or np.float32: one of booleans, '
+            "integers, float32 and float64"
         )
     return len(parts), element
 
 
+_PYTHON: Final[dict[Any, str]] = {bool: "bool", int: "int64", float: "float64"}
+
+
 def _element_of(types: Any, dtype: Any) -> Any:
     name = dtype.literal_value if isinstance(dtype, types.StringLiteral) else None
+    if name is None:
+        name = _PYTHON.get(getattr(dtype, "typing_key", None) or getattr(dtype, "key", None))
     if name is None:
         found = getattr(dtype, "instance_type", None) or getattr(dtype, "dtype", None)
         name = {"bool": "bool", "boolean": "bool"}.get(str(found), str(found))
@@ -98,9 +116,14 @@ def constants_of(func_ir: Any, ir: Any, variables: Any) -> tuple[int, ...] | Non
     values = [_constant(func_ir, ir, variable) for variable in variables]
     if len(values) == 1 and isinstance(values[0], tuple):
         values = list(values[0])
-    if not all(type(value) is int for value in values):
+    if not values or not all(map(_is_integer, values)):
         return None
-    return tuple(values)
+    return tuple(map(operator.index, values))
+
+
+def _is_integer(value: Any) -> bool:
+    """Whether a value is an integer, of NumPy's ones too, but not a bool."""
+    return hasattr(type(value), "__index__") and not isinstance(value, bool) and abs(operator.index(value)) < _LARGE
 
 
 def _constant(func_ir: Any, ir: Any, variable: Any) -> Any:
@@ -114,9 +137,12 @@ def _constant(func_ir: Any, ir: Any, variable: Any) -> Any:
             return tuple(_constant(func_ir, ir, item) for item in found.items)
         if found.op == "binop" and found.fn in _OPERATIONS:
             sides = _constant(func_ir, ir, found.lhs), _constant(func_ir, ir, found.rhs)
-            if not all(type(side) is int for side in sides) or (found.fn is operator.floordiv and sides[1] == 0):
+            if not all(map(_is_integer, sides)) or (found.fn in (operator.floordiv, operator.mod) and sides[1] == 0):
                 return None
-            return found.fn(*sides)
+            return found.fn(*map(operator.index, sides))
+        if found.op == "unary" and found.fn in (operator.neg, operator.pos):
+            value = _constant(func_ir, ir, found.value)
+            return found.fn(operator.index(value)) if _is_integer(value) else None
         if found.op == "static_getitem":
             whole = _constant(func_ir, ir, found.value)
             inside = (
@@ -173,6 +199,14 @@ def check_shared_bytes(error: Any, total: int) -> None:
     """Raise `error` if a kernel's shared arrays of that size in total are too large."""
     if total > MOST_BYTES:
         raise error(f"ab.shared: the shared arrays have {total} bytes in all; at most {MOST_BYTES} fit")
+
+
+def check_state_bytes(error: Any, total: int) -> None:
+    """Raise `error` if the variables that live across barriers take too much memory for a block."""
+    if total > MOST_STATE_BYTES:
+        raise error(
+            f"what lives across barriers takes {total} bytes in a block; on a CPU at most {MOST_STATE_BYTES} are kept"
+        )
 
 
 NOT_IN_BLOCKS: Final = (

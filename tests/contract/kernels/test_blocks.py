@@ -82,6 +82,43 @@ def test_shared_arrays_of_each_dtype(device, rng, dtype):
     np.testing.assert_array_equal(y.numpy(), x.reshape(2, 32)[:, ::-1].ravel())
 
 
+SIXTEEN = np.int64(16)
+
+
+@pytest.mark.parametrize("dtype", [float, np.float64])
+def test_sizes_follow_from_other_constants(device, dtype):
+    sizes = (4, 2 * 8)
+
+    @ab.kernel
+    def reverse(index, y: ab.InOut):
+        i, j = index
+        row, column = ab.block(sizes)
+        part = ab.shared((-(-7 // 2), SIXTEEN % 20), dtype)
+        part[row, column] = y[i, j]
+        ab.barrier()
+        y[i, j] = part[3 - row, 15 - column]
+
+    y = ab.array(np.arange(64.0).reshape(4, 16), device=device)
+    ab.launch(reverse, (4, 16), y)
+    np.testing.assert_array_equal(y.numpy().ravel(), np.arange(64.0)[::-1])
+
+
+def test_shared_arrays_take_all_that_is_allowed(device):
+    @ab.kernel
+    def fill(n, y: ab.Out):
+        place = ab.block(32)
+        large = ab.shared(12268, "float32")
+        small = ab.shared(1, "float64")
+        large[place * 300] = n
+        small[0] = 0.5
+        ab.barrier()
+        y[n] = large[place * 300] + small[0]
+
+    y = ab.empty(32, "float64", device=device)
+    ab.launch(fill, 32, y)
+    np.testing.assert_array_equal(y.numpy(), np.arange(32) + 0.5)
+
+
 def test_views_and_checks_give_the_same(device, rng):
     x = rng.random((32, 64), "float32")
     y = ab.empty((64, 32), device=device)
@@ -172,6 +209,10 @@ def too_many(n, y: ab.Out):
     ab.block(1025)
 
 
+def of_no_sizes(n, y: ab.Out):
+    y[n] = ab.block()
+
+
 def of_no_constant(n, y: ab.Out):
     ab.block(y.shape[0])
 
@@ -222,11 +263,12 @@ def of_a_result(n, y: ab.Out):
     ("function", "reason"),
     [
         (too_many, "blocks have 1 to 1024 indices"),
+        (of_no_sizes, "ab.block takes the indices per block along each axis of the launch"),
         (of_no_constant, "the sizes of blocks are constants"),
         (of_two_shapes, "have one shape"),
-        (of_two_axes, "blocks of 2 axes in a launch over 1"),
+        (of_two_axes, "blocks of 2 axes in a launch over 1 axis"),
         (too_much, "have 51200 bytes in all; at most 49088 fit"),
-        (of_complex, "the dtype is one of"),
+        (of_complex, "the dtype is a literal or a global"),
         (of_no_size, "the sizes of a shared array are constants"),
         (without_blocks, "ab.barrier works in a kernel that calls ab.block"),
         (in_a_helper, "not in a function that it calls"),

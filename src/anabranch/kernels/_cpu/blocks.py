@@ -15,7 +15,7 @@ where LLVM sees that all are the same, nothing is left of that.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from llvmlite import ir
@@ -28,7 +28,10 @@ from anabranch.kernels._cpu.slots import Slots
 _I8: Final = ir.IntType(8)
 _I32: Final = ir.IntType(32)
 _I64: Final = ir.IntType(64)
+_BYTES: Final = _I8.as_pointer()
 _ALIGNMENT: Final = 64
+# A larger state is allocated: threads have stacks of 2 MiB, or less where the user says so.
+_MOST_ON_STACK: Final = 64 * 1024
 FAILED_INDEX: Final = "anabranch_failed_index"
 UNEQUAL: Final = "some indices of its block come to this barrier, and others do not"
 
@@ -43,6 +46,7 @@ def add_block_entry(context: Any, library: Any, phases: Phases, symbol: str, sou
     builder = ir.IRBuilder(entry.append_basic_block("entry"))
     extents = load_sizes(builder, dims, len(sizes))
     counts = [builder.udiv(extent, _I64(size)) for extent, size in zip(extents, sizes, strict=True)]
+    state, release = _state(builder, phases.state_bytes)
 
     def run(number: Any) -> None:
         rest, origin = number, list[Any]()
@@ -50,19 +54,35 @@ def add_block_entry(context: Any, library: Any, phases: Phases, symbol: str, sou
             along = builder.urem(rest, counts[axis]) if axis else rest
             rest = builder.udiv(rest, counts[axis])
             origin.insert(0, builder.mul(along, _I64(sizes[axis]), flags=("nuw", "nsw")))
-        failed = builder.call(run_block, [*origin, slots])
+        failed = builder.call(run_block, [*origin, slots, state])
         with builder.if_then(builder.icmp_signed(">=", failed, _I64(0)), likely=False):
             position = _I64(0)
             for start, place, extent in zip(origin, _places(builder, failed, sizes), extents, strict=True):
                 position = builder.add(builder.mul(position, extent), builder.add(start, place))
             report = ir.Function(module, ir.FunctionType(ir.VoidType(), [_I64]), FAILED_INDEX)
             builder.call(report, [position])
+            release()
             builder.ret(number)
 
     with builder.if_then(builder.icmp_signed("<", begin, end)):
         loop(builder, begin, end, (), run)
+    release()
     builder.ret(end)
     library.add_entry_module(module)
+
+
+def _state(builder: Any, size: int) -> tuple[Any, Callable[[], None]]:
+    """Return memory for the state of one block after another, and what emits its release."""
+    if size <= _MOST_ON_STACK:
+        return _memory(builder, size), lambda: None
+    allocate = ir.Function(builder.module, ir.FunctionType(_BYTES, [_I64]), "malloc")
+    free = ir.Function(builder.module, ir.FunctionType(ir.VoidType(), [_BYTES]), "free")
+    memory = builder.call(allocate, [_I64(size)])
+
+    def release() -> None:
+        builder.call(free, [memory])
+
+    return memory, release
 
 
 def _places(builder: Any, thread: Any, sizes: Sequence[int]) -> list[Any]:
@@ -77,14 +97,16 @@ def _places(builder: Any, thread: Any, sizes: Sequence[int]) -> list[Any]:
 def _add_block(context: Any, module: Any, phases: Phases, name: str, sources: Sequence[Any]) -> Any:
     """Add a function that runs a block from its first index on; it returns -1, or the thread that failed."""
     ndim = len(phases.sizes)
-    function = ir.Function(module, ir.FunctionType(_I64, [*[_I64] * ndim, TAIL[1]]), name)
+    function = ir.Function(module, ir.FunctionType(_I64, [*[_I64] * ndim, TAIL[1], _BYTES]), name)
     function.attributes.add("noinline")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    *given, slots = function.args
+    *given, slots, state = function.args
+    state.add_attribute("noalias")
     # At least 0 anyway, but in a form that LLVM recognizes.
     origin = [builder.select(builder.icmp_signed(">", start, _I64(0)), start, _I64(0)) for start in given]
-    before, after = (_memory(builder, phases.uniform_bytes) for _ in range(2))
-    shared, state = (_memory(builder, size) for size in (phases.shared_bytes, phases.state_bytes))
+    before, after, shared = (
+        _memory(builder, size) for size in (phases.uniform_bytes, phases.uniform_bytes, phases.shared_bytes)
+    )
     reader = Slots(context, builder, slots, {})
     kernel = phases.description
     targets = kernel.argtypes[-len(sources) :] if sources else ()

@@ -29,12 +29,15 @@ from numba.np import arrayobj
 from anabranch.kernels._block import barrier, block, shared
 from anabranch.kernels._block_rule import (
     NOT_IN_BLOCKS,
+    SHARED_ALIGNMENT,
+    TAKES_SIZES,
     TWO_BLOCKS,
     block_sizes,
     called,
     check_block_call,
     check_shared_bytes,
     check_shared_call,
+    check_state_bytes,
     constants_of,
     shared_shape,
 )
@@ -61,6 +64,8 @@ def split_at_barriers(state: Any) -> tuple[int, ...]:
         for statement in body.body:
             function = called(func_ir, ir, statement.value) if isinstance(statement, ir.Assign) else None
             if function is block:
+                if not statement.value.args or statement.value.kws or statement.value.vararg:
+                    raise errors.TypingError(TAKES_SIZES, loc=statement.loc)
                 found = block_sizes(errors.TypingError, constants_of(func_ir, ir, statement.value.args))
                 if sizes not in (None, found):
                     raise errors.TypingError(TWO_BLOCKS.format(sizes, found), loc=statement.loc)
@@ -147,6 +152,7 @@ class Phases(generators.GeneratorLower):  # type: ignore[misc]  # Numba has no t
         self.state_bytes = self.shared_bytes = self.uniform_bytes = 0
         self._uniform = uniform_variables(lower.func_ir, lower.typeof)
         self.returned = types.none
+        self._counted_bytes = 0
         self._slots: dict[str, int] = {}
         self._arrays: dict[int, int] = {}
         self._definitions: dict[str, Any] = {}
@@ -221,6 +227,7 @@ class Phases(generators.GeneratorLower):  # type: ignore[misc]  # Numba has no t
             size = lower.context.get_abi_sizeof(kind)
             counter, count = ("uniform_bytes", 1) if is_uniform else ("state_bytes", math.prod(self.sizes))
             self._slots[name] = self._take(counter, count * size)
+            check_state_bytes(errors.TypingError, self.state_bytes)
         memory = uniform if is_uniform else self._state
         start = builder.bitcast(builder.gep(memory, [_I64(self._slots[name])]), kind.as_pointer())
         return start if is_uniform else builder.gep(start, [self.thread], inbounds=True)
@@ -235,7 +242,8 @@ class Phases(generators.GeneratorLower):  # type: ignore[misc]  # Numba has no t
         """Return the address of the array of `size` bytes that an expression, a call of `shared`, makes."""
         if id(expression) not in self._arrays:
             self._arrays[id(expression)] = self._take("shared_bytes", size)
-            check_shared_bytes(errors.TypingError, self.shared_bytes)
+            self._counted_bytes += -(-size // SHARED_ALIGNMENT) * SHARED_ALIGNMENT  # as on a GPU
+            check_shared_bytes(errors.TypingError, self._counted_bytes)
         return self.lower.builder.gep(self.shared, [_I64(self._arrays[id(expression)])], inbounds=True)
 
     def _is_pure(self, name: str, depth: int) -> bool:

@@ -49,8 +49,20 @@ def uniform_variables(func_ir: Any, typeof: Callable[[str], Any]) -> set[str]:
             branch = body.body[-1]
             if isinstance(branch, ir.Branch) and branch.cond.name in differing:
                 for dependent in _dependent(graph, label):
-                    differing.update(name for name, _ in _assignments(func_ir.blocks[dependent]))
+                    differing.update(_changed(func_ir, func_ir.blocks[dependent]))
     return assigned - differing
+
+
+def _changed(func_ir: Any, body: Any) -> Iterator[str]:
+    """Yield the variables that differ if a block of code does not run for all indices alike.
+
+    Besides those that it assigns, these are all that live across a barrier in it, since indices may come to it in
+    different turns of a loop.
+    """
+    for name, value in _assignments(body):
+        yield name
+        if isinstance(value, ir.Yield):
+            yield from func_ir.generator_info.yield_points[value.index].live_vars
 
 
 def _assignments(body: Any) -> Iterator[tuple[str, Any]]:

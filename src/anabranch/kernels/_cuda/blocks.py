@@ -19,6 +19,7 @@ from numba_cuda_mlir.numba_cuda.typing.templates import AbstractTemplate, signat
 from anabranch.kernels._block import barrier, block, shared
 from anabranch.kernels._block_rule import (
     NOT_IN_BLOCKS,
+    SHARED_ALIGNMENT,
     TWO_BLOCKS,
     block_sizes,
     called,
@@ -30,7 +31,6 @@ from anabranch.kernels._block_rule import (
 )
 from anabranch.kernels._cuda.refusal import RefusedError
 
-_ALIGNMENT: Final = 16
 _SHARED: Final = 3  # PTX's address space
 _active: Final = threading.local()
 
@@ -59,7 +59,7 @@ class Blocks:
 
     def add_shared(self, size: int) -> str:
         """Return a symbol for a shared array of `size` bytes. Raises `RefusedError` if all have too many."""
-        self._bytes += -(-size // _ALIGNMENT) * _ALIGNMENT
+        self._bytes += -(-size // SHARED_ALIGNMENT) * SHARED_ALIGNMENT
         check_shared_bytes(RefusedError, self._bytes)
         self._arrays += 1
         return f"anabranch_shared_{self._arrays}"
@@ -161,7 +161,7 @@ def _lower_shared(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
             name,
             ir.Attribute.parse("#llvm.linkage<internal>"),
             addr_space=_SHARED,
-            alignment=_ALIGNMENT,
+            alignment=SHARED_ALIGNMENT,
         )
     address = llvm.addrspacecast(llvm.PointerType.get(), llvm.mlir_addressof(llvm.PointerType.get(_SHARED), name))
     strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
