@@ -20,7 +20,7 @@ def nothing(i, x: ab.In, y: ab.InOut):
 
 # In place of what Numba would make, which free-threaded Python may lack: a function that heeds no arguments.
 nothing.compile_cpu = lambda signature, checked: SimpleNamespace(
-    address=ctypes.cast(ctypes.CDLL(None).getppid, ctypes.c_void_p).value, keepalive=None, places=()
+    address=ctypes.cast(ctypes.CDLL(None).getppid, ctypes.c_void_p).value, keepalive=None, places=(), block=()
 )
 
 
