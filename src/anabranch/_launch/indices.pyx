@@ -32,7 +32,8 @@ cdef enum:
     most_slots = 1024
     few_slots = 256
     few_touches = 16
-    # CUDA's limit along all axes of a grid but x.
+    # CUDA's limits: along x, which is the last axis, and along the others.
+    most_blocks_along_x = 0x7FFFFFFF
     most_blocks = 65535
     # Beside the number of dimensions in a key: indices are checked; the launch or an array is too large for 32 bits;
     # the threads of the launch run several indices each; a grid of one dimension counts the indices.
@@ -263,11 +264,12 @@ cdef int _check_blocks(
             f"kernel {kernel.name!r} runs in blocks of {_shown_sizes(sizes)} indices, and dim {_shown_sizes(dims)} is "
             f"no whole number of them: launch it over {_shown_sizes(padded)}, and compare the index in the kernel")
     if architecture_of(deref(device.backend)) != 0:
-        for axis in range(shape.ndim - 1):
-            if dims[axis] // sizes[axis] > most_blocks:
+        for axis in range(shape.ndim):
+            most = most_blocks if axis < shape.ndim - 1 else most_blocks_along_x
+            if dims[axis] // sizes[axis] > most:
                 raise ValueError(
                     f"kernel {kernel.name!r}: {dims[axis] // sizes[axis]} blocks along axis {axis}; "
-                    f"{device.alias} runs at most {most_blocks} along any axis but the last")
+                    f"{device.alias} runs at most {most} there")
     return 0
 
 

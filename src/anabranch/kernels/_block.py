@@ -5,14 +5,10 @@ These functions exist inside kernels only; each backend implements them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from anabranch.kernels._atomic import outside
-
-if TYPE_CHECKING:
-    from anabranch.kernels._signature import Signature
 
 
 def block(*sizes: int) -> Any:
@@ -101,9 +97,3 @@ def runs_in_blocks(function: FunctionType) -> bool:
     from anabranch.kernels._reference import references
 
     return any(reference.value is block for reference in references(function))
-
-
-def check_block(sizes: Sequence[int], function: FunctionType, signature: Signature) -> None:
-    """Raise `ValueError` unless a kernel compiled for a signature may have blocks of these sizes."""
-    if len(sizes) != (signature[0] if runs_in_blocks(function) else 0):
-        raise ValueError(f"blocks of {function.__qualname__}")

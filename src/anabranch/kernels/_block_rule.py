@@ -5,12 +5,15 @@ They raise `error`, a class that the compiler turns into a message with the line
 
 from __future__ import annotations
 
+import math
 import operator
-from types import ModuleType
+from collections.abc import Sequence
+from types import FunctionType, ModuleType
 from typing import Any, Final
 
-from anabranch.kernels._block import is_of_blocks
+from anabranch.kernels._block import is_of_blocks, runs_in_blocks
 from anabranch.kernels._dtype import KINDS
+from anabranch.kernels._signature import Signature
 
 MOST_INDICES: Final = 1024
 MOST_DEEP: Final = 64
@@ -159,6 +162,13 @@ def _definition(func_ir: Any, variable: Any) -> Any:
         return None
 
 
+def check_block(sizes: Sequence[int], function: FunctionType, signature: Signature) -> None:
+    """Raise `ValueError` unless a kernel compiled for a signature may have blocks of these sizes."""
+    axes = signature[0] if runs_in_blocks(function) else 0
+    if len(sizes) != axes or axes > MOST_AXES:
+        raise ValueError(f"blocks of {function.__qualname__}")
+
+
 def block_sizes(error: Any, sizes: tuple[int, ...] | None) -> tuple[int, ...]:
     """Return the sizes of a block if there can be such a block.
 
@@ -169,10 +179,7 @@ def block_sizes(error: Any, sizes: tuple[int, ...] | None) -> tuple[int, ...]:
     """
     if sizes is None:
         raise error(f"ab.block: the sizes of blocks {_CONSTANTS}")
-    count = 1
-    for size in sizes:
-        count *= size
-    if min(sizes) < 1 or count > MOST_INDICES or (len(sizes) == MOST_AXES and sizes[0] > MOST_DEEP):
+    if min(sizes) < 1 or math.prod(sizes) > MOST_INDICES or (len(sizes) == MOST_AXES and sizes[0] > MOST_DEEP):
         raise error(
             f"ab.block: blocks have 1 to {MOST_INDICES} indices, and of three axes at most {MOST_DEEP} along the "
             f"first, not {' x '.join(map(str, sizes))}"

@@ -14,7 +14,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Final
 
 from anabranch.kernels import _cache
-from anabranch.kernels._block import check_block
+from anabranch.kernels._block_rule import check_block
 from anabranch.kernels._cache_key import cache_key, sources
 from anabranch.kernels._compile_error import (
     NO_MEMORY,

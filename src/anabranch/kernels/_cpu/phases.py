@@ -54,7 +54,7 @@ _PURE: Final = ("exhaust_iter", "static_getitem", "build_tuple", "getattr", "bin
 def split_at_barriers(state: Any) -> tuple[int, ...]:
     """Turn the barriers of a kernel's code into suspensions; return the sizes of its blocks.
 
-    `state` is that of Numba's compiler after the translation of bytecode.
+    `state` is that of Numba's compiler once unreachable code is gone.
     """
     func_ir = state.func_ir
     sizes: tuple[int, ...] | None = None

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from anabranch._launch.target import Target
 from anabranch.kernels import _cache
-from anabranch.kernels._block import check_block
+from anabranch.kernels._block_rule import check_block
 from anabranch.kernels._cache_key import cache_key, sources
 from anabranch.kernels._compile_error import NO_MEMORY, compile_error, definition, from_compiler
 from anabranch.kernels._cuda.entry import layout_of
