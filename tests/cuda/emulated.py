@@ -1,7 +1,8 @@
 """Runs the code that is compiled for CUDA on the host, one index after the other, so without a GPU.
 
 The compiler's LLVM code is taken before it becomes PTX, and compiled for the host. It is that for sm_100, since older
-GPUs get a dialect that nothing here reads. Atomics and reported failures, which are PTX from the start, are refused.
+GPUs get a dialect that nothing here reads. Atomics, which are PTX from the start, are refused; a failure that the code
+would report ends the process.
 The threads of a block that shares memory are threads of Python, which wait for each other at a `threading.Barrier`.
 """
 
@@ -137,11 +138,15 @@ def _llvm_code(kernel: Any, signature: Any, target: Target) -> tuple[str, tuple[
 
 def _host_code(text: str, in_blocks: bool) -> str:
     """Return LLVM code for the host; the place of a block is in global variables, functions return that of a thread."""
+    # What reports a failure.
+    text = re.sub(r'call void asm sideeffect "\{\\0A\.reg \.pred taken.*', "call void @llvm.trap()", text)
     if re.search(r"\basm\b", text):
         raise NotImplementedError("the kernel has PTX of its own")
     text = text.replace("define ptx_kernel void", "define void")
     text = re.sub(r"^(target |@llvm\.used|!|declare [^\n]*nvvm\.read).*\n", "", text, flags=re.MULTILINE)
     text = text.replace("speculatable", "")
+    if "@llvm.trap()" in text and "declare void @llvm.trap()" not in text:
+        text += "\ndeclare void @llvm.trap()\n"
     for axis in "xyz":
         if (register := _BLOCK.format(axis=axis)) in text:
             text = text.replace(register, f"block.{axis}.read") + (

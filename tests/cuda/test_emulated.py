@@ -12,7 +12,7 @@ from anabranch._memory.dtype import names
 pytest.importorskip("numba_cuda_mlir", reason="numba-cuda-mlir is not installed")
 pytest.importorskip("llvmlite")
 
-from ..contract import blocks
+from ..contract import blocks, loops
 from ..contract.signs import name_of, programs
 from .emulated import emulate
 
@@ -41,6 +41,44 @@ def _check(kernel, dims, arrays, expected, kind):
     ab.synchronize("cpu")
     emulate(kernel, dims, *arrays, result, **kind)
     np.testing.assert_allclose(result.numpy(), expected, rtol=1e-12)
+
+
+def _run(kernel, dims, arrays, *results, **kind):
+    arrays = [ab.array(array, device="cpu") for array in arrays]
+    results = [ab.array(result, device="cpu") for result in results]
+    ab.synchronize("cpu")
+    emulate(kernel, dims, *arrays, *results, **kind)
+    return [result.numpy() for result in results]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_loops_are_those_of_python(kind):
+    rng = np.random.default_rng(0)
+    table, x, mask = rng.integers(1, 9, (4, 7)), rng.integers(0, 3, 9).astype("float32"), rng.random(9) < 0.5
+    (result,) = _run(loops.loops, (4,), [table, x, mask], np.zeros((4, loops.LOOPS)), **KINDS[kind])
+    np.testing.assert_array_equal(result, loops.of_loops(table, x, mask))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_parts_are_filled_as_in_python(kind):
+    x = np.array([0.5, 2.5, 4.5])
+    found = _run(loops.fill_parts, (3,), [x], np.zeros((2, 3)), np.zeros((3, loops.PARTS, 5)), **KINDS[kind])
+    for array, expected in zip(found, loops.of_parts(x, 5), strict=True):
+        np.testing.assert_array_equal(array, expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_attributes_are_those_of_numpy(kind):
+    rng = np.random.default_rng(0)
+    table, z, mask = rng.random((4, 6)), rng.random(4) + 1j * rng.random(4), rng.random(4) < 0.5
+    (result,) = _run(loops.attributes, (4,), [table, z, mask], np.zeros((4, loops.ATTRIBUTES)), **KINDS[kind])
+    np.testing.assert_array_equal(result, loops.of_attributes(table, z, mask))
+
+
+def test_reductions_are_those_of_a_cpu():
+    arrays = loops.arrays_to_reduce()
+    (result,) = _run(loops.reductions, (4,), arrays, np.zeros((4, loops.REDUCTIONS)))
+    np.testing.assert_array_equal(result, loops.of_reductions(*arrays))
 
 
 @pytest.mark.parametrize("kind", [{}, {"wide": True}], ids=["narrow", "wide"])

@@ -18,11 +18,23 @@ from numba_cuda_mlir.numba_cuda.core.compiler_lock import global_compiler_lock
 
 from anabranch._launch.target import Target
 from anabranch.kernels._block import runs_in_blocks
-from anabranch.kernels._cuda import atomic, blocks, comparison, functions, indexing, order, slices, type_rules  # noqa: F401  register what kernels use
+from anabranch.kernels._cuda import (  # noqa: F401  register what kernels use
+    atomic,
+    attributes,
+    blocks,
+    comparison,
+    functions,
+    indexing,
+    order,
+    reduction,
+    slices,
+    type_rules,
+)
 from anabranch.kernels._cuda.division import numpy_division
 from anabranch.kernels._cuda.element import element_access
 from anabranch.kernels._cuda.entry import first_argument, layout_of, make_entry, source_of
 from anabranch.kernels._cuda.failure import Failures, reporting
+from anabranch.kernels._cuda.iteration import loops
 from anabranch.kernels._cuda.overflow import index_of
 from anabranch.kernels._cuda.peephole import improve
 from anabranch.kernels._cuda.ptx import (
@@ -176,6 +188,7 @@ def build(
         numpy_division(),
         index_of(function),
         reporting(failures),
+        loops(),
         element_access(target, straight),
     ):
         if may_return(function):

@@ -22,6 +22,7 @@ from numba_cuda_mlir.lowering.cuda import T, arith, llvm
 from numba_cuda_mlir.lowering_utilities import linalg_lowering, scf
 from numba_cuda_mlir.numba_cuda.core import ir as numba_ir
 
+from anabranch.kernels._cuda.constants import lower_constant
 from anabranch.kernels._cuda.ptx import LAUNCH_WORDS
 from anabranch.kernels._cuda.refusal import refuse_in_place
 from anabranch.kernels._failure import Spot, array_text, indexed_array
@@ -241,4 +242,5 @@ def _set_error_code(_: Any, error_code: Any) -> None:
 def _lower_inst(self: Any, inst: Any) -> None:
     refuse_in_place(self, inst)
     with _active.failures.at(self, inst):
-        _lower_any_inst(self, inst)
+        if not lower_constant(self, inst):
+            _lower_any_inst(self, inst)

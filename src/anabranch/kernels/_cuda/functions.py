@@ -343,6 +343,8 @@ def _register() -> None:
             lower_builtin(function, *operands)(lower)
     # Widened first; the compiler's own negates an unsigned integer and then repeats its highest bit.
     lower_builtin(operator.neg, types.Integer)(_in_type_of_result(_negative))
+    lower_builtin(operator.neg, types.Boolean)(_in_type_of_result(_negative))
+    lower_builtin(abs, types.Boolean)(_in_type_of_result(lambda _, value: value))
 
 
 _register()

@@ -1,13 +1,12 @@
 """Elements and lengths of arrays, slices and ranges in kernels on CUDA, where the compiler differs from Python.
 
 Its integers have no sign. It extends indices and ends of ranges of unsigned types by their highest bit; and what is
-stored at a tuple, or in a slice, by zeros, also from signed types. The length of an array of several dimensions is its
-size.
+stored at a tuple, or in a slice, by zeros, also from signed types (`slices` has the stores). The length of an array of
+several dimensions is its size. A slice without a start begins at 0, also with a negative step.
 """
 
 from __future__ import annotations
 
-import operator
 from typing import Any, Final
 
 from numba_cuda_mlir import lowering_utilities, types
@@ -36,9 +35,8 @@ def _widened(kind: Any, value: Any) -> Any:
     return value
 
 
-def store(builder: Any, array: Any, variable: Any, indices: Any, value: Any) -> None:
-    """Store the variable `value` in an element of `array`, the array of `variable` or a view of it."""
-    kind = builder.get_numba_type(variable.name)
+def store(builder: Any, kind: Any, array: Any, indices: Any, value: Any) -> None:
+    """Store the variable `value` in an element of an array of the type `kind`."""
     lowering_utilities.array_element_value_store(
         kind,
         array,
@@ -46,19 +44,6 @@ def store(builder: Any, array: Any, variable: Any, indices: Any, value: Any) -> 
         builder.load_var(value),
         signed=lowering_utilities.get_conversion_signedness(builder.get_numba_type(value.name), kind.dtype),
     )
-
-
-@lower_builtin(operator.setitem, types.Array, types.Tuple, types.Any)  # type: ignore[untyped-decorator]
-@lower_builtin(operator.setitem, types.Array, types.UniTuple, types.Any)  # type: ignore[untyped-decorator]
-def _set_at_tuple(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
-    if not is_active():
-        lowering_numpy.lower_array_setitem_tuple(builder, target, args, kwargs)
-        return
-    array = builder.load_var(args[0])
-    index = builder.load_var(args[1])
-    kinds = builder.get_numba_type(args[1].name)
-    indices = lowering_numpy._setitem_indices_to_memref_indices(array, index, kinds)
-    store(builder, array, args[0], indices, args[2])
 
 
 @lower_builtin(len, types.Array)  # type: ignore[untyped-decorator]
@@ -75,8 +60,13 @@ def _slice(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
     if not is_active():
         lowering_numpy.lower_array_slice(builder, target, args, kwargs)
         return
-    ends = (_widened(builder.get_numba_type(arg.name), builder.load_var(arg)) for arg in args)
-    builder.store_var(target, lowering_numpy.Slice(*ends))
+    kinds = [builder.get_numba_type(arg.name) for arg in args]
+    ends = [_widened(kind, builder.load_var(arg)) for kind, arg in zip(kinds, args, strict=True)]
+    only_stop = len(args) == 1
+    found = lowering_numpy.Slice(*([None] if only_stop else []), *ends)
+    if only_stop or isinstance(kinds[0], types.NoneType):
+        found.start = None  # for which the compiler has 0, also where the step is negative
+    builder.store_var(target, found)
 
 
 @lower_builtin(range, types.Number)  # type: ignore[untyped-decorator]

@@ -9,6 +9,7 @@ from numba_cuda_mlir import types
 from numba_cuda_mlir.descriptor import mlir_target
 
 from anabranch.kernels._cuda.division import follows_numpy
+from anabranch.kernels._cuda.reduction import widened
 from anabranch.kernels._integer import operand_types
 
 _BITWISE: Final = frozenset(
@@ -35,6 +36,8 @@ def _replace_rule(context: Any) -> None:
             function = getattr(func, "typing_key", func)
             args = _mixed_bits(function, operand_types(function, args, types.Integer, types.int64))
         found = resolve(func, args, kws)
+        if follows_numpy():
+            found = widened(func, found, args)
         if follows_numpy() and func is operator.getitem and found is not None and found.return_type == types.float16:
             return found.replace(return_type=types.float32)
         return found

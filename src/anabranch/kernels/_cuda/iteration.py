@@ -1,0 +1,247 @@
+"""Loops over arrays, tuples of tuples, `enumerate` and `zip` in kernels on CUDA.
+
+The compiler loops over ranges, one-dimensional arrays and tuples of numbers, and reads elements of arrays without the
+rules of `element`. An iterator here is an object with `next`, which generates the code of one step: whether there is
+another value, and the value. As in Python, `zip` ends with its shortest iterable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from numba_cuda_mlir import lowering_utilities, mlir_lowering
+from numba_cuda_mlir.extending import lower_builtin
+from numba_cuda_mlir.lowering import numpy as lowering_numpy
+from numba_cuda_mlir.lowering.cuda import T, arith, index_of, memref
+from numba_cuda_mlir.lowering_utilities import IterResult, scf
+from numba_cuda_mlir.numba_cuda import types
+from numba_cuda_mlir.numba_cuda.core import ir as numba_ir
+
+from anabranch.kernels._cuda.failure import is_active
+
+_Lowering: Final = mlir_lowering.MLIRLower
+_lower_getiter: Final = _Lowering.lower_getiter_expr_assign
+_lower_iternext: Final = _Lowering.lower_iternext_expr_assign
+_subview: Final = lowering_numpy._rank_reducing_subview
+
+
+class _Counter:
+    """A counter in the thread's memory, which the optimizer keeps in a register."""
+
+    def __init__(self, lower: Any, start: Any) -> None:
+        with lower.alloca_insertion_point():
+            self._cell = memref.alloca(T.memref(1, T.i64()), [], [])
+        memref.store(start, self._cell, [index_of(0)])
+
+    def advance(self) -> Any:
+        """Return the count, and add one to it."""
+        count = memref.load(self._cell, [index_of(0)])
+        memref.store(arith.addi(count, _integer(1)), self._cell, [index_of(0)])
+        return count
+
+
+class _Positions:
+    """Positions from 0 to a length."""
+
+    def __init__(self, lower: Any, length: Any) -> None:
+        self._length = length
+        self._counter = _Counter(lower, _integer(0))
+
+    def next(self) -> tuple[Any, Any]:
+        """Return whether there is another position, and the position; 0 after the last one."""
+        position = self._counter.advance()
+        is_valid = arith.cmpi(arith.CmpIPredicate.slt, position, self._length)
+        return is_valid, index_of(arith.select(is_valid, position, _integer(0)))
+
+
+class _Elements:
+    """The elements of an array of one dimension."""
+
+    def __init__(self, lower: Any, kind: Any, array: Any) -> None:
+        self._kind, self._array = kind, array
+        self._positions = _Positions(lower, arith.index_cast(T.i64(), memref.dim(array, index_of(0))))
+        self._type = lower.get_mlir_type(types.float32 if kind.dtype == types.float16 else kind.dtype)
+
+    def next(self) -> Any:
+        is_valid, position = self._positions.next()
+        read = scf.IfOp(is_valid, results_=[self._type], has_else=True)
+        with lowering_utilities.ir.InsertionPoint(read.then_block):
+            value = lowering_utilities.array_element_value_load(self._kind, self._array, [position])
+            scf.yield_([value])
+        with lowering_utilities.ir.InsertionPoint(read.else_block):
+            scf.yield_([lowering_utilities._zero_value_for_type(self._type)])
+        return IterResult(read.results[0], is_valid)
+
+
+class _Rows:
+    """The rows of an array of several dimensions, as views."""
+
+    def __init__(self, lower: Any, array: Any) -> None:
+        self._array = array
+        self._sizes = [memref.dim(array, index_of(axis)) for axis in range(array.type.rank)]
+        self._positions = _Positions(lower, arith.index_cast(T.i64(), self._sizes[0]))
+
+    def next(self) -> Any:
+        is_valid, position = self._positions.next()
+        rest = len(self._sizes) - 1
+        view = _subview(
+            self._array,
+            [position, *[index_of(0)] * rest],
+            [index_of(1), *self._sizes[1:]],
+            [index_of(1)] * (rest + 1),
+            [True, *[False] * rest],
+        )
+        return IterResult(view, is_valid)
+
+
+class _Items:
+    """The items of a tuple, which have one type: numbers, or tuples of them."""
+
+    def __init__(self, lower: Any, item: Any, kinds: Any, values: list[Any]) -> None:
+        self._item = _table(lower, item, kinds, values)
+        self._positions = _Positions(lower, _integer(len(values)))
+
+    def next(self) -> Any:
+        is_valid, position = self._positions.next()
+        return IterResult(_read(self._item, position), is_valid)
+
+
+def _next(source: Any) -> Any:
+    """Return the next step of an iterator, also of one of the compiler's, whose ranges return it in memory."""
+    found = source.next()
+    if isinstance(found, IterResult):
+        return found
+    value, is_valid = (memref.load(found, [index_of(number)]) for number in range(2))
+    return IterResult(value, lowering_utilities.convert(is_valid, T.bool()))
+
+
+class _Enumerated:
+    def __init__(self, lower: Any, start: Any, source: Any) -> None:
+        self._counter = _Counter(lower, start)
+        self._source = source
+
+    def next(self) -> Any:
+        found = _next(self._source)
+        return IterResult((self._counter.advance(), found.value), found.is_valid)
+
+
+class _Zipped:
+    def __init__(self, sources: list[Any]) -> None:
+        self._sources = sources
+
+    def next(self) -> Any:
+        found = [_next(source) for source in self._sources]
+        is_valid = found[0].is_valid
+        for other in found[1:]:
+            is_valid = arith.andi(is_valid, other.is_valid)
+        return IterResult(tuple(each.value for each in found), is_valid)
+
+
+def _integer(value: int) -> Any:
+    return arith.constant(T.i64(), value=value)
+
+
+def _parts(value: Any, count: int) -> list[Any]:
+    """Return the items of a tuple, which the compiler keeps as a tuple or, if it is assigned often, in memory."""
+    if isinstance(value, tuple):
+        return list(value)
+    return [memref.load(value, [index_of(number)]) for number in range(count)]
+
+
+def _table(lower: Any, item: Any, kinds: Any, values: list[Any]) -> Any:
+    """Return a table of the values as items of the type `item`; a tuple of tables for one of tuples."""
+    if isinstance(item, types.BaseTuple):
+        rows = [_parts(value, len(item)) for value in values]
+        columns = zip(item, zip(*kinds, strict=True), zip(*rows, strict=True), strict=True)
+        return tuple(_table(lower, part, own, list(column)) for part, own, column in columns)
+    with lower.alloca_insertion_point():
+        table = memref.alloca(T.memref(len(values), lower.get_mlir_type(item)), [], [])
+    for number, (kind, value) in enumerate(zip(kinds, values, strict=True)):
+        memref.store(lower.lower_cast(kind, item, value), table, [index_of(number)])
+    return table
+
+
+def _read(table: Any, position: Any) -> Any:
+    return (
+        tuple(_read(part, position) for part in table) if isinstance(table, tuple) else memref.load(table, [position])
+    )
+
+
+def _is_of_numbers(kind: Any) -> bool:
+    if isinstance(kind, types.BaseTuple):
+        return len(kind) > 0 and all(map(_is_of_numbers, kind))
+    return isinstance(kind, types.Number | types.Boolean)
+
+
+def _getiter(lower: Any, target: Any, variable: Any) -> None:
+    kind = lower.get_numba_type(variable.name)
+    value = lower.load_var(variable)
+    if isinstance(kind, types.EnumerateType | types.ZipType):
+        steps = value
+    elif isinstance(kind, types.Array):
+        steps = _Elements(lower, kind, value) if kind.ndim == 1 else _Rows(lower, value)
+    elif isinstance(kind, types.BaseTuple) and _is_of_numbers(kind):
+        item = lower.get_numba_type(target.name).yield_type
+        steps = _Items(lower, item, list(kind), _parts(value, len(kind)))
+    else:
+        _lower_getiter(lower, target, variable)
+        return
+    lower.store_var(target, steps)
+
+
+def _iternext(lower: Any, target: Any, variable: Any) -> None:
+    steps = lower.load_var(variable)
+    if isinstance(steps, _Elements | _Rows | _Items | _Enumerated | _Zipped):
+        lower.store_var(target, steps.next())
+    else:
+        _lower_iternext(lower, target, variable)
+
+
+@contextmanager
+def loops() -> Iterator[None]:
+    """Use these loops in code compiled during the block. The caller must hold the compiler's lock."""
+    _Lowering.lower_getiter_expr_assign, _Lowering.lower_iternext_expr_assign = _getiter, _iternext
+    try:
+        yield
+    finally:
+        _Lowering.lower_getiter_expr_assign, _Lowering.lower_iternext_expr_assign = _lower_getiter, _lower_iternext
+
+
+def _steps_of(builder: Any, owner: Any, kind: Any, number: int, variable: Any) -> Any:
+    """Return an iterator of the type `kind` over the value of a variable."""
+    name = f"{owner.name}.steps_{number}"
+    builder.fndesc.typemap[name] = kind
+    steps = numba_ir.Var(owner.scope, name, owner.loc)
+    _getiter(builder, steps, variable)
+    return builder.load_var(steps)
+
+
+@lower_builtin(enumerate, types.Any)  # type: ignore[untyped-decorator]
+@lower_builtin(enumerate, types.Any, types.Integer)  # type: ignore[untyped-decorator]
+def _enumerate(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
+    if not is_active():
+        raise NotImplementedError("enumerate")
+    start = [*args[1:], *(value for _, value in kwargs)]
+    first = _integer(0)
+    if start:
+        first = builder.lower_cast(builder.get_numba_type(start[0].name), types.int64, builder.load_var(start[0]))
+    kind = builder.get_numba_type(target.name).source_type
+    builder.store_var(target, _Enumerated(builder, first, _steps_of(builder, target, kind, 0, args[0])))
+
+
+@lower_builtin(zip, types.VarArg(types.Any))  # type: ignore[untyped-decorator]
+def _zip(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
+    if not is_active():
+        raise NotImplementedError("zip")
+    kinds = builder.get_numba_type(target.name).source_types
+    builder.store_var(
+        target,
+        _Zipped(
+            [
+                _steps_of(builder, target, kind, number, variable)
+                for number, (kind, variable) in enumerate(zip(kinds, args, strict=True))
+            ]
+        ),
+    )

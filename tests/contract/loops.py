@@ -1,0 +1,151 @@
+"""Kernels with loops over what Python loops over, attributes, and stores in parts of arrays; and what they compute."""
+
+# ruff: noqa: B905 - kernels have no strict zip
+
+from __future__ import annotations
+
+import numpy as np
+
+import anabranch as ab
+
+NEIGHBOURS = ((-1, 0), (1, 0), (0, -1), (0, 1))
+WEIGHTED = ((-1, 0.25), (0, 0.5), (1, 0.25))
+WEIGHTS = (0.25, 0.5, 0.25)
+LOOPS = 14
+
+
+def run_loops(i: int, table: ab.In, x: ab.In, mask: ab.In, result: ab.Out):
+    for k in range(result.shape[1]):
+        result[i, k] = 0.0
+    for value in table[i]:
+        result[i, 0] += value
+    for j, value in enumerate(table[i]):
+        result[i, 1] += j * value
+    for j, value in enumerate(x[::-2], 3):
+        result[i, 2] += j * value
+    for left, right in zip(table[i], x):
+        result[i, 3] += left * right
+    for j, (left, right) in enumerate(zip(table[i], x[1:])):
+        result[i, 4] += j * left * right
+    for down, right in NEIGHBOURS:
+        result[i, 5] = 3 * result[i, 5] + 2 * down + right
+    for step, weight in WEIGHTED:
+        result[i, 6] += weight * x[(i + step) % len(x)]
+    for j, weight in enumerate(WEIGHTS):
+        result[i, 7] += j * weight
+    for step, weight in zip((1, 2, 4), WEIGHTS):
+        result[i, 8] += step * weight
+    for j, value in zip(range(9, 0, -2), x):
+        result[i, 9] += j * value
+    for row in table:
+        for value in row:
+            result[i, 10] += value
+    for j, row in enumerate(table[1:]):
+        result[i, 11] += j * row[i]
+    for truth in mask:
+        if truth:
+            result[i, 12] += 1
+    for value in x[2:2]:
+        result[i, 13] += value
+    for value in x:
+        if value > 2:
+            break
+        result[i, 13] += value
+
+
+loops = ab.kernel(run_loops)
+
+
+def of_loops(table, x, mask):
+    """Return what `loops` computes, which adds to elements in the order of the loops."""
+    result = np.zeros((len(table), LOOPS))
+    for i in range(len(table)):
+        run_loops(i, table, x, mask, result)
+    return result
+
+
+PARTS = 6
+
+
+def run_parts(i: int, x: ab.In, whole: ab.Out, parts: ab.Out):
+    parts[i, 0, 1:] = 1.5
+    parts[i, 1, :] = x[i]
+    parts[i, 2, ::2] = i
+    parts[i, 3, -2:-1] = x[i] > 1
+    parts[i, ..., 0] = 7
+    parts[i, 4] = x[i]
+    parts[i, 5, ...] = 2
+    row = parts[i, 5]
+    row[::-2] = 3
+    row[1:2] = False
+    if i == 0:
+        whole[...] = 4
+
+
+fill_parts = ab.kernel(run_parts)
+
+
+def of_parts(x, length):
+    whole, parts = np.zeros((2, 3)), np.zeros((len(x), PARTS, length))
+    for i in range(len(x)):
+        run_parts(i, x, whole, parts)
+    return whole, parts
+
+
+ATTRIBUTES = 9
+
+
+def run_attributes(i: int, table: ab.In, z: ab.In, mask: ab.In, result: ab.Out):
+    result[i, 0] = table.ndim + z.ndim
+    result[i, 1] = table.T[1, i] + len(table.T)
+    result[i, 2] = table[1:, ::2].T[2, 1]
+    result[i, 3] = table[i, 0].real + table[i, 0].imag + i.real
+    result[i, 4] = z[i].real - z[i].imag
+    result[i, 5] = 1 if table is None else 2
+    result[i, 6] = -mask[i]
+    result[i, 7] = abs(mask[i])
+    result[i, 8] = table[..., 1][i] + table[i, ...][0] + z.T[i].imag
+
+
+attributes = ab.kernel(run_attributes)
+
+
+def of_attributes(table, z, mask):
+    numbers = mask.astype(int)  # NumPy's booleans have no sign
+    result = np.zeros((len(table), ATTRIBUTES))
+    for i in range(len(table)):
+        run_attributes(i, table, z, numbers, result)
+    return result
+
+
+REDUCTIONS = 11
+
+
+def run_reductions(i: int, floats: ab.In, small: ab.In, holed: ab.In, result: ab.Out):
+    result[i, 0] = floats[i].sum()
+    result[i, 1] = floats.max()
+    result[i, 2] = np.min(floats[:, i])
+    result[i, 3] = floats[i, ::2].prod()
+    result[i, 4] = small.sum()  # beyond 127
+    result[i, 5] = np.prod(small[:4])
+    result[i, 6] = small.min() - small[::-1].max()
+    result[i, 7] = holed[1:].max()
+    result[i, 8] = holed.min()
+    result[i, 9] = floats[i, 3:3].sum() + np.prod(floats[i, 3:3])
+    result[i, 10] = floats.T[i].sum()
+
+
+reductions = ab.kernel(run_reductions)
+
+
+def of_reductions(floats, small, holed):
+    result = np.zeros((len(floats), REDUCTIONS))
+    for i in range(len(floats)):
+        run_reductions(i, floats, small, holed, result)
+    return result
+
+
+def arrays_to_reduce():
+    """Return arrays whose sums are exact, with integers of 8 bits and with a NaN."""
+    rng = np.random.default_rng(0)
+    return rng.integers(1, 5, (4, 7)).astype(float), np.arange(40, 127, 3, "int8"), np.array([2.0, 1.0, np.nan, 3.0])
