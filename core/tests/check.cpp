@@ -15,7 +15,7 @@ namespace {
 
 struct Test {
   std::string name;
-  std::function<void()> body;
+  void (*body)();
 };
 
 std::vector<Test>& tests() {
@@ -70,12 +70,12 @@ int run(const std::vector<std::string>& parts, int rounds, bool verbose) {
 
 }  // namespace
 
-bool add(std::string name, std::function<void()> body) {
-  tests().push_back({std::move(name), std::move(body)});
+bool add(const char* name, void (*body)()) {
+  tests().push_back({name, body});
   return true;
 }
 
-void fail(const char* file, int line, const std::string& what) {
+void fail(const char* file, int line, const char* what) {
   throw Failed{std::string(file) + ":" + std::to_string(line) + ": " + what};
 }
 

@@ -7,6 +7,13 @@
 
 namespace anabranch::check {
 
+// Whether a sanitizer watches: then code runs ten times as long.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr bool sanitized = true;
+#else
+constexpr bool sanitized = false;
+#endif
+
 // Thrown by a check that does not hold; no std::exception, so that CHECK_THROWS does not take it for one that is
 // expected. It ends the test, so check on the test's own thread only.
 struct Failed {
@@ -19,9 +26,10 @@ struct Skipped {
 };
 
 // Adds a test to the program; to be called before main, as TEST does.
-bool add(std::string name, std::function<void()> body);
+bool add(const char* name, void (*body)());
 
-[[noreturn]] void fail(const char* file, int line, const std::string& what);
+// Text that is known comes as it is: a string made at each check would take most of a test's compilation.
+[[noreturn]] void fail(const char* file, int line, const char* what);
 // Ends the test, which is reported with the reason and does not count as passed.
 [[noreturn]] void skip(const std::string& reason);
 
@@ -35,7 +43,7 @@ void equal(const A& a, const B& b, const char* file, int line, const char* what)
   std::ostringstream text;
   text << what;
   if constexpr (requires { text << a << b; }) text << ", but " << a << " != " << b;
-  fail(file, line, text.str());
+  fail(file, line, text.str().c_str());
 }
 
 }  // namespace anabranch::check

@@ -90,13 +90,8 @@ TEST(a_blocking_stream_that_is_gone_still_came_first) {
   CHECK(legacy->lane().past().covers(moment));
 }
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr int operations_of_each = 100;
-#else
-constexpr int operations_of_each = 1000;
-#endif
-
 TEST(streams_that_come_and_go_leave_nothing) {
+  constexpr int operations_of_each = check::sanitized ? 10 : 300;
   Program program;
   const auto x = block();
   std::size_t most = 0;
