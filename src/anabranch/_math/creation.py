@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from anabranch._launch.launch import launch
+from anabranch._memory.dtype import as_dtype
 from anabranch._memory.factories import empty
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def arange(
     if dtype is None:
         # As NumPy does, which begins with int64: float64 for numbers that are no int64.
         dtype = numpy.result_type(numpy.int64, *(numpy.asarray(value).dtype for value in (start, stop, step)))
-    resolved = numpy.dtype(dtype)
+    resolved = as_dtype(dtype)
     if resolved.kind == "b":
         raise TypeError("arange: booleans do not count")
     count = max(0, math.ceil((last - first) / interval))
@@ -151,7 +152,7 @@ def linspace(
     if num < 0:
         raise ValueError(f"linspace: num is {num}; an array has 0 numbers or more")
     wide = complex if numpy.iscomplexobj(start) or numpy.iscomplexobj(stop) else float
-    resolved = numpy.dtype(wide if dtype is None else dtype)
+    resolved = as_dtype(wide if dtype is None else dtype)
     beginning: Any = start
     end: Any = stop
     made = empty(num, resolved, device=device, stream=stream, pinned=pinned)

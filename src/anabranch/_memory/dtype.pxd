@@ -12,7 +12,7 @@ cdef class ElementType:
 # The type for a user's dtype argument. Raises TypeError for a dtype that arrays cannot hold.
 cdef ElementType element_type(object dtype)
 # The same as a numpy.dtype.
-cdef object as_dtype(object dtype)
+cpdef object as_dtype(object dtype)
 # One element of any type.
 cdef struct Item:
     int64_t[2] bytes

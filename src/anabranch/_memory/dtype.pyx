@@ -69,17 +69,27 @@ cdef ElementType _resolve(object dtype):
         _fill_types()
     if dtype is None:
         raise TypeError("dtype is missing")
-    resolved = numpy.dtype(dtype)
+    resolved = numpy.dtype(_torch_name(dtype) or dtype)
     if resolved not in _types:
         why = ", which NumPy takes for integers of over 64 bits and what is no number" if resolved.hasobject else ""
         raise TypeError(f"arrays cannot hold dtype {resolved}{why}; they hold {', '.join(names)}")
     # Only names, types and dtypes are cached: they are few, so the table stays small.
-    if isinstance(dtype, (str, type, numpy.dtype)):
+    if isinstance(dtype, (str, type, numpy.dtype)) or _torch_name(dtype) is not None:
         _known[dtype] = _types[resolved]
     return _types[resolved]
 
 
-cdef object as_dtype(object dtype):
+cdef object _torch_name(object dtype):
+    # The name of a dtype of PyTorch, which need not be imported here; else None.
+    if type(dtype).__module__ != "torch" or type(dtype).__name__ != "dtype":
+        return None
+    name = str(dtype).removeprefix("torch.")
+    if name not in names:
+        raise TypeError(f"arrays cannot hold dtype {dtype}; they hold {', '.join(names)}")
+    return name
+
+
+cpdef object as_dtype(object dtype):
     return element_type(dtype).dtype
 
 

@@ -71,6 +71,31 @@ def test_a_dtype_may_be_anything_that_numpy_takes_for_one(device, dtype):
     assert ab.zeros(3, dtype, device=device).dtype == np.float64
 
 
+class TorchDtype:
+    """What a dtype of PyTorch is to who has not imported it."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __repr__(self):
+        return f"torch.{self.name}"
+
+
+TorchDtype.__module__, TorchDtype.__name__ = "torch", "dtype"
+
+
+@pytest.mark.parametrize("name", ["float16", "bool", "complex64", "uint8"])
+def test_a_dtype_may_be_one_of_pytorch(device, name):
+    array = ab.zeros(3, TorchDtype(name), device=device)
+    assert array.dtype == name
+    assert array.view(TorchDtype("uint8")).nbytes == array.nbytes
+
+
+def test_a_dtype_of_pytorch_that_numpy_lacks_is_refused(device):
+    with pytest.raises(TypeError, match=r"arrays cannot hold dtype torch\.bfloat16; they hold bool"):
+        ab.zeros(3, TorchDtype("bfloat16"), device=device)
+
+
 @pytest.mark.parametrize("value", [True, 2, 2.5, 1j, np.float32(2.5), np.int8(-3), np.complex64(1j)], ids=repr)
 def test_full_takes_the_dtype_of_its_value_where_none_is_given(device, value):
     array = ab.full(3, value, device=device)
