@@ -58,7 +58,8 @@ void finish(Stream& stream) { finish(stream, stream.backend().record(stream)); }
 
 void finish(Stream& stream, Point point) {
   if (!stream.backend().synchronize(stream, point, std::chrono::minutes(1))) {
-    fail(__FILE__, __LINE__, "the stream \"" + stream.name() + "\" has not come to its end within a minute");
+    const std::string what = "the stream \"" + stream.name() + "\" has not come to its end within a minute";
+    fail(__FILE__, __LINE__, what.c_str());
   }
 }
 
