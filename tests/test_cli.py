@@ -15,6 +15,9 @@ import pytest
 
 from .command_line import OURS, altered, anabranch, start
 
+# Plain Python, in a process for each test.
+pytestmark = pytest.mark.source
+
 
 def rows(text):
     """Return the cells of plain tables, which have two spaces or more between them."""

@@ -14,6 +14,9 @@ from .command_line import anabranch, environment
 
 CPU = {"ANABRANCH_DEVICE": "cpu", "CUDA_VISIBLE_DEVICES": ""}
 
+# Plain Python, in a process for each test.
+pytestmark = pytest.mark.source
+
 
 def findings(result):
     lines = [re.split(r" {2,}", line.strip(), maxsplit=2) for line in result.stdout.split("\n\n")[0].splitlines()]

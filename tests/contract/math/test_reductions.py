@@ -39,10 +39,11 @@ def check(name, x, array, axis=None, keepdims=False):
 
 
 # Each with every other dtype: each pair is a kernel of its own, which takes half a second to compile.
-PAIRS = [(name, dtype) for i, name in enumerate(NAMES) for j, dtype in enumerate(DTYPES) if (i + j) % 2 == 0]
+PAIRS = [(name, dtype) for name in NAMES for dtype in DTYPES]
+EVEN, ODD = ([pair for pair in PAIRS if (NAMES.index(pair[0]) + DTYPES.index(pair[1])) % 2 == rest] for rest in (0, 1))
 
 
-@pytest.mark.parametrize(("name", "dtype"), PAIRS)
+@pytest.mark.parametrize(("name", "dtype"), EVEN)
 def test_all_elements_are_reduced(name, dtype):
     x = numbers(np.random.default_rng(0), (5, 9), dtype)
     check(name, x, ab.array(x))
@@ -62,8 +63,7 @@ def test_axes_are_reduced(name):
             check(name, x, array, axes)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "dtype"), ODD)
 def test_one_element_for_each_result_is_that_element(name, dtype):
     x = numbers(np.random.default_rng(5), (2, 1, 3, 1, 2, 3), dtype)
     x[0, 0, 0] = -0.0 if np.dtype(dtype).kind == "f" else 0
