@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import enum
+
 import numpy as np
 
 import anabranch as ab
@@ -92,7 +94,12 @@ def of_parts(x, length):
     return whole, parts
 
 
-ATTRIBUTES = 9
+ATTRIBUTES = 15
+
+
+class Side(enum.IntEnum):
+    LEFT = 1
+    RIGHT = 2
 
 
 def run_attributes(i: int, table: ab.In, z: ab.In, mask: ab.In, result: ab.Out):
@@ -105,6 +112,12 @@ def run_attributes(i: int, table: ab.In, z: ab.In, mask: ab.In, result: ab.Out):
     result[i, 6] = -mask[i]
     result[i, 7] = abs(mask[i])
     result[i, 8] = table[..., 1][i] + table[i, ...][0] + z.T[i].imag
+    result[i, 9] = i**0.5 + 2 ** table[i, 0] + pow(i + 1, 2)
+    result[i, 10] = abs((i + 1) ** z[i]) + pow(table[i, 1], 1j).imag
+    result[i, 11] = 4 * ((i, 1) == (2, 1)) + 2 * ((i, 1.5) != (i, 1)) + ((i, 1) == (i, 1, 2))
+    result[i, 12] = 8 * ((i, 1) < (2, 0)) + 4 * ((i, 1) <= (i, 1)) + 2 * ((i,) >= (i, 1)) + ((2, i) > (2, 1))
+    result[i, 13] = 4 * (i == Side.LEFT) + 2 * (i != Side.RIGHT) + (i < Side.RIGHT)
+    result[i, 14] = sum(table[i]) + max(table[i]) - min((table[i, 0], 0.25))
 
 
 attributes = ab.kernel(run_attributes)

@@ -34,7 +34,7 @@ def test_attributes_of_arrays_and_numbers(device):
     result = ab.zeros((4, loops.ATTRIBUTES), "float64", device=device)
     arrays = [ab.array(array, device=device) for array in (table, z, mask)]
     ab.launch(loops.attributes, 4, *arrays, result)
-    np.testing.assert_array_equal(result.numpy(), loops.of_attributes(table, z, mask))
+    np.testing.assert_allclose(result.numpy(), loops.of_attributes(table, z, mask), rtol=1e-14)
 
 
 def test_reductions_are_those_of_numpy(device):

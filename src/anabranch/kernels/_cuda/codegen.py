@@ -23,6 +23,7 @@ from anabranch.kernels._cuda import (  # noqa: F401  register what kernels use
     attributes,
     blocks,
     comparison,
+    compound,
     functions,
     indexing,
     order,

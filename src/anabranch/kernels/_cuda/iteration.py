@@ -19,7 +19,7 @@ from numba_cuda_mlir.lowering_utilities import IterResult, scf
 from numba_cuda_mlir.numba_cuda import types
 from numba_cuda_mlir.numba_cuda.core import ir as numba_ir
 
-from anabranch.kernels._cuda.failure import is_active
+from anabranch.kernels._cuda.failure import if_, is_active, report
 
 _Lowering: Final = mlir_lowering.MLIRLower
 _lower_getiter: Final = _Lowering.lower_getiter_expr_assign
@@ -139,6 +139,9 @@ class _Zipped:
         return IterResult(tuple(each.value for each in found), is_valid)
 
 
+_OURS: Final = (_Elements, _Rows, _Items, _Enumerated, _Zipped)
+
+
 def _integer(value: int) -> Any:
     return arith.constant(T.i64(), value=value)
 
@@ -178,7 +181,7 @@ def _is_of_numbers(kind: Any) -> bool:
 def _getiter(lower: Any, target: Any, variable: Any) -> None:
     kind = lower.get_numba_type(variable.name)
     value = lower.load_var(variable)
-    if isinstance(kind, types.EnumerateType | types.ZipType):
+    if isinstance(value, _OURS):  # already an iterator
         steps = value
     elif isinstance(kind, types.Array):
         steps = _Elements(lower, kind, value) if kind.ndim == 1 else _Rows(lower, value)
@@ -193,7 +196,7 @@ def _getiter(lower: Any, target: Any, variable: Any) -> None:
 
 def _iternext(lower: Any, target: Any, variable: Any) -> None:
     steps = lower.load_var(variable)
-    if isinstance(steps, _Elements | _Rows | _Items | _Enumerated | _Zipped):
+    if isinstance(steps, _OURS):
         lower.store_var(target, steps.next())
     else:
         _lower_iternext(lower, target, variable)
@@ -216,6 +219,21 @@ def _steps_of(builder: Any, owner: Any, kind: Any, number: int, variable: Any) -
     steps = numba_ir.Var(owner.scope, name, owner.loc)
     _getiter(builder, steps, variable)
     return builder.load_var(steps)
+
+
+@lower_builtin(iter, types.Any)  # type: ignore[untyped-decorator]
+def _iter(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
+    if not is_active():
+        raise NotImplementedError("iter")
+    _getiter(builder, target, args[0])
+
+
+@lower_builtin(next, types.Any)  # type: ignore[untyped-decorator]
+def _next_value(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
+    found = _next(builder.load_var(args[0]))
+    with if_(arith.xori(found.is_valid, arith.constant(T.bool(), value=True))):
+        report("StopIteration")
+    builder.store_var(target, found.value)
 
 
 @lower_builtin(enumerate, types.Any)  # type: ignore[untyped-decorator]

@@ -1,6 +1,7 @@
-"""Powers of integers in kernels on CUDA. The compiler's own call a function that the driver has not.
+"""Powers in kernels on CUDA. The compiler's own of integers call a function that the driver has not.
 
-They wrap around, as products do. A negative exponent gives the whole part of the quotient, and 0 where it is infinite.
+Those of integers wrap around, as products do. A negative exponent gives the whole part of the quotient, and 0 where it
+is infinite. Of an integer and a float, or of a number and a complex one, the compiler has none: both are converted.
 The rule replaces the compiler's only while it compiles a kernel of Anabranch.
 """
 
@@ -45,12 +46,23 @@ def integer_power(kind: Any, base: Any, exponent: Any) -> Any:
     return arith.select(arith.cmpi(arith.CmpIPredicate.slt, exponent, zero), inverse, power)
 
 
-@lower_builtin(operator.pow, types.Integer, types.Integer)  # type: ignore[untyped-decorator]
-@lower_builtin(operator.ipow, types.Integer, types.Integer)  # type: ignore[untyped-decorator]
 def _power(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
     kind = builder.get_numba_type(target.name)
-    if not follows_numpy() or not isinstance(kind, types.Integer):
+    base = builder.get_numba_type(args[0].name)
+    same_class = next((each for each in (types.Float, types.Complex) if isinstance(kind, each)), None)
+    if not follows_numpy() or (same_class is not None and isinstance(base, same_class)):
         lowering_math.pow_cg(builder, target, args, kwargs)
         return
-    values = (builder.lower_cast(builder.get_numba_type(arg.name), kind, builder.load_var(arg)) for arg in args)
-    builder.store_var(target, integer_power(kind, *values))
+    values = [builder.lower_cast(builder.get_numba_type(arg.name), kind, builder.load_var(arg)) for arg in args]
+    if isinstance(kind, types.Complex):
+        power = lowering_math.complex_dialect.pow(*values)
+    else:
+        is_float = isinstance(kind, types.Float)
+        power = lowering_math.math_dialect.powf(*values) if is_float else integer_power(kind, *values)
+    builder.store_var(target, power)
+
+
+for _function in (operator.pow, operator.ipow, pow):
+    for _base in (types.Integer, types.Boolean, types.Float):
+        for _exponent in (types.Integer, types.Boolean, types.Float, types.Complex):
+            lower_builtin(_function, _base, _exponent)(_power)

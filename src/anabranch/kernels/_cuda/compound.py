@@ -1,0 +1,114 @@
+"""Comparisons of tuples, and of integers with members of an `enum.IntEnum`, in kernels on CUDA.
+
+The compiler has none of tuples, of an `IntEnum` only those for order, and there it takes unsigned integers for signed.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, Final
+
+from numba_cuda_mlir.extending import lower_builtin
+from numba_cuda_mlir.lowering.cuda import T, arith
+from numba_cuda_mlir.numba_cuda import types
+from numba_cuda_mlir.numba_cuda.core import ir as numba_ir
+
+_ORDERED: Final = {
+    operator.eq: arith.CmpIPredicate.eq,
+    operator.ne: arith.CmpIPredicate.ne,
+    operator.lt: arith.CmpIPredicate.slt,
+    operator.le: arith.CmpIPredicate.sle,
+    operator.gt: arith.CmpIPredicate.sgt,
+    operator.ge: arith.CmpIPredicate.sge,
+}
+
+
+def _register_integers(function: Any) -> None:
+    def compare(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
+        values = []
+        for arg in args:
+            kind = builder.get_numba_type(arg.name)
+            own = kind.dtype if isinstance(kind, types.IntEnumMember) else kind
+            values.append(builder.lower_cast(own, types.int64, builder.load_var(arg)))
+        builder.store_var(target, arith.cmpi(_ORDERED[function], *values))
+
+    lower_builtin(function, types.Integer, types.IntEnumMember)(compare)
+    lower_builtin(function, types.IntEnumMember, types.Integer)(compare)
+
+
+class _Pairs:
+    """The items of two tuples, compared with each other."""
+
+    def __init__(self, builder: Any, target: Any, args: Any) -> None:
+        self._builder, self._target = builder, target
+        self._kinds = [list(builder.get_numba_type(arg.name)) for arg in args]
+        self._values = [builder.load_var(arg) for arg in args]
+        self.lengths = [len(kinds) for kinds in self._kinds]
+
+    def compare(self, function: Any, number: int) -> Any:
+        """Return the comparison of the items of a number."""
+        builder, target = self._builder, self._target
+        name = f"{target.name}.{function.__name__}_{number}"
+        found = [self._variable(f"{name}_{side}", side, number) for side in range(2)]
+        builder.fndesc.typemap[name] = types.boolean
+        result = numba_ir.Var(target.scope, name, target.loc)
+        builder.lower_binop_expr_assign(result, function, *found)
+        return builder.load_var(result)
+
+    def _variable(self, name: str, side: int, number: int) -> Any:
+        target = self._target
+        self._builder.fndesc.typemap[name] = self._kinds[side][number]
+        variable = numba_ir.Var(target.scope, name, target.loc)
+        self._builder.store_var(variable, self._values[side][number])
+        return variable
+
+
+def _truth(value: bool) -> Any:
+    return arith.constant(T.bool(), value=value)
+
+
+def _are_equal(pairs: _Pairs) -> Any:
+    one, other = pairs.lengths
+    equal = _truth(one == other)
+    for number in range(one if one == other else 0):
+        equal = arith.andi(equal, pairs.compare(operator.eq, number))
+    return equal
+
+
+def _are_different(pairs: _Pairs) -> Any:
+    return arith.xori(_are_equal(pairs), _truth(True))
+
+
+def _in_order(function: Any, strict: Any) -> Callable[[_Pairs], Any]:
+    """Return the comparison for order: the first items that differ decide, then the lengths."""
+
+    def compare(pairs: _Pairs) -> Any:
+        result = _truth(function(*pairs.lengths))
+        for number in reversed(range(min(pairs.lengths))):
+            result = arith.select(pairs.compare(operator.eq, number), result, pairs.compare(strict, number))
+        return result
+
+    return compare
+
+
+_OF_TUPLES: Final = {
+    operator.eq: _are_equal,
+    operator.ne: _are_different,
+    operator.lt: _in_order(operator.lt, operator.lt),
+    operator.le: _in_order(operator.le, operator.lt),
+    operator.gt: _in_order(operator.gt, operator.gt),
+    operator.ge: _in_order(operator.ge, operator.gt),
+}
+
+
+def _register_tuples(function: Any) -> None:
+    def compare(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
+        builder.store_var(target, _OF_TUPLES[function](_Pairs(builder, target, args)))
+
+    lower_builtin(function, types.BaseTuple, types.BaseTuple)(compare)
+
+
+for _function in _ORDERED:
+    _register_integers(_function)
+    _register_tuples(_function)
