@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import enum
+import math
 
 import numpy as np
 
@@ -94,7 +95,7 @@ def of_parts(x, length):
     return whole, parts
 
 
-ATTRIBUTES = 15
+ATTRIBUTES = 21
 
 
 class Side(enum.IntEnum):
@@ -118,6 +119,13 @@ def run_attributes(i: int, table: ab.In, z: ab.In, mask: ab.In, result: ab.Out):
     result[i, 12] = 8 * ((i, 1) < (2, 0)) + 4 * ((i, 1) <= (i, 1)) + 2 * ((i,) >= (i, 1)) + ((2, i) > (2, 1))
     result[i, 13] = 4 * (i == Side.LEFT) + 2 * (i != Side.RIGHT) + (i < Side.RIGHT)
     result[i, 14] = sum(table[i]) + max(table[i]) - min((table[i, 0], 0.25))
+    result[i, 15] = -math.log(i + 2) + math.sin(i) * math.cos(mask[i])
+    root = math.sqrt(i + 1) if i < 2 else 5
+    result[i, 16] = root
+    result[i, 17] = math.atan2(np.float32(0.1), i + 1) + math.hypot(i, 0.5) - math.pow(i + 1, -2)
+    result[i, 18] = math.floor(np.float32(1e12) * table[i, 2]) // 7 + math.ceil(i + 3)
+    result[i, 19] = 4 * bool(table.shape[0]) + 2 * (not table.shape[1]) + (table.shape[0] or 7)
+    result[i, 20] = 1 if table.shape[0] else 2
 
 
 attributes = ab.kernel(run_attributes)

@@ -26,6 +26,7 @@ from anabranch.kernels._cuda import (  # noqa: F401  register what kernels use
     compound,
     functions,
     indexing,
+    numbers,
     order,
     reduction,
     slices,

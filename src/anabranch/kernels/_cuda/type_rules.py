@@ -9,6 +9,7 @@ from numba_cuda_mlir import types
 from numba_cuda_mlir.descriptor import mlir_target
 
 from anabranch.kernels._cuda.division import follows_numpy
+from anabranch.kernels._cuda.numbers import in_types_of_cpu
 from anabranch.kernels._cuda.reduction import widened
 from anabranch.kernels._integer import operand_types
 
@@ -32,13 +33,12 @@ def _replace_rule(context: Any) -> None:
     resolve = context.resolve_function_type
 
     def resolve_function_type(func: Any, args: Any, kws: Any) -> Any:
-        if follows_numpy():
-            function = getattr(func, "typing_key", func)
-            args = _mixed_bits(function, operand_types(function, args, types.Integer, types.int64))
-        found = resolve(func, args, kws)
-        if follows_numpy():
-            found = widened(func, found, args)
-        if follows_numpy() and func is operator.getitem and found is not None and found.return_type == types.float16:
+        if not follows_numpy():
+            return resolve(func, args, kws)
+        function = getattr(func, "typing_key", func)
+        args = _mixed_bits(function, operand_types(function, args, types.Integer, types.int64))
+        found = widened(func, in_types_of_cpu(resolve, func, args, kws), args)
+        if func is operator.getitem and found is not None and found.return_type == types.float16:
             return found.replace(return_type=types.float32)
         return found
 
