@@ -59,12 +59,16 @@ def run_loops(i: int, table: ab.In, x: ab.In, mask: ab.In, result: ab.Out):
 loops = ab.kernel(run_loops)
 
 
-def of_loops(table, x, mask):
-    """Return what `loops` computes, which adds to elements in the order of the loops."""
-    result = np.zeros((len(table), LOOPS))
-    for i in range(len(table)):
-        run_loops(i, table, x, mask, result)
+def _computed(run, columns, *arrays):
+    """Return what the function of a kernel computes in Python, in a row for each row of the first array."""
+    result = np.zeros((len(arrays[0]), columns))
+    for i in range(len(result)):
+        run(i, *arrays, result)
     return result
+
+
+def of_loops(table, x, mask):
+    return _computed(run_loops, LOOPS, table, x, mask)
 
 
 PARTS = 6
@@ -132,11 +136,7 @@ attributes = ab.kernel(run_attributes)
 
 
 def of_attributes(table, z, mask):
-    numbers = mask.astype(int)  # NumPy's booleans have no sign
-    result = np.zeros((len(table), ATTRIBUTES))
-    for i in range(len(table)):
-        run_attributes(i, table, z, numbers, result)
-    return result
+    return _computed(run_attributes, ATTRIBUTES, table, z, mask.astype(int))  # NumPy's booleans have no sign
 
 
 REDUCTIONS = 11
@@ -160,13 +160,47 @@ reductions = ab.kernel(run_reductions)
 
 
 def of_reductions(floats, small, holed):
-    result = np.zeros((len(floats), REDUCTIONS))
-    for i in range(len(floats)):
-        run_reductions(i, floats, small, holed, result)
-    return result
+    return _computed(run_reductions, REDUCTIONS, floats, small, holed)
 
 
 def arrays_to_reduce():
     """Return arrays whose sums are exact, with integers of 8 bits and with a NaN."""
     rng = np.random.default_rng(0)
     return rng.integers(1, 5, (4, 7)).astype(float), np.arange(40, 127, 3, "int8"), np.array([2.0, 1.0, np.nan, 3.0])
+
+
+BOOLEANS = 12
+
+
+def run_booleans(i: int, mask: ab.In, x: ab.In, z: ab.In, result: ab.Out):
+    result[i, 0] = mask[i] / 2 + x[i] / (1 + mask[i])
+    result[i, 1] = (i + 7) // (mask[i] or 2) + mask[i] // 1
+    result[i, 2] = 5 % (mask[i] or 3) + mask[i] % 2
+    positive = 3
+    positive *= x[i] > 0
+    result[i, 3] = positive
+    scaled = x[i]
+    scaled *= mask[i]
+    scaled /= True
+    result[i, 4] = scaled
+    result[i, 5] = max(mask[i], x[i]) + 10 * min(i, mask[i])
+    result[i, 6] = (mask[i] << 3) + (9 >> mask[i])
+    quotient, rest = divmod(7, mask[i] or 4)
+    result[i, 7] = quotient + rest
+    result[i, 8] = 4 * (mask[i] == 1.0) + 2 * (x[i] < mask[i]) + (mask[i] != z[i])
+    turned = z[i]
+    turned *= mask[i]
+    result[i, 9] = turned.imag
+    result[i, 10] = 1 if z[i] else 2
+    result[i, 11] = 2 * (not z[i]) + bool(z[i] - z[i]) + 4 * bool(2.0) + 8 * (not 4.0)
+
+
+booleans = ab.kernel(run_booleans)
+
+
+def of_booleans(mask, x, z):
+    return _computed(run_booleans, BOOLEANS, mask.astype(int), x, z)
+
+
+def booleans_beside_numbers():
+    return np.array([True, False, True, False]), np.array([0.5, -1.5, 3.0, 0.0]), np.array([1 + 2j, 0, 1, -3j])

@@ -81,6 +81,12 @@ def test_reductions_are_those_of_a_cpu():
     np.testing.assert_array_equal(result, loops.of_reductions(*arrays))
 
 
+def test_booleans_are_numbers():
+    arrays = loops.booleans_beside_numbers()
+    (result,) = _run(loops.booleans, (4,), arrays, np.zeros((4, loops.BOOLEANS)))
+    np.testing.assert_array_equal(result, loops.of_booleans(*arrays))
+
+
 @pytest.mark.parametrize("kind", [{}, {"wide": True}], ids=["narrow", "wide"])
 def test_blocks_share_memory(kind):
     rng = np.random.default_rng(0)

@@ -69,12 +69,13 @@ cdef ElementType _resolve(object dtype):
         _fill_types()
     if dtype is None:
         raise TypeError("dtype is missing")
-    resolved = numpy.dtype(_torch_name(dtype) or dtype)
+    of_torch = _torch_name(dtype)
+    resolved = numpy.dtype(of_torch or dtype)
     if resolved not in _types:
         why = ", which NumPy takes for integers of over 64 bits and what is no number" if resolved.hasobject else ""
         raise TypeError(f"arrays cannot hold dtype {resolved}{why}; they hold {', '.join(names)}")
     # Only names, types and dtypes are cached: they are few, so the table stays small.
-    if isinstance(dtype, (str, type, numpy.dtype)) or _torch_name(dtype) is not None:
+    if of_torch is not None or isinstance(dtype, (str, type, numpy.dtype)):
         _known[dtype] = _types[resolved]
     return _types[resolved]
 

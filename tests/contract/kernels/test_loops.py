@@ -44,6 +44,13 @@ def test_reductions_are_those_of_numpy(device):
     np.testing.assert_array_equal(result.numpy(), loops.of_reductions(*arrays))
 
 
+def test_booleans_are_numbers(device):
+    arrays = loops.booleans_beside_numbers()
+    result = ab.zeros((4, loops.BOOLEANS), "float64", device=device)
+    ab.launch(loops.booleans, 4, *(ab.array(array, device=device) for array in arrays), result)
+    np.testing.assert_array_equal(result.numpy(), loops.of_booleans(*arrays))
+
+
 @ab.kernel
 def largest_of_nothing(i: int, x: ab.In, y: ab.Out):
     y[i] = x[1:1].max()

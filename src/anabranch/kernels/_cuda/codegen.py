@@ -22,14 +22,15 @@ from anabranch.kernels._cuda import (  # noqa: F401  register what kernels use
     atomic,
     attributes,
     blocks,
+    booleans,
     comparison,
-    compound,
     functions,
     indexing,
-    numbers,
+    math_functions,
     order,
     reduction,
     slices,
+    tuple_comparison,
     type_rules,
 )
 from anabranch.kernels._cuda.division import numpy_division

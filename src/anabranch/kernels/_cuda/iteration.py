@@ -17,9 +17,9 @@ from numba_cuda_mlir.lowering import numpy as lowering_numpy
 from numba_cuda_mlir.lowering.cuda import T, arith, index_of, memref
 from numba_cuda_mlir.lowering_utilities import IterResult, scf
 from numba_cuda_mlir.numba_cuda import types
-from numba_cuda_mlir.numba_cuda.core import ir as numba_ir
 
 from anabranch.kernels._cuda.failure import if_, is_active, report
+from anabranch.kernels._cuda.variable import declared
 
 _Lowering: Final = mlir_lowering.MLIRLower
 _lower_getiter: Final = _Lowering.lower_getiter_expr_assign
@@ -214,9 +214,7 @@ def loops() -> Iterator[None]:
 
 def _steps_of(builder: Any, owner: Any, kind: Any, number: int, variable: Any) -> Any:
     """Return an iterator of the type `kind` over the value of a variable."""
-    name = f"{owner.name}.steps_{number}"
-    builder.fndesc.typemap[name] = kind
-    steps = numba_ir.Var(owner.scope, name, owner.loc)
+    steps = declared(builder, owner, f"steps_{number}", kind)
     _getiter(builder, steps, variable)
     return builder.load_var(steps)
 
@@ -230,6 +228,8 @@ def _iter(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
 
 @lower_builtin(next, types.Any)  # type: ignore[untyped-decorator]
 def _next_value(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
+    if not is_active():
+        raise NotImplementedError("next")
     found = _next(builder.load_var(args[0]))
     with if_(arith.xori(found.is_valid, arith.constant(T.bool(), value=True))):
         report("StopIteration")
@@ -254,12 +254,5 @@ def _zip(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
     if not is_active():
         raise NotImplementedError("zip")
     kinds = builder.get_numba_type(target.name).source_types
-    builder.store_var(
-        target,
-        _Zipped(
-            [
-                _steps_of(builder, target, kind, number, variable)
-                for number, (kind, variable) in enumerate(zip(kinds, args, strict=True))
-            ]
-        ),
-    )
+    pairs = enumerate(zip(kinds, args, strict=True))
+    builder.store_var(target, _Zipped([_steps_of(builder, target, kind, number, arg) for number, (kind, arg) in pairs]))

@@ -7,6 +7,7 @@ rounds halves away from zero. The rules replace the compiler's only while it com
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 from collections.abc import Callable
 from typing import Any, Final
@@ -26,6 +27,10 @@ _COMPARISONS: Final = {
     operator.ge: (arith.CmpFPredicate.OGE, lowering_math.ge_cg),
     operator.eq: (arith.CmpFPredicate.OEQ, lowering_math.eq_cg),
 }
+
+
+# Arguments of `min` and `max`.
+_MOST_COMPARED: Final = 4
 
 
 def _values(builder: Any, kind: Any, args: Any) -> list[Any]:
@@ -69,9 +74,9 @@ def _register_extreme(function: Any, is_better: Callable[[Any, Any, Any], Any], 
 
         builder.store_var(target, functools.reduce(better, _values(builder, kind, args)))
 
-    lower_builtin(function, types.Number, types.Number)(choose)
-    lower_builtin(function, types.Number, types.Number, types.Number)(choose)
-    lower_builtin(function, types.Number, types.Number, types.Number, types.Number)(choose)
+    for count in range(2, _MOST_COMPARED + 1):
+        for kinds in itertools.product((types.Number, types.Boolean), repeat=count):
+            lower_builtin(function, *kinds)(choose)
 
 
 @lower_builtin(round, types.Number)  # type: ignore[untyped-decorator]

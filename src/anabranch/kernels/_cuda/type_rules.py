@@ -9,7 +9,7 @@ from numba_cuda_mlir import types
 from numba_cuda_mlir.descriptor import mlir_target
 
 from anabranch.kernels._cuda.division import follows_numpy
-from anabranch.kernels._cuda.numbers import in_types_of_cpu
+from anabranch.kernels._cuda.math_functions import in_types_of_cpu
 from anabranch.kernels._cuda.reduction import widened
 from anabranch.kernels._integer import operand_types
 
@@ -28,6 +28,13 @@ def _mixed_bits(function: Any, args: Any) -> Any:
     return tuple(kind if getattr(kind, "bitwidth", 1) == types.int64.bitwidth else types.int64 for kind in args)
 
 
+def _as_numbers(function: Any, args: Any) -> Any:
+    """Return integers for booleans beside numbers, for which the compiler has no `min` and no `max`."""
+    if function not in (min, max) or all(isinstance(kind, types.Boolean) for kind in args):
+        return args
+    return tuple(types.int64 if isinstance(kind, types.Boolean) else kind for kind in args)
+
+
 def _replace_rule(context: Any) -> None:
     """Have the compiler's only typing context take operands as `operand_types` says, and read float32 for float16."""
     resolve = context.resolve_function_type
@@ -36,7 +43,7 @@ def _replace_rule(context: Any) -> None:
         if not follows_numpy():
             return resolve(func, args, kws)
         function = getattr(func, "typing_key", func)
-        args = _mixed_bits(function, operand_types(function, args, types.Integer, types.int64))
+        args = _mixed_bits(function, operand_types(function, _as_numbers(function, args), types.Integer, types.int64))
         found = widened(func, in_types_of_cpu(resolve, func, args, kws), args)
         if func is operator.getitem and found is not None and found.return_type == types.float16:
             return found.replace(return_type=types.float32)

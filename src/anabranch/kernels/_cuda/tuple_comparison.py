@@ -1,7 +1,4 @@
-"""Comparisons of tuples, and of integers with members of an `enum.IntEnum`, in kernels on CUDA.
-
-The compiler has none of tuples, of an `IntEnum` only those for order, and there it takes unsigned integers for signed.
-"""
+"""Comparisons of tuples in kernels on CUDA, of which the compiler has none."""
 
 from __future__ import annotations
 
@@ -12,29 +9,8 @@ from typing import Any, Final
 from numba_cuda_mlir.extending import lower_builtin
 from numba_cuda_mlir.lowering.cuda import T, arith
 from numba_cuda_mlir.numba_cuda import types
-from numba_cuda_mlir.numba_cuda.core import ir as numba_ir
 
-_ORDERED: Final = {
-    operator.eq: arith.CmpIPredicate.eq,
-    operator.ne: arith.CmpIPredicate.ne,
-    operator.lt: arith.CmpIPredicate.slt,
-    operator.le: arith.CmpIPredicate.sle,
-    operator.gt: arith.CmpIPredicate.sgt,
-    operator.ge: arith.CmpIPredicate.sge,
-}
-
-
-def _register_integers(function: Any) -> None:
-    def compare(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
-        values = []
-        for arg in args:
-            kind = builder.get_numba_type(arg.name)
-            own = kind.dtype if isinstance(kind, types.IntEnumMember) else kind
-            values.append(builder.lower_cast(own, types.int64, builder.load_var(arg)))
-        builder.store_var(target, arith.cmpi(_ORDERED[function], *values))
-
-    lower_builtin(function, types.Integer, types.IntEnumMember)(compare)
-    lower_builtin(function, types.IntEnumMember, types.Integer)(compare)
+from anabranch.kernels._cuda.variable import assigned, declared
 
 
 class _Pairs:
@@ -49,19 +25,14 @@ class _Pairs:
     def compare(self, function: Any, number: int) -> Any:
         """Return the comparison of the items of a number."""
         builder, target = self._builder, self._target
-        name = f"{target.name}.{function.__name__}_{number}"
-        found = [self._variable(f"{name}_{side}", side, number) for side in range(2)]
-        builder.fndesc.typemap[name] = types.boolean
-        result = numba_ir.Var(target.scope, name, target.loc)
-        builder.lower_binop_expr_assign(result, function, *found)
+        label = f"{function.__name__}_{number}"
+        sides = [
+            assigned(builder, target, f"{label}_{side}", self._kinds[side][number], self._values[side][number])
+            for side in range(2)
+        ]
+        result = declared(builder, target, label, types.boolean)
+        builder.lower_binop_expr_assign(result, function, *sides)
         return builder.load_var(result)
-
-    def _variable(self, name: str, side: int, number: int) -> Any:
-        target = self._target
-        self._builder.fndesc.typemap[name] = self._kinds[side][number]
-        variable = numba_ir.Var(target.scope, name, target.loc)
-        self._builder.store_var(variable, self._values[side][number])
-        return variable
 
 
 def _truth(value: bool) -> Any:
@@ -109,6 +80,5 @@ def _register_tuples(function: Any) -> None:
     lower_builtin(function, types.BaseTuple, types.BaseTuple)(compare)
 
 
-for _function in _ORDERED:
-    _register_integers(_function)
+for _function in _OF_TUPLES:
     _register_tuples(_function)

@@ -1,8 +1,7 @@
-"""The functions of `math` in kernels on CUDA, with the types that they have on a CPU, and the truth of an integer.
+"""The functions of `math` in kernels on CUDA, with the types that they have on a CPU.
 
 The compiler gives results the type of the first argument, also where it is an integer: ``-math.sqrt(2)`` is -1 then. It
-keeps the result of `math.floor` a float, of 32 bits if its argument has as many, and takes the lowest bit of a size for
-its truth.
+keeps the result of `math.floor` a float, of 32 bits if its argument has as many.
 """
 
 from __future__ import annotations
@@ -13,13 +12,11 @@ from types import BuiltinFunctionType
 from typing import Any, Final
 
 from numba_cuda_mlir.extending import lower_builtin
-from numba_cuda_mlir.lowering import builtins as lowering_builtins
 from numba_cuda_mlir.lowering import math as lowering_math
-from numba_cuda_mlir.lowering.cuda import T, arith, ir
 from numba_cuda_mlir.numba_cuda import types
-from numba_cuda_mlir.numba_cuda.core import ir as numba_ir
 
 from anabranch.kernels._cuda.failure import is_active
+from anabranch.kernels._cuda.variable import converted
 
 _math: Final = lowering_math.math_dialect
 _OF_ONE: Final = frozenset(
@@ -65,15 +62,8 @@ def _register_float(function: Any, count: int) -> None:
         if not is_active():
             original(builder, target, args, kwargs)
             return
-        converted = []
-        for number, arg in enumerate(args):
-            name = f"{target.name}.argument_{number}"
-            builder.fndesc.typemap[name] = types.float64
-            variable = numba_ir.Var(target.scope, name, target.loc)
-            kind = builder.get_numba_type(arg.name)
-            builder.store_var(variable, builder.lower_cast(kind, types.float64, builder.load_var(arg)))
-            converted.append(variable)
-        original(builder, target, converted, kwargs)
+        operands = [converted(builder, target, number, types.float64, arg) for number, arg in enumerate(args)]
+        original(builder, target, operands, kwargs)
 
     kinds = (types.Integer, types.Boolean, types.Float)
     for operands in product(kinds, repeat=count):
@@ -96,17 +86,6 @@ def _register_whole(function: Any) -> None:
 
     for kind in (types.Integer, types.Boolean, types.Float):
         lower_builtin(function, kind)(lower)
-
-
-@lower_builtin(bool, types.Integer)  # type: ignore[untyped-decorator]
-def _is_true(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
-    if not is_active():
-        lowering_builtins.type_convert(builder, target, args, kwargs)
-        return
-    value = builder.load_var(args[0])
-    if isinstance(value.type, ir.IndexType):
-        value = arith.index_cast(T.i64(), value)
-    builder.store_var(target, arith.cmpi(arith.CmpIPredicate.ne, value, arith.constant(value.type, value=0)))
 
 
 for _count, _functions in ((1, _OF_ONE), (2, _OF_TWO)):
