@@ -1,8 +1,9 @@
 """Comparison and truth of numbers in kernels on CUDA, where the compiler differs from Python.
 
 Nan is not equal to anything. The compiler compares no complex numbers and has no truth of them: they are equal if both
-parts are. Of an `IntEnum` it has only the comparisons for order, where it takes unsigned integers for signed. It takes
-the lowest bit of a size and of a constant float for their truth. The rules replace the compiler's only while it compiles a kernel of Anabranch.
+parts are. Of an `IntEnum` it has only the comparisons for order, where it takes unsigned integers for signed. Of a size
+and of a constant float it takes the lowest bit for their truth. The rules replace the compiler's only while it compiles
+a kernel of Anabranch.
 """
 
 from __future__ import annotations
