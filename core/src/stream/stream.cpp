@@ -4,15 +4,15 @@
 
 namespace anabranch {
 
-bool Stream::is_settled(Point point) {
-  if (handles_.load(std::memory_order_relaxed) != 0 || role() != StreamRole::created) return false;
+bool Stream::settle(Point point, std::chrono::nanoseconds timeout) {
   try {
-    backend_.query(*this, point);
+    return backend_.synchronize(*this, point, timeout);
   } catch (const AsyncError& error) {
+    const bool asked = handles_.load(std::memory_order_relaxed) != 0 || role() != StreamRole::created;
     // A driver's error fails the whole device.
-    return error.failure()->told() && error.failure()->code() == 0;
+    if (asked || !error.failure()->told() || error.failure()->code() != 0) throw;
   }
-  return false;
+  return true;
 }
 
 }  // namespace anabranch

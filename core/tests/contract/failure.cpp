@@ -1,10 +1,13 @@
 // What follows from an operation that fails.
+#include <chrono>
+
 #include "contract.hpp"
 
 namespace anabranch::contract {
 namespace {
 
 using namespace check;
+using namespace std::chrono_literals;
 
 TEST(later_work_of_a_failed_stream_does_not_run) {
   const Log log;
@@ -68,6 +71,30 @@ TEST(a_waiting_stream_meets_the_same_failure) {
     }
   }
   CHECK(met[0] && met[0] == met[1]);
+}
+
+TEST(a_failure_that_was_told_settles_a_stream_that_nobody_can_ask) {
+  const auto a = stream(device());
+  const auto b = stream(device());
+  Gate gate(*b);
+  fail(*a, "broken");
+  device().wait(*b, *a, a->issued());
+  const Point last = b->issued();
+  CHECK_THROWS(AsyncError, a->settle(a->issued(), 1s));
+  CHECK(!b->settle(last, 0s));
+  try {
+    finish(*a);
+  } catch (const AsyncError& error) {
+    error.failure()->note_told();
+  }
+  CHECK(a->settle(a->issued(), 1s));
+  // Its wait has not met the failure yet.
+  CHECK(!b->settle(last, 0s));
+  gate.open();
+  CHECK(b->settle(last, 10s));
+  b->add_handle();
+  CHECK_THROWS(AsyncError, b->settle(last, 10s));
+  b->remove_handle();
 }
 
 TEST(a_failure_reaches_those_who_wait_later) {

@@ -95,7 +95,7 @@ cdef extern from "anabranch/stream/stream.hpp" namespace "anabranch" nogil:
         CCapture* capture() const
         void add_handle()
         void remove_handle()
-        cbool is_settled(Point) except +translate
+        cbool settle(Point, nanoseconds) except +translate
     cdef cppclass Waiter:
         pass
 
@@ -387,8 +387,8 @@ cdef extern from "anabranch/_core/host_job.hpp" namespace "anabranch::python" no
 # Raises if the thread is in a host function of the stream, and the point is that function's or a later one.
 cdef int refuse_own_wait(CStream* stream, Point point) except -1
 cdef int raise_own_wait() except -1
-# Blocks this thread until the point is reached. Releases the interpreter lock and handles signals meanwhile.
-cdef int synchronize_point(CStream* stream, Point point, Marker* marker=*) except -1
+# Blocks this thread until the point is reached, with `whole_device` as `Stream::settle`. Handles signals meanwhile.
+cdef int synchronize_point(CStream* stream, Point point, Marker* marker=*, bint whole_device=*) except -1
 # Blocks likewise until work that others enqueue on `stream` can be ordered after the point of `target`. Does not wait
 # for what a host function's own stream does later.
 cdef int flush_point(CStream* stream, CStream* target, Point point) except -1

@@ -57,7 +57,7 @@ cdef int raise_own_wait() except -1:
         "give the work that it needs another stream")
 
 
-cdef int synchronize_point(CStream* stream, Point point, Marker* marker=NULL) except -1:
+cdef int synchronize_point(CStream* stream, Point point, Marker* marker=NULL, bint whole_device=False) except -1:
     cdef bint reached
     refuse_own_wait(stream, point)
     if _exiting and PyThread_get_thread_ident() == _exiting_thread:
@@ -67,7 +67,10 @@ cdef int synchronize_point(CStream* stream, Point point, Marker* marker=NULL) ex
         raise stopped("this work will not complete")
     while True:
         with nogil:
-            reached = stream.backend().synchronize(deref(stream), point, nanoseconds(signal_interval_ns), marker)
+            if whole_device:
+                reached = stream.settle(point, nanoseconds(signal_interval_ns))
+            else:
+                reached = stream.backend().synchronize(deref(stream), point, nanoseconds(signal_interval_ns), marker)
         if reached:
             return 0
         PyErr_CheckSignals()

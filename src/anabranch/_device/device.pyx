@@ -84,8 +84,7 @@ cdef class DeviceBase:
             observations.push_back(observation_of(deref(streams[i].get()), deref(current_task())))
             points.push_back(self.backend.newest(deref(streams[i].get())))
         for i in range(streams.size()):
-            if not streams[i].get().is_settled(points[i]):
-                synchronize_point(streams[i].get(), points[i])
+            synchronize_point(streams[i].get(), points[i], NULL, True)
         throw_unraised(deref(self.backend))
         for i in range(streams.size()):
             observe(observations[i])

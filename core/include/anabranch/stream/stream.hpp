@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -68,9 +69,9 @@ class Stream : public RefCounted {
   // The layer above counts its objects for the stream. One without any may live on, for an array that it used.
   void add_handle() noexcept { handles_.fetch_add(1, std::memory_order_relaxed); }
   void remove_handle() noexcept { handles_.fetch_sub(1, std::memory_order_relaxed); }
-  // Whether the failure at the point, if any, need not be raised for the whole device again: it was told, and nobody
-  // can ask the stream any more. Throws DriverError.
-  bool is_settled(Point point);
+  // Waits for the point as `Backend::synchronize` does, on behalf of the whole device: a failure that was told does not
+  // throw again if nobody can ask the stream any more.
+  bool settle(Point point, std::chrono::nanoseconds timeout);
 
   // Tracks what the stream's operations come after. A pooled stream that is used again restarts its lane.
   Lane& lane() noexcept { return lane_; }
