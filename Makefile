@@ -3,6 +3,7 @@
 #   make test        the core's tests (CTest), then the Python tests: the contract on two CPU devices and the GPUs there are, then
 #                    on two simulated GPUs; all others; and programs of several processes, under MPI
 #   make mutate      plants bugs in the hazard engine, one at a time, and says which the tests notice
+#   make fuzz        random kernels: what they compute on a CPU, beside their code for CUDA on the host
 #   make lint        formatters and checkers; changes nothing
 #   make format      what the formatters can mend
 #   make demo        the program that shows what Anabranch is for
@@ -36,7 +37,7 @@ export PIP_ONLY_BINARY := :all:
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: all install core test test-core test-python test-tsan test-asan free-threaded test-free-threaded test-four-threads simulated-driver
-.PHONY: mutate lint lint-python lint-types lint-core format demo site ft-site bench counts docs news wheels clean
+.PHONY: mutate fuzz lint lint-python lint-types lint-core format demo site ft-site bench counts docs news wheels clean
 
 all: install
 
@@ -142,6 +143,12 @@ ft_pytest = $(call with_site,build/ft-site) $(ft_bin)/python -m pytest
 
 mutate: $(bin)/.package $(bin)/.test
 	$(bin)/python tools/mutate.py
+
+SEED ?= 0
+SECONDS ?= 600
+
+fuzz: $(bin)/.cuda site
+	$(installed) $(bin)/python -W ignore -m tests.fuzz --seed $(SEED) --seconds $(SECONDS)
 
 # Checks
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 import numba_cuda_mlir.mlir_optimization as pipeline
+import numpy as np
 import pytest
 
 import anabranch as ab
@@ -29,6 +30,17 @@ llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
 
 _MATH = ctypes.CDLL(ctypes.util.find_library("m"))
+# Functions of NVIDIA's library that the host's has not, or under another name.
+_OWN_MATH = {
+    "isinfd": ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_double)(math.isinf),
+    "isinff": ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_float)(math.isinf),
+    "isnand": ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_double)(math.isnan),
+    "isnanf": ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_float)(math.isnan),
+    "isfinited": ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_double)(math.isfinite),
+    "finitef": ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_float)(math.isfinite),
+    "powi": ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double, ctypes.c_int32)(lambda x, n: np.float64(x) ** n),
+    "powif": ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_float, ctypes.c_int32)(lambda x, n: np.float64(x) ** n),
+}
 _C = {"i64": ctypes.c_int64, "ptr": ctypes.c_void_p, "double": ctypes.c_double}
 _BLOCK = "llvm.nvvm.read.ptx.sreg.ctaid.{axis}"
 # A block of one thread for each index, where a kernel does not say otherwise.
@@ -121,7 +133,8 @@ def _link(module: Any) -> None:
     """Have functions of NVIDIA's library found in that of the host."""
     for function in module.functions:
         if function.name.startswith("__nv_"):
-            own = getattr(_MATH, function.name.removeprefix("__nv_"))
+            name = function.name.removeprefix("__nv_")
+            own = _OWN_MATH.get(name) or getattr(_MATH, name)
             llvm.add_symbol(function.name, ctypes.cast(own, ctypes.c_void_p).value)
 
 
