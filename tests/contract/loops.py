@@ -99,7 +99,7 @@ def of_parts(x, length):
     return whole, parts
 
 
-ATTRIBUTES = 21
+ATTRIBUTES = 25
 
 
 class Side(enum.IntEnum):
@@ -130,6 +130,11 @@ def run_attributes(i: int, table: ab.In, z: ab.In, mask: ab.In, result: ab.Out):
     result[i, 18] = math.floor(np.float32(1e12) * table[i, 2]) // 7 + math.ceil(i + 3)
     result[i, 19] = 4 * bool(table.shape[0]) + 2 * (not table.shape[1]) + (table.shape[0] or 7)
     result[i, 20] = 1 if table.shape[0] else 2
+    nothing = 0.0
+    result[i, 21] = math.atan2(nothing, -nothing) + np.arctan2(-nothing, nothing) + math.atan2(0, 0)
+    result[i, 22] = (len(z) + z[i]).imag + (z[i] * table.size).real
+    result[i, 23] = abs(z[i] / table.shape[1]) + abs(z[i] - z.size)
+    result[i, 24] = (z.mean() - np.mean(mask)).real
 
 
 attributes = ab.kernel(run_attributes)
@@ -139,7 +144,7 @@ def of_attributes(table, z, mask):
     return _computed(run_attributes, ATTRIBUTES, table, z, mask.astype(int))  # NumPy's booleans have no sign
 
 
-REDUCTIONS = 11
+REDUCTIONS = 14
 
 
 def run_reductions(i: int, floats: ab.In, small: ab.In, holed: ab.In, result: ab.Out):
@@ -154,6 +159,9 @@ def run_reductions(i: int, floats: ab.In, small: ab.In, holed: ab.In, result: ab
     result[i, 8] = holed.min()
     result[i, 9] = floats[i, 3:3].sum() + np.prod(floats[i, 3:3])
     result[i, 10] = floats.T[i].sum()
+    result[i, 11] = floats[i].mean() + np.mean(floats)
+    result[i, 12] = small[:5].mean()
+    result[i, 13] = holed[:2].mean() + np.mean(holed[::-1])
 
 
 reductions = ab.kernel(run_reductions)
@@ -204,3 +212,42 @@ def of_booleans(mask, x, z):
 
 def booleans_beside_numbers():
     return np.array([True, False, True, False]), np.array([0.5, -1.5, 3.0, 0.0]), np.array([1 + 2j, 0, 1, -3j])
+
+
+def run_changes(i: int, table: ab.InOut, bits: ab.InOut, other: ab.In, y: ab.Out):
+    row = table[i]
+    row *= 3
+    row += other[i]
+    row -= other[0, 1:2]
+    row[1] = 4
+    reverse = row[::-2]
+    reverse /= 2
+    reverse += other[i, :4]
+    y[i] = row.sum() + reverse[0]
+    mask = bits[i]
+    mask += 100
+    mask <<= 1
+    mask ^= np.int8(21)
+    mask //= 3
+    mask %= -7
+    if i == 0:
+        last = table[4:]
+        last **= 2
+        last -= other[0]
+
+
+changes = ab.kernel(run_changes)
+
+
+def arrays_to_change():
+    rng = np.random.default_rng(0)
+    numbers = [rng.integers(-9, 9, shape).astype(dtype) for shape, dtype in (((6, 8), float), ((4, 3), "int8"))]
+    return [*numbers, rng.integers(-9, 9, (4, 8)).astype("float32")]
+
+
+def of_changes(table, bits, other):
+    """Return what becomes of the first two arrays, and what the kernel stores."""
+    changed, y = [table.copy(), bits.copy()], np.zeros(4)
+    for i in range(4):
+        run_changes(i, *changed, other, y)
+    return changed[0], changed[1], y

@@ -87,6 +87,16 @@ def test_booleans_are_numbers():
     np.testing.assert_array_equal(result, loops.of_booleans(*arrays))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_arrays_and_rows_change_in_place(kind):
+    arrays = loops.arrays_to_change()
+    results = [ab.array(array, device="cpu") for array in (*arrays, np.zeros(4))]
+    ab.synchronize("cpu")
+    emulate(loops.changes, (4,), *results, **KINDS[kind])
+    for number, expected in zip((0, 1, 3), loops.of_changes(*arrays), strict=True):
+        np.testing.assert_array_equal(results[number].numpy(), expected)
+
+
 @pytest.mark.parametrize("kind", [{}, {"wide": True}], ids=["narrow", "wide"])
 def test_blocks_share_memory(kind):
     rng = np.random.default_rng(0)

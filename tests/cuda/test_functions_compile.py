@@ -51,14 +51,3 @@ def test_some_functions_are_of_real_numbers(function):
     kernel, group = of_one(*[function] * 4), [function] * 4
     with pytest.raises(ab.CompileError, match="no such function of complex numbers on the GPU"):
         compiled(kernel, group, values("complex64"))
-
-
-def in_place(i, x):
-    row = x[i : i + 2]
-    row *= 2
-
-
-def test_a_change_of_a_row_in_place_is_refused():
-    reason = "on a GPU, a kernel changes arrays and their rows element by element"
-    with pytest.raises(ab.CompileError, match=rf"row \*= 2\n  {reason}"):
-        ab.kernel(in_place).compile_cuda((1, (("array", "float32", 1, True, False),)), TARGET)

@@ -43,11 +43,19 @@ NO_MEMORY: Final = (
     "a kernel cannot allocate memory (new arrays, expressions over whole arrays, lists, dicts, "
     "strings): nobody could catch the failure; pass an array in"
 )
+_NO_LOOP: Final = "'NoneType' object has no attribute 'args'"
+_AUGMENTED: Final = re.compile(r"[-+*/%&|^<>]=")
 _NO_PLACE: Final = "unknown location"
 _NO_TYPE: Final = "cannot be determined"
 _COPY: Final = (
     "a kernel copies rows and other parts of arrays element by element: write the loop, as in "
     "for j in range(n): y[i, j] = x[i, j]"
+)
+_NO_NAME: Final = (
+    "a kernel changes a part of an array in place where it has a name: row = x[i], and then row *= 2; or write the loop"
+)
+CANNOT_HOLD: Final = (
+    "the array's dtype cannot hold the result: convert the other operand, as in row *= np.uint8(2), or write the loop"
 )
 _NO_HALF: Final = (
     "a kernel computes with float32 instead of float16: leave out np.float16; what it stores in an array of float16 is "
@@ -107,6 +115,8 @@ def from_compiler(
     mix = mixed(reason) if "uint64" in arguments or "uint64" in _names(function) else ""
     if ours is not None:
         reason = ours
+    elif reason == _NO_LOOP and _AUGMENTED.search(source):
+        reason = f"{CANNOT_HOLD}; or the array is declared ab.In"
     elif ":=" in source and _NO_TYPE in reason:  # the compilers take it in some places
         reason = "a kernel cannot assign within this expression (:=): assign before"
     elif "float16" in message and "float16(" in source:
@@ -132,7 +142,7 @@ def _names(function: FunctionType) -> set[str]:
 
 
 def copy_reason(place: tuple[str, int]) -> str | None:
-    """Return why a line cannot be compiled if it copies a part of an array into another; else None."""
+    """Return why a line cannot be compiled that copies a part of an array, or changes one without a name; or None."""
     try:
         tree = ast.parse(linecache.getline(*place).strip())
     except SyntaxError:  # part of a statement, or the head of one
@@ -141,7 +151,8 @@ def copy_reason(place: tuple[str, int]) -> str | None:
         isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript) and _is_part(node.value)
         for node in ast.walk(tree)
     )
-    return _COPY if copies else None
+    changes = any(isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Subscript) for node in ast.walk(tree))
+    return _COPY if copies else _NO_NAME if changes else None
 
 
 def _is_part(value: ast.expr) -> bool:

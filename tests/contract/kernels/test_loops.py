@@ -51,6 +51,59 @@ def test_booleans_are_numbers(device):
     np.testing.assert_array_equal(result.numpy(), loops.of_booleans(*arrays))
 
 
+def test_arrays_and_rows_change_in_place(device):
+    arrays = loops.arrays_to_change()
+    table, bits, other = (ab.array(array, device=device) for array in arrays)
+    y = ab.zeros(4, "float64", device=device)
+    ab.launch(loops.changes, 4, table, bits, other, y)
+    for array, expected in zip([table, bits, y], loops.of_changes(*arrays), strict=True):
+        np.testing.assert_array_equal(array.numpy(), expected)
+
+
+@pytest.mark.usefixtures("failures_forgotten")
+def test_a_row_changes_by_one_of_its_length(device):
+    @ab.kernel
+    def add(i: int, x: ab.InOut, y: ab.In):
+        row = x[i]
+        row += y[1:]
+
+    x = ab.zeros((3, 4), device=device)
+    ab.synchronize(device)
+    stream = ab.Stream(device)
+    ab.launch(add, 3, x, ab.zeros(4, device=device, stream=stream), stream=stream)
+    with pytest.raises(ab.KernelError, match=r"ValueError: .*broadcast"):
+        stream.synchronize()
+
+
+def test_a_change_that_the_array_cannot_hold_is_refused(device):
+    @ab.kernel
+    def halve(i: int, x: ab.InOut):
+        row = x[i]
+        row /= 2
+
+    with pytest.raises(ab.CompileError, match=r"row /= 2\n  the array's dtype cannot hold the result"):
+        ab.launch(halve, 3, ab.zeros((3, 4), "int32", device=device))
+
+
+def test_what_is_declared_in_does_not_change(device):
+    @ab.kernel
+    def double(i: int, x: ab.In):
+        row = x[i]
+        row *= 2
+
+    with pytest.raises(ab.CompileError, match=r"the array is declared ab\.In"):
+        ab.launch(double, 3, ab.zeros((3, 4), device=device))
+
+
+def test_a_change_of_a_part_without_a_name_is_refused(device):
+    @ab.kernel
+    def double(i: int, x: ab.InOut):
+        x[i] *= 2
+
+    with pytest.raises(ab.CompileError, match=r"row = x\[i\], and then row \*= 2; or write the loop"):
+        ab.launch(double, 3, ab.zeros((3, 4), device=device))
+
+
 @ab.kernel
 def largest_of_nothing(i: int, x: ab.In, y: ab.Out):
     y[i] = x[1:1].max()

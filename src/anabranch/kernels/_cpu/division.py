@@ -23,9 +23,12 @@ from numba.core.base import OverloadSelector
 from numba.cpython import numbers
 from numba.np import ufunc_db
 
+from anabranch.kernels._cpu.in_place import CHANGES, checked
+
 _REAL: Final = (operator.truediv, operator.itruediv)
 _FLOOR: Final = (operator.floordiv, operator.ifloordiv)
 _POWER: Final = (operator.pow, operator.ipow, pow)
+_ARRAYS: Final = (types.Array, types.Array)
 # Of larger exponents, powers are those of numbers that are no integers.
 _MOST_PRODUCTS: Final = 0x10000
 
@@ -47,10 +50,14 @@ class Definitions(dict[Any, Any]):
         for operation in _POWER[:2]:
             self._replace(operation, powers | {(types.Float, types.IntegerLiteral): _constant_power})
         self._replace(divmod, {(types.Integer, types.Integer): _quotient_and_rest})
+        for operation in CHANGES:
+            rules = {formal: rule for formal, rule in self[operation].versions if formal == _ARRAYS}
+            self._replace(operation, {formal: checked(rule) for formal, rule in rules.items()})
 
     def _replace(self, operation: Any, rules: dict[Any, Any]) -> None:
+        before = self[operation]
         selector = self[operation] = OverloadSelector()
-        for formal, rule in self._base[operation].versions:
+        for formal, rule in before.versions:
             if formal not in rules:
                 selector.append(rule, formal)
         for formal, rule in rules.items():

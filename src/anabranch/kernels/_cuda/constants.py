@@ -8,8 +8,11 @@ from typing import Any
 from numba_cuda_mlir.numba_cuda import types
 from numba_cuda_mlir.numba_cuda.core import ir
 
+from anabranch.kernels._cuda.failure import lowers_statements
 
-def lower_constant(lower: Any, statement: Any) -> bool:
+
+@lowers_statements
+def _lower_constant(lower: Any, statement: Any) -> bool:
     """Generate the code of a statement that assigns such a constant; return whether it does."""
     value = getattr(statement, "value", None)
     if isinstance(value, ir.Const) and value.value is ...:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FunctionType
 from typing import Any, Final
@@ -22,9 +22,7 @@ from numba_cuda_mlir.lowering.cuda import T, arith, llvm
 from numba_cuda_mlir.lowering_utilities import linalg_lowering, scf
 from numba_cuda_mlir.numba_cuda.core import ir as numba_ir
 
-from anabranch.kernels._cuda.constants import lower_constant
 from anabranch.kernels._cuda.ptx import LAUNCH_WORDS
-from anabranch.kernels._cuda.refusal import refuse_in_place
 from anabranch.kernels._failure import Spot, array_text, indexed_array
 
 _active: Final = threading.local()
@@ -190,6 +188,13 @@ def reporting(failures: Failures) -> Iterator[None]:
 
 _USERS: Final = (lowering_utilities, lowering_numpy, linalg_lowering)
 _lower_any_inst: Final = mlir_lowering.MLIRLower.lower_inst
+_statements: Final[list[Callable[[Any, Any], bool]]] = []
+
+
+def lowers_statements(lower: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    """Have a function generate statements in the compiler's place; it returns False for those that it leaves to it."""
+    _statements.append(lower)
+    return lower
 
 
 def is_active() -> bool:
@@ -240,7 +245,6 @@ def _set_error_code(_: Any, error_code: Any) -> None:
 
 
 def _lower_inst(self: Any, inst: Any) -> None:
-    refuse_in_place(self, inst)
     with _active.failures.at(self, inst):
-        if not lower_constant(self, inst):
+        if not any(lower(self, inst) for lower in _statements):
             _lower_any_inst(self, inst)

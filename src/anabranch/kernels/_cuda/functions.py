@@ -6,6 +6,7 @@ of NumPy's loops, which the compiler's type inference has chosen before; integer
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from itertools import product
@@ -19,6 +20,7 @@ from numba_cuda_mlir.lowering.cuda import arith
 
 from anabranch.kernels._cuda.comparison import equal, not_equal
 from anabranch.kernels._cuda.division import complex_quotient, floor_divide, remainder
+from anabranch.kernels._cuda.math_functions import arctan2
 from anabranch.kernels._cuda.power import integer_power, is_at_most_one
 from anabranch.kernels._cuda.refusal import RefusedError
 
@@ -226,7 +228,9 @@ def _is_nan(value: Any) -> Any:
 def _absolute(operand: tuple[Any, Any]) -> Any:
     kind, value = operand
     if isinstance(kind, types.Complex):
-        return _complex.abs(value)
+        is_infinite = arith.ori(*(_is_infinite(part(value)) for part in (_complex.re, _complex.im)))
+        size = _complex.abs(value)  # NaN where the other part is
+        return arith.select(is_infinite, arith.constant(size.type, value=math.inf), size)
     if isinstance(kind, types.Float):
         return _math.absf(value)
     return arith.maxsi(value, _negative(kind, value)) if getattr(kind, "signed", False) else value
@@ -289,7 +293,6 @@ _BINARY: Final[dict[np.ufunc, Operation]] = {
     np.minimum: _by_kind(arith.minimumf, arith.minsi, arith.minui),
     np.fmax: _by_kind(arith.maxnumf, arith.maxsi, arith.maxui),
     np.fmin: _by_kind(arith.minnumf, arith.minsi, arith.minui),
-    np.arctan2: lambda _, y, x: _math.atan2(y, x),
     np.copysign: lambda _, x, y: _math.copysign(x, y),
     np.power: _power,
     np.float_power: _power,
@@ -327,6 +330,7 @@ _LIKE_OPERATORS: Final[dict[np.ufunc, Callable[..., None]]] = {
     np.greater: _ordered(lowering_math.gt_cg),
     np.greater_equal: _ordered(lowering_math.ge_cg),
     np.hypot: lowering_math.math_hypot_cg,
+    np.arctan2: arctan2,
     np.nextafter: lowering_math.math_nextafter_cg,
 }
 
@@ -344,6 +348,7 @@ def _register() -> None:
     # Widened first; the compiler's own negates an unsigned integer and then repeats its highest bit.
     lower_builtin(operator.neg, types.Integer)(_in_type_of_result(_negative))
     lower_builtin(operator.neg, types.Boolean)(_in_type_of_result(_negative))
+    lower_builtin(abs, types.Complex)(_in_types_of_operands(_absolute))
     lower_builtin(abs, types.Boolean)(_in_type_of_result(lambda _, value: value))
 
 

@@ -1,7 +1,8 @@
 """The functions of `math` in kernels on CUDA, with the types that they have on a CPU.
 
 The compiler gives results the type of the first argument, also where it is an integer: ``-math.sqrt(2)`` is -1 then. It
-keeps the result of `math.floor` a float, of 32 bits if its argument has as many.
+keeps the result of `math.floor` a float, of 32 bits if its argument has as many. It takes the angle of two zeros, where
+it knows them, for NaN.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, Final
 
 from numba_cuda_mlir.extending import lower_builtin
 from numba_cuda_mlir.lowering import math as lowering_math
+from numba_cuda_mlir.lowering.cuda import arith
 from numba_cuda_mlir.numba_cuda import types
 
 from anabranch.kernels._cuda.failure import is_active
@@ -55,6 +57,15 @@ def _as_float(kind: Any) -> Any:
     return kind if isinstance(kind, types.Float) else types.float64
 
 
+def arctan2(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
+    """Lower the angle of a point, without two zeros, for which the compiler has NaN: 1 and -1 stand for 0 and -0."""
+    kind = builder.get_numba_type(target.name)
+    y, x = (builder.lower_cast(builder.get_numba_type(arg.name), kind, builder.load_var(arg)) for arg in args)
+    zero, one = (arith.constant(x.type, value=value) for value in (0.0, 1.0))
+    are_zeros = arith.andi(*(arith.cmpf(arith.CmpFPredicate.OEQ, value, zero) for value in (y, x)))
+    builder.store_var(target, _math.atan2(y, arith.select(are_zeros, _math.copysign(one, x), x)))
+
+
 def _register_float(function: Any, count: int) -> None:
     def lower(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
         floats = [types.float64] * count
@@ -91,5 +102,6 @@ def _register_whole(function: Any) -> None:
 for _count, _functions in ((1, _OF_ONE), (2, _OF_TWO)):
     for _function in _functions:
         _register_float(_function, _count)
+lower_builtin(math.atan2, types.Float, types.Float)(arctan2)
 for _rounding in _WHOLE:
     _register_whole(_rounding)

@@ -1,7 +1,8 @@
-"""Sums, products, minima and maxima of arrays in kernels on CUDA, one element after the other as on a CPU.
+"""Sums, products, means, minima and maxima of arrays in kernels on CUDA, one element after the other as on a CPU.
 
 The compiler allocates memory for them, and returns sums of integers in the type of the elements. The types here are
-those of the CPU: sums and products of integers have 64 bits. A NaN is both minimum and maximum.
+those of the CPU: sums and products of integers have 64 bits, and so have all means, of complex numbers each part. A NaN
+is both minimum and maximum.
 """
 
 from __future__ import annotations
@@ -11,18 +12,20 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numba_cuda_mlir import lowering_utilities
-from numba_cuda_mlir.extending import lower_builtin, lowering_registry
+from numba_cuda_mlir.extending import lower_builtin, lowering_registry, typing_registry
 from numba_cuda_mlir.lowering import math as lowering_math
 from numba_cuda_mlir.lowering import numpy as lowering_numpy
 from numba_cuda_mlir.lowering.cuda import T, arith, index_of, memref
 from numba_cuda_mlir.lowering_utilities import scf
 from numba_cuda_mlir.numba_cuda import types
+from numba_cuda_mlir.numba_cuda.typing.templates import AttributeTemplate, bound_function, signature
 
 from anabranch.kernels._cuda.failure import if_, is_active, report
 from anabranch.kernels._cuda.refusal import RefusedError
 
 _complex: Final = lowering_math.complex_dialect
 _WIDENED: Final = frozenset(("sum", "prod"))
+_OF_COMPLEX: Final = frozenset(("sum", "prod", "mean"))
 
 
 class _Reduction(NamedTuple):
@@ -67,7 +70,10 @@ _METHODS: Final = {f"Array.{name}": name for name in _REDUCTIONS}
 
 def widened(function: Any, found: Any, args: Sequence[Any]) -> Any:
     """Return the signature of a call as on a CPU, where `found` is the compiler's."""
-    name = _METHODS.get(getattr(function, "typing_key", None) or "") or _FUNCTIONS.get(function)
+    key = getattr(function, "typing_key", None)
+    if found is not None and key is np.mean:
+        return found.replace(return_type=_type_of_mean(args[0]))
+    name = _METHODS.get(key or "") or _FUNCTIONS.get(function)
     if found is None or name not in _WIDENED:
         return found
     kind = found.return_type
@@ -76,13 +82,13 @@ def widened(function: Any, found: Any, args: Sequence[Any]) -> Any:
     return found.replace(return_type=types.uint64) if isinstance(kind, types.Integer) else found
 
 
-def _each(array: Any, visit: Callable[[list[Any]], None], before: tuple[Any, ...] = ()) -> None:
+def each_element(array: Any, visit: Callable[[list[Any]], None], before: tuple[Any, ...] = ()) -> None:
     """Generate loops over the elements of an array in the order of C."""
     if len(before) == array.type.rank:
         visit(list(before))
         return
     for index in scf.for_(index_of(0), memref.dim(array, index_of(len(before))), index_of(1)):
-        _each(array, visit, (*before, index))
+        each_element(array, visit, (*before, index))
         scf.yield_([])
 
 
@@ -97,51 +103,85 @@ def _check(name: str, kind: Any, count: int) -> None:
     """Raise `RefusedError` for what CPUs refuse, too, or for an axis."""
     if kind.dtype == types.float16:
         raise RefusedError(f"a kernel has no {name} of arrays of float16: write the loop, as in for v in x: total += v")
-    if isinstance(kind.dtype, types.Complex) and name not in _WIDENED:
+    if isinstance(kind.dtype, types.Complex) and name not in _OF_COMPLEX:
         raise RefusedError("numba-cuda-mlir has no such function of complex numbers on the GPU")
     if count != 1:
         raise RefusedError(f"{name} in a kernel takes the array alone: write the loop over an axis")
 
 
-def _reduce(name: str) -> Callable[..., None]:
-    original, combine = _REDUCTIONS[name]
+def _reduced(builder: Any, variable: Any, name: str, result: Any) -> Any:
+    """Return the value of a reduction of an array, which is computed in the type `result`."""
+    combine = _REDUCTIONS[name].combine
+    kind = builder.get_numba_type(variable.name)
+    array = builder.load_var(variable)
+    with builder.alloca_insertion_point():
+        total = memref.alloca(T.memref(1, builder.get_mlir_type(result)), [], [])
 
+    def read(at: list[Any]) -> Any:
+        return builder.lower_cast(kind.dtype, result, lowering_utilities.array_element_value_load(kind, array, at))
+
+    if name in _WIDENED:
+        first = lowering_utilities._zero_value_for_type(builder.get_mlir_type(result))
+        if name == "prod":
+            first = builder.lower_cast(types.int64, result, arith.constant(T.i64(), value=1))
+    else:
+        with if_(arith.cmpi(arith.CmpIPredicate.eq, _size(array), index_of(0))):
+            report(f"ValueError: zero-size array to reduction operation {name}imum which has no identity")
+        first = read([index_of(0)] * array.type.rank)
+    memref.store(first, total, [index_of(0)])
+
+    def visit(at: list[Any]) -> None:
+        so_far = memref.load(total, [index_of(0)])
+        memref.store(combine(result, so_far, read(at)), total, [index_of(0)])
+
+    each_element(array, visit)
+    return memref.load(total, [index_of(0)])
+
+
+def _reduce(name: str) -> Callable[..., None]:
     def lower(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
         if not is_active():
-            original(builder, target, args, kwargs)
+            _REDUCTIONS[name].original(builder, target, args, kwargs)
             return
-        kind = builder.get_numba_type(args[0].name)
-        _check(name, kind, len(args) + len(kwargs))
-        array = builder.load_var(args[0])
-        result = builder.get_numba_type(target.name)
-        with builder.alloca_insertion_point():
-            total = memref.alloca(T.memref(1, builder.get_mlir_type(result)), [], [])
-
-        def read(at: list[Any]) -> Any:
-            return builder.lower_cast(kind.dtype, result, lowering_utilities.array_element_value_load(kind, array, at))
-
-        if name in _WIDENED:
-            first = lowering_utilities._zero_value_for_type(builder.get_mlir_type(result))
-            if name == "prod":
-                first = builder.lower_cast(types.int64, result, arith.constant(T.i64(), value=1))
-        else:
-            with if_(arith.cmpi(arith.CmpIPredicate.eq, _size(array), index_of(0))):
-                report(f"ValueError: zero-size array to reduction operation {name}imum which has no identity")
-            first = read([index_of(0)] * array.type.rank)
-        memref.store(first, total, [index_of(0)])
-
-        def visit(at: list[Any]) -> None:
-            so_far = memref.load(total, [index_of(0)])
-            memref.store(combine(result, so_far, read(at)), total, [index_of(0)])
-
-        _each(array, visit)
-        builder.store_var(target, memref.load(total, [index_of(0)]))
+        _check(name, builder.get_numba_type(args[0].name), len(args) + len(kwargs))
+        builder.store_var(target, _reduced(builder, args[0], name, builder.get_numba_type(target.name)))
 
     return lower
 
 
-def _register(name: str) -> None:
-    lower = _reduce(name)
+def _type_of_mean(array: Any) -> Any:
+    return types.complex128 if isinstance(array.dtype, types.Complex) else types.float64
+
+
+@typing_registry.register_attr
+class _Methods(AttributeTemplate):  # type: ignore[misc]
+    """The types of methods of arrays that the compiler has not."""
+
+    key = types.Array
+
+    @bound_function("Array.mean")  # type: ignore[untyped-decorator]
+    def resolve_mean(self, array: Any, args: Any, kwargs: Any) -> Any:
+        return None if args or kwargs else signature(_type_of_mean(array))
+
+
+def _mean(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
+    if not is_active():
+        raise NotImplementedError("the mean of an array")
+    kind = builder.get_numba_type(args[0].name)
+    _check("mean", kind, len(args) + len(kwargs))
+    # In the type of the elements, as on a CPU, unless they are integers.
+    summed = kind.dtype if isinstance(kind.dtype, types.Float | types.Complex) else types.float64
+    result = builder.get_numba_type(target.name)
+    total = builder.lower_cast(summed, result, _reduced(builder, args[0], "sum", summed))
+    count = lowering_utilities.convert(_size(builder.load_var(args[0])), T.f64())
+    if isinstance(result, types.Complex):
+        parts = (arith.divf(part(total), count) for part in (_complex.re, _complex.im))
+        builder.store_var(target, _complex.create_(total.type, *parts))
+    else:
+        builder.store_var(target, arith.divf(total, count))
+
+
+def _register(name: str, lower: Callable[..., None]) -> None:
     lower_builtin(getattr(np, name), types.Array)(lower)
 
     @lowering_registry.lower_getattr(types.Array, name)  # type: ignore[untyped-decorator]
@@ -150,4 +190,5 @@ def _register(name: str) -> None:
 
 
 for _name in _REDUCTIONS:
-    _register(_name)
+    _register(_name, _reduce(_name))
+_register("mean", _mean)

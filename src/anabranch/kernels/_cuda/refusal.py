@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Final, NamedTuple
 
-from numba_cuda_mlir import types
 from numba_cuda_mlir.errors import UserFacingInternalCompilerError
-from numba_cuda_mlir.numba_cuda.core.ir import Expr, Stmt
+from numba_cuda_mlir.numba_cuda.core.ir import Stmt
 
 from anabranch.kernels._compile_error import NO_MEMORY, copy_reason, is_users
 
@@ -21,10 +20,6 @@ _LOG: Final = re.compile(r"saved to:\s+(\S+numba_cuda_mlir_error_\w+\.log)")
 _ARRAY_RESULT: Final = re.compile(r"-> (?:array|list|dict|unicode|reflected)\b")
 _STORE: Final = re.compile(r"\b(?:setitem|Slice)\b")
 _CALL: Final = re.compile(r"call to <(?:[a-z-]+ )*?(?:ufunc|function|class|type|intrinsic) '?([\w.]+)")
-_IN_PLACE: Final = (
-    "on a GPU, a kernel changes arrays and their rows element by element: write the loop, as in "
-    "for j in range(n): row[j] *= 2"
-)
 
 
 class Refusal(NamedTuple):
@@ -36,17 +31,6 @@ class Refusal(NamedTuple):
 
 class RefusedError(Exception):
     """Our own refusal of code that the compiler would translate; its text is the reason."""
-
-
-def refuse_in_place(lower: Any, inst: Any) -> None:
-    """Raise `RefusedError` for a statement that changes an array in place, as in ``row *= 2``.
-
-    The compiler computes the elements and stores none.
-    """
-    value = getattr(inst, "value", None)
-    if isinstance(value, Expr) and value.op == "inplace_binop":
-        if isinstance(lower.get_numba_type(value.lhs.name), types.Array):
-            raise RefusedError(_IN_PLACE)
 
 
 def refusal(error: Exception) -> Refusal | None:
@@ -61,7 +45,8 @@ def refusal(error: Exception) -> Refusal | None:
     cause = error.__context__ or error
     text = str(cause)
     place = _place(cause)
-    copied = copy_reason(place) if place is not None and _STORE.search(text) else None
+    is_part = _STORE.search(text) and ("Slice" in text or text.count("Array(") > 1)
+    copied = copy_reason(place) if place is not None and is_part else None
     if copied is not None:
         reason = copied
     elif _ARRAY_RESULT.search(text):

@@ -9,6 +9,7 @@ from numba_cuda_mlir import types
 from numba_cuda_mlir.descriptor import mlir_target
 
 from anabranch.kernels._cuda.division import follows_numpy
+from anabranch.kernels._cuda.in_place import in_place
 from anabranch.kernels._cuda.math_functions import in_types_of_cpu
 from anabranch.kernels._cuda.reduction import widened
 from anabranch.kernels._integer import operand_types
@@ -43,6 +44,8 @@ def _replace_rule(context: Any) -> None:
         if not follows_numpy():
             return resolve(func, args, kws)
         function = getattr(func, "typing_key", func)
+        if (changed := in_place(function, args)) is not None:
+            return changed
         args = _mixed_bits(function, operand_types(function, _as_numbers(function, args), types.Integer, types.int64))
         found = widened(func, in_types_of_cpu(resolve, func, args, kws), args)
         if func is operator.getitem and found is not None and found.return_type == types.float16:
