@@ -99,7 +99,7 @@ def of_parts(x, length):
     return whole, parts
 
 
-ATTRIBUTES = 25
+ATTRIBUTES = 26
 
 
 class Side(enum.IntEnum):
@@ -135,6 +135,8 @@ def run_attributes(i: int, table: ab.In, z: ab.In, mask: ab.In, result: ab.Out):
     result[i, 22] = (len(z) + z[i]).imag + (z[i] * table.size).real
     result[i, 23] = abs(z[i] / table.shape[1]) + abs(z[i] - z.size)
     result[i, 24] = (z.mean() - np.mean(mask)).real
+    hole = math.nan if i == 1 else z[i].imag
+    result[i, 25] = 8 * (hole in (0.5, 2.0)) + 4 * (i * 1.0 in (1, 3)) + 2 * (i not in (0, 2)) + (z[i] in (z[0], 1j))
 
 
 attributes = ab.kernel(run_attributes)

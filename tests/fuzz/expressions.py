@@ -126,6 +126,9 @@ EXPRESSIONS: dict[Kind, list[_Maker]] = {
         _form("(({0}, {1}) < ({2}, {1}))", "int", "float", "int"),
         _form("({0} in (1, 2, 5))", "int"),
         _form("({0} not in (3, 7))", "int"),
+        _form("({0} in (0, 1))", "float"),
+        _form("({0} in (0.5, {1}))", "float", "float"),
+        _form("({0} in (1j, 0j))", "complex"),
     ],
     "complex": [
         *(_form(f"({{0}} {operator} {{1}})", "complex", "complex") for operator in "+-*+"),

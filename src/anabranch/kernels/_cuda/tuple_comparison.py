@@ -1,4 +1,7 @@
-"""Comparisons of tuples in kernels on CUDA, of which the compiler has none."""
+"""Comparisons of tuples in kernels on CUDA, of which the compiler has none, and ``in``.
+
+The compiler finds NaN in every tuple of floats, and takes no integers for parts if the item is a float.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,27 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from numba_cuda_mlir.extending import lower_builtin
+from numba_cuda_mlir.lowering import builtins as lowering_builtins
 from numba_cuda_mlir.lowering.cuda import T, arith
 from numba_cuda_mlir.numba_cuda import types
 
+from anabranch.kernels._cuda.failure import is_active
 from anabranch.kernels._cuda.variable import assigned, declared
 
 
 class _Pairs:
-    """The items of two tuples, compared with each other."""
+    """The items of two tuples, compared with each other. A number beside a tuple has as many items as that."""
 
     def __init__(self, builder: Any, target: Any, args: Any) -> None:
         self._builder, self._target = builder, target
-        self._kinds = [list(builder.get_numba_type(arg.name)) for arg in args]
+        self._kinds = [builder.get_numba_type(arg.name) for arg in args]
         self._values = [builder.load_var(arg) for arg in args]
+        count = max(len(kind) for kind in self._kinds if isinstance(kind, types.BaseTuple))
+        for side, kind in enumerate(self._kinds):
+            if isinstance(kind, types.BaseTuple):
+                self._kinds[side] = list(kind)
+            else:
+                self._kinds[side], self._values[side] = [kind] * count, [self._values[side]] * count
         self.lengths = [len(kinds) for kinds in self._kinds]
 
     def compare(self, function: Any, number: int) -> Any:
@@ -51,6 +62,13 @@ def _are_different(pairs: _Pairs) -> Any:
     return arith.xori(_are_equal(pairs), _truth(True))
 
 
+def _contains(pairs: _Pairs) -> Any:
+    found = _truth(False)
+    for number in range(pairs.lengths[0]):
+        found = arith.ori(found, pairs.compare(operator.eq, number))
+    return found
+
+
 def _in_order(function: Any, strict: Any) -> Callable[[_Pairs], Any]:
     """Return the comparison for order: the first items that differ decide, then the lengths."""
 
@@ -80,5 +98,18 @@ def _register_tuples(function: Any) -> None:
     lower_builtin(function, types.BaseTuple, types.BaseTuple)(compare)
 
 
+def _register_contains(kind: Any, original: Callable[..., None]) -> None:
+    def contains(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
+        if not is_active():
+            original(builder, target, args, kwargs)
+            return
+        builder.store_var(target, _contains(_Pairs(builder, target, args)))
+
+    for item in (types.Number, types.Boolean):
+        lower_builtin(operator.contains, kind, item)(contains)
+
+
 for _function in _OF_TUPLES:
     _register_tuples(_function)
+_register_contains(types.Tuple, lowering_builtins.tuple_contains_cg)
+_register_contains(types.UniTuple, lowering_builtins.unituple_contains_cg)
