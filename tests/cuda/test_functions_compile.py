@@ -46,6 +46,16 @@ def test_complex_numbers_have_no_order(function):
         compiled(kernel, group, *pairs("complex64"))
 
 
+def add_plane(i, x, y):
+    x += y
+
+
+def test_an_array_is_not_changed_by_one_of_more_dimensions():
+    codes = (("array", "float32", 1, True, False), ("array", "float32", 2, True, False))
+    with pytest.raises(ab.CompileError, match=r"x \+= y\n  a 1-d array cannot be changed by a 2-d one"):
+        ab.kernel(add_plane).compile_cuda((1, codes), TARGET)
+
+
 @pytest.mark.parametrize("function", [np.arcsin, np.sign, np.reciprocal], ids=lambda function: function.__name__)
 def test_some_functions_are_of_real_numbers(function):
     kernel, group = of_one(*[function] * 4), [function] * 4

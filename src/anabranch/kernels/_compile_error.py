@@ -44,7 +44,7 @@ NO_MEMORY: Final = (
     "strings): nobody could catch the failure; pass an array in"
 )
 _NO_LOOP: Final = "'NoneType' object has no attribute 'args'"
-_AUGMENTED: Final = re.compile(r"[-+*/%&|^<>]=")
+_AUGMENTED: Final = re.compile(r"(?:[-+*/%&|^]|<<|>>)=")
 _NO_PLACE: Final = "unknown location"
 _NO_TYPE: Final = "cannot be determined"
 _COPY: Final = (

@@ -63,7 +63,7 @@ def _change_in_place(builder: Any, inst: Any) -> bool:
         return False
     if not kind.mutable:
         raise RefusedError("the array is declared ab.In, and so cannot be changed")
-    _check(_UFUNCS[change.fn], kind.dtype, builder.get_numba_type(change.rhs.name))
+    _check(_UFUNCS[change.fn], kind, builder.get_numba_type(change.rhs.name))
     array = builder.load_var(change.lhs)
     other = _Operand(builder, inst.target, change.rhs, array)
     element = _read(kind)
@@ -81,8 +81,11 @@ def _change_in_place(builder: Any, inst: Any) -> bool:
     return True
 
 
-def _check(ufunc: np.ufunc, element: Any, other: Any) -> None:
-    held = as_dtype(element)
+def _check(ufunc: np.ufunc, array: Any, other: Any) -> None:
+    """Raise `RefusedError` for types of an array and of the other operand with which NumPy changes no array."""
+    if isinstance(other, types.Array) and other.ndim > array.ndim:
+        raise RefusedError(f"a {array.ndim}-d array cannot be changed by a {other.ndim}-d one")
+    held = as_dtype(array.dtype)
     given = as_dtype(other.dtype if isinstance(other, types.Array) else types.unliteral(other))
     try:
         ufunc.resolve_dtypes((held, given, held))
