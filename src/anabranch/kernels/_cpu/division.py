@@ -1,4 +1,4 @@
-"""Quotients, remainders and powers in kernels on a CPU as NumPy defines them, where Numba differs.
+"""Quotients, remainders, powers and shifts in kernels on a CPU as NumPy defines them, where Numba differs.
 
 * Complex division by zero is inf and nan; Numba raises.
 * The least integer divided by -1 is itself; Numba gives 0. The remainder is 0 in both; by NumPy's functions, Numba ends
@@ -6,6 +6,8 @@
 * Zero to a negative power is inf; with an integer as exponent, Numba raises.
 * A power of integers wraps around; Numba gives a rounded one. A negative exponent gives the whole part of the quotient,
   and 0 where it is infinite.
+* A shift by as many bits as there are, or more, leaves 0, or -1 of a negative number to the right; Numba leaves that to
+  the processor.
 * `numpy.floor_divide` of infinite numbers does as Python's operator. `numpy.sign` of an unsigned one is never -1.
 """
 
@@ -27,6 +29,8 @@ from anabranch.kernels._cpu.in_place import CHANGES, checked
 
 _REAL: Final = (operator.truediv, operator.itruediv)
 _FLOOR: Final = (operator.floordiv, operator.ifloordiv)
+_LEFT: Final = (operator.lshift, operator.ilshift)
+_RIGHT: Final = (operator.rshift, operator.irshift)
 _POWER: Final = (operator.pow, operator.ipow, pow)
 _ARRAYS: Final = (types.Array, types.Array)
 # Of larger exponents, powers are those of numbers that are no integers.
@@ -50,6 +54,9 @@ class Definitions(dict[Any, Any]):
         for operation in _POWER[:2]:
             self._replace(operation, powers | {(types.Float, types.IntegerLiteral): _constant_power})
         self._replace(divmod, {(types.Integer, types.Integer): _quotient_and_rest})
+        for operations, shift in ((_LEFT, _shifted_left), (_RIGHT, _shifted_right)):
+            for operation in operations:
+                self._replace(operation, {(types.Integer, types.Integer): shift})
         for operation in CHANGES:
             rules = {formal: rule for formal, rule in self[operation].versions if formal == _ARRAYS}
             self._replace(operation, {formal: checked(rule) for formal, rule in rules.items()})
@@ -162,6 +169,23 @@ def _sign_of_unsigned(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return builder.zext(builder.icmp_unsigned("!=", value, value.type(0)), value.type)
 
 
+def _shifted_left(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    value, count = (context.cast(builder, *pair, sig.return_type) for pair in zip(args, sig.args, strict=True))
+    fits = builder.icmp_unsigned("<", count, count.type(sig.return_type.bitwidth))
+    # The processor must not see the other counts, for which LLVM has no result.
+    return builder.select(fits, builder.shl(value, builder.select(fits, count, count.type(0))), value.type(0))
+
+
+def _shifted_right(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    value, count = (context.cast(builder, *pair, sig.return_type) for pair in zip(args, sig.args, strict=True))
+    last = count.type(sig.return_type.bitwidth - 1)
+    fits = builder.icmp_unsigned("<=", count, last)
+    bits = builder.select(fits, count, last)
+    if sig.return_type.signed:
+        return builder.ashr(value, bits)
+    return builder.select(fits, builder.lshr(value, bits), value.type(0))
+
+
 def _inverse(context: Any, builder: Any, sig: Any, value: Any) -> Any:
     return builder.fdiv(context.get_constant(sig.return_type, 1.0), value)
 
@@ -228,5 +252,7 @@ _UFUNCS: Final = (
     (numpy.power, _integer_power, "xx->x", "bhilqBHILQ"),
     (numpy.remainder, _rest, "xx->x", "bhilq"),
     (numpy.fmod, _rest_of_c, "xx->x", "bhilq"),
+    (numpy.left_shift, _shifted_left, "xx->x", "bhilqBHILQ"),
+    (numpy.right_shift, _shifted_right, "xx->x", "bhilqBHILQ"),
     (numpy.sign, _sign_of_unsigned, "x->x", "BHILQ"),
 )

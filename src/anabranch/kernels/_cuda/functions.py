@@ -23,6 +23,7 @@ from anabranch.kernels._cuda.division import complex_quotient, floor_divide, rem
 from anabranch.kernels._cuda.math_functions import arctan2
 from anabranch.kernels._cuda.power import integer_power, is_at_most_one
 from anabranch.kernels._cuda.refusal import RefusedError
+from anabranch.kernels._cuda.shift import shifted_left, shifted_right
 
 _math: Final = lowering_math.math_dialect
 _complex: Final = lowering_math.complex_dialect
@@ -321,8 +322,8 @@ _LIKE_OPERATORS: Final[dict[np.ufunc, Callable[..., None]]] = {
     np.floor_divide: floor_divide,
     np.remainder: remainder,
     np.fmod: _fmod,
-    np.left_shift: lowering_math.lshift_cg,
-    np.right_shift: lowering_math.rshift_cg,
+    np.left_shift: shifted_left,
+    np.right_shift: shifted_right,
     np.equal: equal,
     np.not_equal: not_equal,
     np.less: _ordered(lowering_math.lt_cg),
