@@ -59,7 +59,7 @@ def run_loops(i: int, table: ab.In, x: ab.In, mask: ab.In, result: ab.Out):
 loops = ab.kernel(run_loops)
 
 
-def _computed(run, columns, *arrays):
+def computed(run, columns, *arrays):
     """Return what the function of a kernel computes in Python, in a row for each row of the first array."""
     result = np.zeros((len(arrays[0]), columns))
     for i in range(len(result)):
@@ -68,7 +68,7 @@ def _computed(run, columns, *arrays):
 
 
 def of_loops(table, x, mask):
-    return _computed(run_loops, LOOPS, table, x, mask)
+    return computed(run_loops, LOOPS, table, x, mask)
 
 
 PARTS = 6
@@ -143,7 +143,7 @@ attributes = ab.kernel(run_attributes)
 
 
 def of_attributes(table, z, mask):
-    return _computed(run_attributes, ATTRIBUTES, table, z, mask.astype(int))  # NumPy's booleans have no sign
+    return computed(run_attributes, ATTRIBUTES, table, z, mask.astype(int))  # NumPy's booleans have no sign
 
 
 REDUCTIONS = 14
@@ -170,7 +170,7 @@ reductions = ab.kernel(run_reductions)
 
 
 def of_reductions(floats, small, holed):
-    return _computed(run_reductions, REDUCTIONS, floats, small, holed)
+    return computed(run_reductions, REDUCTIONS, floats, small, holed)
 
 
 def arrays_to_reduce():
@@ -209,7 +209,7 @@ booleans = ab.kernel(run_booleans)
 
 
 def of_booleans(mask, x, z):
-    return _computed(run_booleans, BOOLEANS, mask.astype(int), x, z)
+    return computed(run_booleans, BOOLEANS, mask.astype(int), x, z)
 
 
 def booleans_beside_numbers():

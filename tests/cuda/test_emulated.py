@@ -12,7 +12,7 @@ from anabranch._memory.dtype import names
 pytest.importorskip("numba_cuda_mlir", reason="numba-cuda-mlir is not installed")
 pytest.importorskip("llvmlite")
 
-from ..contract import blocks, loops
+from ..contract import blocks, library, loops, parts
 from ..contract.signs import name_of, programs
 from .emulated import emulate
 
@@ -73,6 +73,36 @@ def test_attributes_are_those_of_numpy(kind):
     table, z, mask = rng.random((4, 6)), rng.random(4) + 1j * rng.random(4), rng.random(4) < 0.5
     (result,) = _run(loops.attributes, (4,), [table, z, mask], np.zeros((4, loops.ATTRIBUTES)), **KINDS[kind])
     np.testing.assert_allclose(result, loops.of_attributes(table, z, mask), rtol=1e-14)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_stores_in_parts_are_those_of_numpy(kind):
+    x, points, result = parts.arrays()
+    (found,) = _run(parts.stores, (5,), [x, points], result, **KINDS[kind])
+    np.testing.assert_array_equal(found, parts.of_stores(x, points, result))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "columns", "arrays", "of"),
+    [
+        (library.floats, library.FLOATS, library.numbers(), library.of_floats),
+        (library.integers, library.INTEGERS, library.whole_numbers(), library.of_integers),
+        (library.shifts, library.SHIFTS, library.shifted("int64"), library.of_shifts),
+        (library.shifts, library.SHIFTS, library.shifted("uint64"), library.of_shifts),
+        (library.named, library.NAMED, library.numbers(), library.of_named),
+    ],
+    ids=["floats", "integers", "shifts", "shifts of unsigned", "named tuples"],
+)
+def test_functions_are_those_of_python(kernel, columns, arrays, of):
+    (result,) = _run(kernel, (8,), arrays, np.zeros((8, columns)))
+    np.testing.assert_allclose(result, of(*arrays), rtol=1e-14, atol=1e-14)
+
+
+def test_powers_of_complex_numbers():
+    z, n = library.complex_numbers()
+    (result,) = _run(library.powers, (6,), [z, n], np.zeros((6, library.POWERS), "complex128"))
+    np.testing.assert_allclose(result, library.of_powers(z, n), rtol=1e-13, atol=1e-13)
+    np.testing.assert_array_equal(result[:, 0], z**2)
 
 
 def test_reductions_are_those_of_a_cpu():

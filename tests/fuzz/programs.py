@@ -3,8 +3,8 @@
 A kernel has several probes, blocks of statements that share nothing but the arguments. Each stores its result in a
 column of its own, so that a column that differs names the statements that computed it.
 
-The programs leave out what has no one meaning: division by 0 of integers, indices out of bounds, shifts by more than
-the bits, conversions of floats that an integer cannot hold, and unsigned integers of 64 bits. Integers wrap around.
+The programs leave out what has no one meaning: division by 0 of integers, indices out of bounds, conversions of floats
+that an integer cannot hold, and unsigned integers of 64 bits. Integers wrap around.
 """
 
 from __future__ import annotations

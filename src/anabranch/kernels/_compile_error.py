@@ -45,15 +45,9 @@ NO_MEMORY: Final = (
 )
 _NO_LOOP: Final = "'NoneType' object has no attribute 'args'"
 _AUGMENTED: Final = re.compile(r"(?:[-+*/%&|^]|<<|>>)=")
+_CONTAINER: Final = re.compile(r"\b(?:reflected )?(?:list|set)\(|\bDictType\[")
 _NO_PLACE: Final = "unknown location"
 _NO_TYPE: Final = "cannot be determined"
-_COPY: Final = (
-    "a kernel copies rows and other parts of arrays element by element: write the loop, as in "
-    "for j in range(n): y[i, j] = x[i, j]"
-)
-_NO_NAME: Final = (
-    "a kernel changes a part of an array in place where it has a name: row = x[i], and then row *= 2; or write the loop"
-)
 CANNOT_HOLD: Final = (
     "the array's dtype cannot hold the result: convert the other operand, as in row *= np.uint8(2), or write the loop"
 )
@@ -119,6 +113,8 @@ def from_compiler(
         reason = f"{CANNOT_HOLD}; or the array is declared ab.In"
     elif ":=" in source and _NO_TYPE in reason:  # the compilers take it in some places
         reason = "a kernel cannot assign within this expression (:=): assign before"
+    elif _CONTAINER.search(reason):
+        reason = NO_MEMORY
     elif "float16" in message and "float16(" in source:
         reason = _NO_HALF
     elif "float16" in message and not reason.startswith("atomic_"):
@@ -139,27 +135,6 @@ def _names(function: FunctionType) -> set[str]:
     """Return the names of globals and attributes that a function and its helpers read."""
     parts = (function, *helpers(function))
     return {name for part in parts for code in codes_of(part.__code__) for name in code.co_names}
-
-
-def copy_reason(place: tuple[str, int]) -> str | None:
-    """Return why a line cannot be compiled that copies a part of an array, or changes one without a name; or None."""
-    try:
-        tree = ast.parse(linecache.getline(*place).strip())
-    except SyntaxError:  # part of a statement, or the head of one
-        return None
-    copies = any(
-        isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript) and _is_part(node.value)
-        for node in ast.walk(tree)
-    )
-    changes = any(isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Subscript) for node in ast.walk(tree))
-    return _COPY if copies else _NO_NAME if changes else None
-
-
-def _is_part(value: ast.expr) -> bool:
-    """Whether an expression is a name, or a subscript of one."""
-    while isinstance(value, ast.Subscript):
-        value = value.value
-    return isinstance(value, ast.Name)
 
 
 def find_place(function: FunctionType, error: Exception) -> tuple[str, int]:

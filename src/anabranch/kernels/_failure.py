@@ -12,11 +12,16 @@ import linecache
 import pickle
 from collections.abc import Sequence
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from anabranch._task.site import place as place_of_site
 from anabranch.kernels._reference import helpers
 from anabranch.kernels._signature import Signature
+
+# The error where an array, or a part of one, cannot be changed by a value of another shape.
+NO_BROADCAST: Final = "could not broadcast the value to the shape of what it changes"
+# The error where NumPy would copy an array before it changes another that shares elements with it.
+SHARED_ELEMENTS: Final = "the value shares elements with what it changes: copy it to another array first"
 
 
 class Spot(NamedTuple):

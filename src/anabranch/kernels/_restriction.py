@@ -44,8 +44,6 @@ _ON_WHOLE_ARRAYS: Final = (
 _CUDA_MODULES: Final = ("numba.cuda", "numba_cuda", "numba_cuda_mlir")
 _CUDA_INDEX: Final = frozenset({"grid", "gridsize", "threadIdx", "blockIdx", "blockDim", "gridDim"})
 _CUDA_BLOCK: Final = re.compile(r"\.(?:shared\b|syncthreads)")
-# Functions that make an array even of numbers, and what says the same of them.
-_INSTEAD: Final = {"numpy.clip": "min(max(value, low), high)", "numpy.where": "x if condition else y"}
 
 
 def check_restrictions(function: FunctionType) -> None:
@@ -97,8 +95,6 @@ def _refused(name: str, value: Any) -> str | None:
     module, _, last = known.rpartition(".")
     if (module == "numpy" and last in _WHOLE_ARRAYS) or module.startswith(_WHOLE_ARRAY_MODULES):
         return f"{name} {_ON_WHOLE_ARRAYS}"
-    if known in _INSTEAD:
-        return f"{name} makes an array, also of numbers; for numbers write {_INSTEAD[known]}"
     return _of_cuda(name, value)
 
 

@@ -22,34 +22,16 @@ _MIXED: Final = re.compile(
     r"array index type float64|the index is an int.*\bfloat64|"
     r"Numba has no (?:xor|and_|or_|invert|range|[lr]shift|i(?:xor|and|or|[lr]shift))\(.*\bfloat64"
 )
-_OPERANDS: Final = {
-    "log": "math.log takes one number in kernels: for a base write math.log(x) / math.log(2.0)",
-    "hypot": "math.hypot takes two numbers in kernels: for more write math.sqrt(x * x + y * y + z * z)",
-}
-_MANY: Final = re.compile(r"^Numba has no (?:(?P<log>log)\(.+, .+\)|(?P<hypot>hypot)\(.+, .+, .+\))$")
-_MATH: Final = re.compile(r"\bmath\.(?:(?P<log>log)|(?P<hypot>hypot))\(")
+_HYPOT: Final = "math.hypot takes two or three numbers in kernels: for more write math.sqrt of the sum of squares"
+_MANY: Final = re.compile(r"^Numba has no hypot\(.+, .+, .+, .+\)$")
 _DRAWN: Final = re.compile(r"Numba has no or_\((?:float|complex|none)")
 _TOO_MANY: Final = "too many positional arguments"
 _COMPLEX: Final = re.compile(r"complex\d+$")
 # What to write for a function that one of the compilers lacks.
-_LOOP: Final = "write the loop"
 _INSTEAD: Final = {
-    "all": _LOOP,
-    "any": _LOOP,
-    "reversed": "write a range with a negative step",
-    "math.cbrt": "call np.cbrt",
-    "math.dist": "call math.sqrt of the sum of squares",
-    "math.factorial": "call math.gamma(n + 1)",
     "math.fma": "write x * y + z",
-    "math.fmod": "call np.fmod",
-    "math.fsum": _LOOP,
-    "math.isclose": "compare abs(x - y) with a tolerance",
-    "math.isqrt": "call int(math.sqrt(n)), exact below 2**52",
-    "math.lcm": "call np.lcm, on the CPU",
-    "math.modf": "write x - math.trunc(x) and math.trunc(x)",
-    "math.prod": _LOOP,
-    "math.remainder": "write x - y * np.rint(x / y)",
-    "math.sumprod": _LOOP,
+    "math.fsum": "write the loop",
+    "math.sumprod": "write the loop",
     "math.ulp": "call np.spacing, on the CPU",
 }
 
@@ -69,8 +51,8 @@ def reworded(cause: str, source: str = "") -> str | None:
         return unsupported(f"{found['module']}.{found['name']}")
     if found := _TUPLE.search(cause):
         return _of_one_type(_LITERAL.sub(lambda part: {"int": "int64"}.get(part["kind"], "bool"), found["parts"]))
-    if found := _MANY.search(cause) or (_MATH.search(source) if _TOO_MANY in cause else None):
-        return _OPERANDS[found.lastgroup or ""]
+    if _MANY.search(cause) or (_TOO_MANY in cause and "math.hypot(" in source):
+        return _HYPOT
     if _DRAWN.search(cause) and "random(" in source:
         return "the seed and the counter of ab.random are integers"
     if _KEYWORD_ONLY.search(cause):

@@ -168,7 +168,7 @@ def _compile(
         return compiler.compile_extra(build.typing, build.target, part, kinds, None, own, {}, pipeline_class=Pipeline)
 
     build.typing.launch_ndim = launch_ndim
-    build.typing.helper_type = Helpers(compile_part, build.target).type_of
+    build.typing.helpers = Helpers(compile_part, build.target)
     with ufunc_division(), bounds_reported():
         result = compile_part(function, (index_type(launch_ndim), *targets), {})
     return build, result, sources

@@ -19,7 +19,6 @@ from anabranch.kernels._cache_key import cache_key, sources
 from anabranch.kernels._compile_error import (
     NO_MEMORY,
     compile_error,
-    copy_reason,
     definition,
     find_place,
     from_compiler,
@@ -154,7 +153,7 @@ def _missing_symbols(
     place = definition(function)
     if any(map(_ALLOCATION.match, names)):
         place = find_place(function, find_allocation(function, parameters, signature))
-        reason = copy_reason(place) or NO_MEMORY
+        reason = NO_MEMORY
     elif any(map(_PYTHON.match, names)):
         reason = "a kernel cannot print or use Python objects: no interpreter runs where it does"
     elif any(".numba.unresolved$" in name for name in names):

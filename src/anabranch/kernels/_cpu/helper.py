@@ -16,6 +16,7 @@ from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.typing.templates import fold_arguments
 from numba.extending import models, register_model
 
+from anabranch.kernels._in_python import lacking, of_more, of_range
 from anabranch.kernels._reference import python_function
 
 _numbers: Final = itertools.count()
@@ -60,7 +61,9 @@ class Helper(types.Callable, types.Opaque):  # type: ignore[misc]  # Numba has n
                 raise errors.TypingError("compiler re-entrant: a function that calls itself")
             self._compiling = True
             try:
-                result = self._compile(self._function, folded, self._options)
+                of_a_range = bool(folded) and isinstance(folded[0], types.RangeType)
+                function = of_range(self._function) if of_a_range else self._function
+                result = self._compile(function, folded, self._options)
             finally:
                 self._compiling = False
             self._target.insert_user_function(self._key(folded), result.fndesc, [result.library])
@@ -87,15 +90,16 @@ class Helpers:
         self._compile = compile_part
         self._target = target
         self._found: dict[int, Helper | None] = {}
+        self._of_more: dict[FunctionType, Helper] = {}
         self._kept: list[Any] = []
 
     def type_of(self, value: Any) -> Helper | None:
-        """Return the type of a function; None if it is not a plain function, or if Numba implements it itself.
+        """Return the type of a function; None if Numba implements it itself, or if it is of another kind.
 
         A function overloaded by `numba.extending.overload` keeps that meaning. A function that Numba's decorators have
         compiled counts as the plain function behind it, with its ``fastmath``.
         """
-        function = python_function(value)
+        function = lacking("cpu", value) or python_function(value)
         if function is None:
             return None
         if id(value) not in self._found:
@@ -103,9 +107,18 @@ class Helpers:
             self._found[id(value)] = self._make(value, function)
         return self._found[id(value)]
 
+    def of_more(self, called: Any, count: int) -> Helper | None:
+        """Return the type for a call of one of Numba's functions with more arguments than it takes there, or None."""
+        function = of_more(getattr(called, "typing_key", None), count)
+        if function is None:
+            return None
+        if function not in self._of_more:
+            self._of_more[function] = Helper(function, {}, self._compile, self._target)
+        return self._of_more[function]
+
     def _make(self, value: Any, function: FunctionType) -> Helper | None:
         options: dict[str, Any] = {}
-        if value is not function:
+        if value is not function and lacking("cpu", value) is None:
             if type(value) is not CPUDispatcher or not value._can_compile:
                 return None
             options = {name: value.targetoptions[name] for name in ("fastmath",) if name in value.targetoptions}

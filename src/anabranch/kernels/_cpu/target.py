@@ -33,6 +33,7 @@ from anabranch.kernels._block import runs_in_blocks
 from anabranch.kernels._cpu.division import Definitions
 from anabranch.kernels._cpu.flat import arrays_at_index
 from anabranch.kernels._cpu.half import constant_type, read_type
+from anabranch.kernels._cpu.parts import store_part, type_of_store
 from anabranch.kernels._cpu.phases import Phases, split_at_barriers
 from anabranch.kernels._failure import Spot, array_text, indexed_array
 from anabranch.kernels._integer import operand_types
@@ -123,7 +124,7 @@ class Build:
 class _Typing(typing.Context):  # type: ignore[misc]  # Numba has no types
     """Numba's typing context, whose knowledge it shares, with the helpers of a build."""
 
-    helper_type: Any = staticmethod(lambda _: None)
+    helpers: Any = None
     launch_ndim: int | None = None
 
     @classmethod
@@ -134,18 +135,22 @@ class _Typing(typing.Context):  # type: ignore[misc]  # Numba has no types
         return context
 
     def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
+        func = self.helpers.of_more(func, len(args)) or func
         args = operand_types(getattr(func, "typing_key", None), args, types.Integer, types.int64)
         found = super().resolve_function_type(func, args, kws)
         if func is operator.getitem and found is not None:
             return found.replace(return_type=read_type(found.return_type))
         return found
 
+    def resolve_setitem(self, target: Any, index: Any, value: Any) -> Any:
+        return type_of_store(self, target, index, value) or super().resolve_setitem(target, index, value)
+
     def resolve_value_type(self, val: Any) -> Any:
-        return self.helper_type(val) or constant_type(super().resolve_value_type(val))
+        return self.helpers.type_of(val) or constant_type(super().resolve_value_type(val))
 
     def resolve_getattr(self, typ: Any, attr: str) -> Any:
         if isinstance(typ, types.Module):
-            kind = self.helper_type(getattr(typ.pymod, attr, None))
+            kind = self.helpers.type_of(getattr(typ.pymod, attr, None))
             if kind is not None:
                 return kind
         return super().resolve_getattr(typ, attr)
@@ -153,6 +158,10 @@ class _Typing(typing.Context):  # type: ignore[misc]  # Numba has no types
 
 class _Target(cpu.CPUContext):  # type: ignore[misc]  # Numba has no types
     build: Build
+
+    def get_function(self, fn: Any, sig: Any, _firstcall: bool = True) -> Any:
+        fn = self.build.typing.helpers.of_more(fn, len(sig.args)) or fn
+        return super().get_function(fn, sig, _firstcall)
 
     @property
     def call_conv(self) -> _CallConv:
@@ -261,6 +270,17 @@ class _Lower(lowering.Lower):  # type: ignore[misc]  # Numba has no types
     def lower_yield(self, retty: Any, inst: Any) -> Any:
         self.genlower.suspend(self, inst.index)
         return self.context.get_constant_generic(self.builder, retty, None)
+
+    def lower_setitem(self, target_var: Any, index_var: Any, value_var: Any, signature: Any) -> None:
+        if type_of_store(self.context.typing_context, *signature.args) is None:
+            super().lower_setitem(target_var, index_var, value_var, signature)
+            return
+        names = (target_var.name, index_var.name, value_var.name)
+        values = [
+            self.context.cast(self.builder, self.loadvar(name), self.typeof(name), kind)
+            for name, kind in zip(names, signature.args, strict=True)
+        ]
+        store_part(self.context, self.builder, signature, values)
 
     def incref(self, typ: Any, val: Any) -> None:
         # A kernel owns no memory. Numba removes pairs of these, but not from different phases.

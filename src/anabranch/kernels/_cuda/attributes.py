@@ -7,8 +7,9 @@ from typing import Any
 
 from numba_cuda_mlir.extending import lower_builtin, lowering_registry
 from numba_cuda_mlir.lowering import math as lowering_math
-from numba_cuda_mlir.lowering.cuda import arith, ir, memref
+from numba_cuda_mlir.lowering.cuda import T, arith, index_of, ir, memref
 from numba_cuda_mlir.numba_cuda import types
+from numba_cuda_mlir.numba_cuda.np.numpy_support import as_dtype
 
 _lower_getattr = lowering_registry.lower_getattr
 
@@ -34,6 +35,25 @@ def _transposed(context: Any, builder: Any, target: Any, variable: Any) -> None:
 def _ndim(context: Any, builder: Any, target: Any, variable: Any) -> None:
     kind = builder.get_mlir_type(builder.get_numba_type(target.name))
     builder.store_var(target, arith.constant(kind, value=builder.get_numba_type(variable.name).ndim))
+
+
+@_lower_getattr(types.Array, "itemsize")  # type: ignore[untyped-decorator]
+def _itemsize(context: Any, builder: Any, target: Any, variable: Any) -> None:
+    kind = builder.get_mlir_type(builder.get_numba_type(target.name))
+    builder.store_var(target, arith.constant(kind, value=_bytes_of(builder, variable)))
+
+
+@_lower_getattr(types.Array, "nbytes")  # type: ignore[untyped-decorator]
+def _nbytes(context: Any, builder: Any, target: Any, variable: Any) -> None:
+    array = builder.load_var(variable)
+    size = arith.constant(T.i64(), value=_bytes_of(builder, variable))
+    for axis in range(array.type.rank):
+        size = arith.muli(size, arith.index_cast(T.i64(), memref.dim(array, index_of(axis))))
+    builder.store_var(target, size)
+
+
+def _bytes_of(builder: Any, variable: Any) -> int:
+    return int(as_dtype(builder.get_numba_type(variable.name).dtype).itemsize)
 
 
 @_lower_getattr(types.Number, "real")  # type: ignore[untyped-decorator]

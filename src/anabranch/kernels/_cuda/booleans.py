@@ -25,10 +25,10 @@ def _register(function: Any, others: tuple[Any, ...]) -> None:
         if not is_active():
             raise NotImplementedError(f"{function.__name__} of a boolean")
         operands = [
-            converted(builder, target, number, types.int64, arg)
+            converted(builder, target, types.int64, arg)
             if isinstance(builder.get_numba_type(arg.name), types.Boolean)
             else arg
-            for number, arg in enumerate(args)
+            for arg in args
         ]
         kinds = [builder.get_numba_type(operand.name) for operand in operands]
         lower_numbers = builder.get_registered_builder(function, builder.get_numba_type(target.name)(*kinds))

@@ -29,13 +29,16 @@ from anabranch.kernels._cuda import (  # noqa: F401  register what kernels use
     in_place,
     indexing,
     math_functions,
+    named_tuple,
     order,
+    parts,
     reduction,
     size_conversion,
     slices,
     tuple_comparison,
     type_rules,
 )
+from anabranch.kernels._cuda.callback import callbacks
 from anabranch.kernels._cuda.division import numpy_division
 from anabranch.kernels._cuda.element import element_access
 from anabranch.kernels._cuda.entry import first_argument, layout_of, make_entry, source_of
@@ -58,6 +61,7 @@ from anabranch.kernels._cuda.rows import moves_across_rows
 from anabranch.kernels._cuda.straight import is_straight
 from anabranch.kernels._dtype import KINDS
 from anabranch.kernels._failure import Spot
+from anabranch.kernels._in_python import has_of_more, lacking, of_more
 from anabranch.kernels._parameter import Parameter
 from anabranch.kernels._reference import helpers, python_function, references
 from anabranch.kernels._signature import Code, Signature, is_readonly
@@ -126,15 +130,18 @@ def _register_helpers(function: FunctionType) -> None:
         template._compiled_overloads.clear()
     for part in (function, *helpers(function)):
         for _, value in references(part):
-            helper = python_function(value)
-            if helper is not None and id(value) not in _registered and not _is_known(value):
+            helper = lacking("cuda", value) or python_function(value)
+            if id(value) not in _registered and not _is_known(value):
                 _register(value, helper)
 
 
-def _register(value: Any, helper: FunctionType) -> None:
+def _register(value: Any, helper: FunctionType | None) -> None:
+    if helper is None and not has_of_more(value):
+        return
+
     @extending.overload(value, strict=False, typing_registry=extending.typing_registry)  # type: ignore[untyped-decorator]
-    def implement(*args: Any, **kwargs: Any) -> FunctionType:
-        return helper
+    def implement(*args: Any, **kwargs: Any) -> FunctionType | None:
+        return helper or of_more(value, len(args))
 
     _, kind = extending.typing_registry.globals[-1]
     _registered[id(value)] = kind.templates[-1]  # the registry keeps the value alive
@@ -195,6 +202,7 @@ def build(
         index_of(function),
         reporting(failures),
         loops(),
+        callbacks(),
         element_access(target, straight),
     ):
         if may_return(function):

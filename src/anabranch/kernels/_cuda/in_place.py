@@ -2,7 +2,8 @@
 
 The compiler computes the elements and stores none. The rules are NumPy's: a result is cast to the array's dtype, and
 refused where that would be of a lower kind; the other operand is repeated along axes that it lacks or that have the
-size 1.
+size 1. Where NumPy would copy an array of one dimension first, since it shares elements with the other, there is a
+ValueError.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from numba_cuda_mlir.numba_cuda.typing.templates import signature
 from anabranch.kernels._compile_error import CANNOT_HOLD
 from anabranch.kernels._cuda.failure import if_, lowers_statements, report
 from anabranch.kernels._cuda.indexing import store
+from anabranch.kernels._cuda.overlap import overlap_of
 from anabranch.kernels._cuda.reduction import each_element
 from anabranch.kernels._cuda.refusal import RefusedError
 from anabranch.kernels._cuda.variable import assigned, declared
+from anabranch.kernels._failure import NO_BROADCAST, SHARED_ELEMENTS
 
 _UFUNCS: Final = {
     operator.iadd: np.add,
@@ -65,7 +68,10 @@ def _change_in_place(builder: Any, inst: Any) -> bool:
         raise RefusedError("the array is declared ab.In, and so cannot be changed")
     _check(_UFUNCS[change.fn], kind, builder.get_numba_type(change.rhs.name))
     array = builder.load_var(change.lhs)
-    other = _Operand(builder, inst.target, change.rhs, array)
+    other = Operand(builder, inst.target, change.rhs, array)
+    if other.array is not None and array.type.rank == other.array.type.rank == 1:
+        with if_(overlap_of(array, other.array).shares):
+            report(f"ValueError: {SHARED_ELEMENTS}")
     element = _read(kind)
     result = mlir_target.typing_context.resolve_function_type(change.immutable_fn, (element, other.kind), {})
 
@@ -98,35 +104,35 @@ def _read(kind: Any) -> Any:
     return types.float32 if kind.dtype == types.float16 else kind.dtype
 
 
-class _Operand:
+class Operand:
     """The other operand: a number, or an array that is repeated along the axes of `array`."""
 
     def __init__(self, builder: Any, target: Any, variable: Any, array: Any) -> None:
         kind = builder.get_numba_type(variable.name)
         self._builder, self._target, self._variable = builder, target, variable
-        self._array: Any = None
+        self.array: Any = None
         if not isinstance(kind, types.Array):
             self.kind = kind
             return
         self.kind, self._dtype = _read(kind), kind.dtype
         self._type = kind
-        self._array = builder.load_var(variable)
-        self._skipped = array.type.rank - self._array.type.rank
+        self.array = builder.load_var(variable)
+        self._skipped = array.type.rank - self.array.type.rank
         self._is_one = []
-        for axis in range(self._array.type.rank):
-            size = memref.dim(self._array, index_of(axis))
+        for axis in range(self.array.type.rank):
+            size = memref.dim(self.array, index_of(axis))
             whole = memref.dim(array, index_of(axis + self._skipped))
             self._is_one.append(arith.cmpi(arith.CmpIPredicate.eq, size, index_of(1)))
             is_other = arith.cmpi(arith.CmpIPredicate.ne, size, whole)
             with if_(arith.andi(is_other, arith.cmpi(arith.CmpIPredicate.ne, size, index_of(1)))):
-                report("ValueError: unable to broadcast argument 1 to output array")
+                report(f"ValueError: {NO_BROADCAST}")
 
     def at(self, indices: list[Any]) -> Any:
         """Return a variable with the operand of the element there."""
-        if self._array is None:
+        if self.array is None:
             return self._variable
         own = zip(self._is_one, indices[self._skipped :], strict=True)
         places = [arith.select(is_one, index_of(0), index) for is_one, index in own]
-        value = lowering_utilities.array_element_value_load(self._type, self._array, places)
+        value = lowering_utilities.array_element_value_load(self._type, self.array, places)
         value = self._builder.lower_cast(self._dtype, self.kind, value)
         return assigned(self._builder, self._target, "operand", self.kind, value)

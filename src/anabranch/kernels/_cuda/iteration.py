@@ -1,4 +1,4 @@
-"""Loops over arrays, tuples of tuples, `enumerate` and `zip` in kernels on CUDA.
+"""Loops over arrays, tuples of tuples, `enumerate` and `zip` in kernels on CUDA, and the unpacking of arrays.
 
 The compiler loops over ranges, one-dimensional arrays and tuples of numbers, and reads elements of arrays without the
 rules of `element`. An iterator here is an object with `next`, which generates the code of one step: whether there is
@@ -15,10 +15,13 @@ from numba_cuda_mlir import lowering_utilities, mlir_lowering
 from numba_cuda_mlir.extending import lower_builtin
 from numba_cuda_mlir.lowering import numpy as lowering_numpy
 from numba_cuda_mlir.lowering.cuda import T, arith, index_of, memref
-from numba_cuda_mlir.lowering_utilities import IterResult, scf
+from numba_cuda_mlir.lowering_utilities import IterResult, RangeObject, scf
 from numba_cuda_mlir.numba_cuda import types
+from numba_cuda_mlir.numba_cuda.core.ir import Expr
+from numba_cuda_mlir.numba_cuda.typing.templates import signature
 
-from anabranch.kernels._cuda.failure import if_, is_active, report
+from anabranch.kernels._cuda.failure import if_, is_active, lowers_statements, report
+from anabranch.kernels._cuda.refusal import RefusedError
 from anabranch.kernels._cuda.variable import declared
 
 _Lowering: Final = mlir_lowering.MLIRLower
@@ -85,15 +88,18 @@ class _Rows:
 
     def next(self) -> Any:
         is_valid, position = self._positions.next()
+        return IterResult(self.at(position), is_valid)
+
+    def at(self, position: Any) -> Any:
+        """Return the row at a position, as a view."""
         rest = len(self._sizes) - 1
-        view = _subview(
+        return _subview(
             self._array,
             [position, *[index_of(0)] * rest],
             [index_of(1), *self._sizes[1:]],
             [index_of(1)] * (rest + 1),
             [True, *[False] * rest],
         )
-        return IterResult(view, is_valid)
 
 
 class _Items:
@@ -212,9 +218,33 @@ def loops() -> Iterator[None]:
         _Lowering.lower_getiter_expr_assign, _Lowering.lower_iternext_expr_assign = _lower_getiter, _lower_iternext
 
 
-def _steps_of(builder: Any, owner: Any, kind: Any, number: int, variable: Any) -> Any:
+@lowers_statements
+def _unpack(lower: Any, statement: Any) -> bool:
+    """Generate a statement that unpacks an array, as in ``a, b = x[i]``; return False for any other."""
+    value = getattr(statement, "value", None)
+    if not (isinstance(value, Expr) and value.op == "exhaust_iter"):
+        return False
+    kind = lower.get_numba_type(value.value.name)
+    if not isinstance(kind, types.Array):
+        return False
+    if kind.dtype == types.float16:
+        raise RefusedError("an array of float16 is not unpacked in a kernel on a GPU: read its elements, as in x[0]")
+    array = lower.load_var(value.value)
+    with if_(arith.cmpi(arith.CmpIPredicate.ne, memref.dim(array, index_of(0)), index_of(value.count))):
+        report("ValueError")
+    rows = _Rows(lower, array) if kind.ndim > 1 else None
+    places = map(index_of, range(value.count))
+    if rows is None:
+        items = [lowering_utilities.array_element_value_load(kind, array, [place]) for place in places]
+    else:
+        items = [rows.at(place) for place in places]
+    lower.store_var(statement.target, tuple(items))
+    return True
+
+
+def _steps_of(builder: Any, owner: Any, kind: Any, variable: Any) -> Any:
     """Return an iterator of the type `kind` over the value of a variable."""
-    steps = declared(builder, owner, f"steps_{number}", kind)
+    steps = declared(builder, owner, "steps", kind)
     _getiter(builder, steps, variable)
     return builder.load_var(steps)
 
@@ -236,6 +266,23 @@ def _next_value(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
     builder.store_var(target, found.value)
 
 
+def type_of_reversed(function: Any, args: Any) -> Any:
+    """Return the signature of `reversed` of a range; None for any other call."""
+    if function is reversed and len(args) == 1 and isinstance(args[0], types.RangeType):
+        return signature(args[0], args[0])
+    return None
+
+
+@lower_builtin(reversed, types.RangeType)  # type: ignore[untyped-decorator]
+def _reversed(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
+    found = builder.load_var(args[0])
+    step = found.step
+    before = arith.subi(found.start, step)
+    last = arith.addi(before, arith.muli(found.count, step))
+    backwards = arith.subi(arith.constant(step.type, value=0), step)
+    builder.store_var(target, RangeObject(builder, last, before, backwards))
+
+
 @lower_builtin(enumerate, types.Any)  # type: ignore[untyped-decorator]
 @lower_builtin(enumerate, types.Any, types.Integer)  # type: ignore[untyped-decorator]
 def _enumerate(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
@@ -246,7 +293,7 @@ def _enumerate(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
     if start:
         first = builder.lower_cast(builder.get_numba_type(start[0].name), types.int64, builder.load_var(start[0]))
     kind = builder.get_numba_type(target.name).source_type
-    builder.store_var(target, _Enumerated(builder, first, _steps_of(builder, target, kind, 0, args[0])))
+    builder.store_var(target, _Enumerated(builder, first, _steps_of(builder, target, kind, args[0])))
 
 
 @lower_builtin(zip, types.VarArg(types.Any))  # type: ignore[untyped-decorator]
@@ -254,5 +301,5 @@ def _zip(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
     if not is_active():
         raise NotImplementedError("zip")
     kinds = builder.get_numba_type(target.name).source_types
-    pairs = enumerate(zip(kinds, args, strict=True))
-    builder.store_var(target, _Zipped([_steps_of(builder, target, kind, number, arg) for number, (kind, arg) in pairs]))
+    pairs = zip(kinds, args, strict=True)
+    builder.store_var(target, _Zipped([_steps_of(builder, target, kind, arg) for kind, arg in pairs]))

@@ -73,7 +73,7 @@ def _register_float(function: Any, count: int) -> None:
         if not is_active():
             original(builder, target, args, kwargs)
             return
-        operands = [converted(builder, target, number, types.float64, arg) for number, arg in enumerate(args)]
+        operands = [converted(builder, target, types.float64, arg) for arg in args]
         original(builder, target, operands, kwargs)
 
     kinds = (types.Integer, types.Boolean, types.Float)

@@ -1,4 +1,4 @@
-"""Sums, products, means, minima and maxima of arrays in kernels on CUDA, one element after the other as on a CPU.
+"""Sums, products, means, variances, minima and maxima of arrays in kernels on CUDA, one element after the other.
 
 The compiler allocates memory for them, and returns sums of integers in the type of the elements. The types here are
 those of the CPU: sums and products of integers have 64 bits, and so have all means, of complex numbers each part. A NaN
@@ -25,7 +25,7 @@ from anabranch.kernels._cuda.refusal import RefusedError
 
 _complex: Final = lowering_math.complex_dialect
 _WIDENED: Final = frozenset(("sum", "prod"))
-_OF_COMPLEX: Final = frozenset(("sum", "prod", "mean"))
+_OF_COMPLEX: Final = frozenset(("sum", "prod", "mean", "var", "std"))
 
 
 class _Reduction(NamedTuple):
@@ -163,22 +163,64 @@ class _Methods(AttributeTemplate):  # type: ignore[misc]
     def resolve_mean(self, array: Any, args: Any, kwargs: Any) -> Any:
         return None if args or kwargs else signature(_type_of_mean(array))
 
+    @bound_function("Array.var")  # type: ignore[untyped-decorator]
+    def resolve_var(self, array: Any, args: Any, kwargs: Any) -> Any:
+        return None if args or kwargs else signature(types.float64)
 
-def _mean(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
-    if not is_active():
-        raise NotImplementedError("the mean of an array")
-    kind = builder.get_numba_type(args[0].name)
-    _check("mean", kind, len(args) + len(kwargs))
+    @bound_function("Array.std")  # type: ignore[untyped-decorator]
+    def resolve_std(self, array: Any, args: Any, kwargs: Any) -> Any:
+        return None if args or kwargs else signature(types.float64)
+
+
+def _count(array: Any) -> Any:
+    return lowering_utilities.convert(_size(array), T.f64())
+
+
+def _mean_of(builder: Any, variable: Any) -> Any:
+    """Return the mean of an array, of complex numbers each part."""
+    kind = builder.get_numba_type(variable.name)
     # In the type of the elements, as on a CPU, unless they are integers.
     summed = kind.dtype if isinstance(kind.dtype, types.Float | types.Complex) else types.float64
-    result = builder.get_numba_type(target.name)
-    total = builder.lower_cast(summed, result, _reduced(builder, args[0], "sum", summed))
-    count = lowering_utilities.convert(_size(builder.load_var(args[0])), T.f64())
-    if isinstance(result, types.Complex):
-        parts = (arith.divf(part(total), count) for part in (_complex.re, _complex.im))
-        builder.store_var(target, _complex.create_(total.type, *parts))
-    else:
-        builder.store_var(target, arith.divf(total, count))
+    total = builder.lower_cast(summed, _type_of_mean(kind), _reduced(builder, variable, "sum", summed))
+    count = _count(builder.load_var(variable))
+    if isinstance(kind.dtype, types.Complex):
+        return _complex.create_(total.type, *(arith.divf(part(total), count) for part in (_complex.re, _complex.im)))
+    return arith.divf(total, count)
+
+
+def _variance_of(builder: Any, variable: Any) -> Any:
+    """Return the mean of the squared distances from the mean."""
+    kind = builder.get_numba_type(variable.name)
+    mean_kind, mean = _type_of_mean(kind), _mean_of(builder, variable)
+    array = builder.load_var(variable)
+    with builder.alloca_insertion_point():
+        total = memref.alloca(T.memref(1, T.f64()), [], [])
+    memref.store(arith.constant(T.f64(), value=0.0), total, [index_of(0)])
+
+    def visit(at: list[Any]) -> None:
+        element = lowering_utilities.array_element_value_load(kind, array, at)
+        value = builder.lower_cast(kind.dtype, mean_kind, element)
+        if isinstance(mean_kind, types.Complex):
+            distances = [arith.subf(part(value), part(mean)) for part in (_complex.re, _complex.im)]
+        else:
+            distances = [arith.subf(value, mean)]
+        so_far = memref.load(total, [index_of(0)])
+        for distance in distances:
+            so_far = arith.addf(so_far, arith.mulf(distance, distance))
+        memref.store(so_far, total, [index_of(0)])
+
+    each_element(array, visit)
+    return arith.divf(memref.load(total, [index_of(0)]), _count(array))
+
+
+def _statistic(name: str, of: Callable[[Any, Any], Any]) -> Callable[..., None]:
+    def lower(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
+        if not is_active():
+            raise NotImplementedError(f"{name} of an array")
+        _check(name, builder.get_numba_type(args[0].name), len(args) + len(kwargs))
+        builder.store_var(target, of(builder, args[0]))
+
+    return lower
 
 
 def _register(name: str, lower: Callable[..., None]) -> None:
@@ -191,4 +233,8 @@ def _register(name: str, lower: Callable[..., None]) -> None:
 
 for _name in _REDUCTIONS:
     _register(_name, _reduce(_name))
-_register("mean", _mean)
+_register("mean", _statistic("mean", _mean_of))
+_register("var", _statistic("var", _variance_of))
+_register(
+    "std", _statistic("std", lambda builder, variable: lowering_math.math_dialect.sqrt(_variance_of(builder, variable)))
+)

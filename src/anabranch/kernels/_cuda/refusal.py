@@ -14,11 +14,10 @@ from typing import Any, Final, NamedTuple
 from numba_cuda_mlir.errors import UserFacingInternalCompilerError
 from numba_cuda_mlir.numba_cuda.core.ir import Stmt
 
-from anabranch.kernels._compile_error import NO_MEMORY, copy_reason, is_users
+from anabranch.kernels._compile_error import NO_MEMORY, is_users
 
 _LOG: Final = re.compile(r"saved to:\s+(\S+numba_cuda_mlir_error_\w+\.log)")
 _ARRAY_RESULT: Final = re.compile(r"-> (?:array|list|dict|unicode|reflected)\b")
-_STORE: Final = re.compile(r"\b(?:setitem|Slice)\b")
 _CALL: Final = re.compile(r"call to <(?:[a-z-]+ )*?(?:ufunc|function|class|type|intrinsic) '?([\w.]+)")
 
 
@@ -45,11 +44,7 @@ def refusal(error: Exception) -> Refusal | None:
     cause = error.__context__ or error
     text = str(cause)
     place = _place(cause)
-    is_part = _STORE.search(text) and ("Slice" in text or text.count("Array(") > 1)
-    copied = copy_reason(place) if place is not None and is_part else None
-    if copied is not None:
-        reason = copied
-    elif _ARRAY_RESULT.search(text):
+    if _ARRAY_RESULT.search(text):
         reason = NO_MEMORY
     elif call := _CALL.search(text):
         reason = f"numba-cuda-mlir has no {call[1]} on the GPU"

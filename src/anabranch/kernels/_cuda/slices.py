@@ -1,10 +1,9 @@
-"""Views and stores at tuples, slices and ``...`` in kernels on CUDA, as Python defines them.
+"""Views of arrays at tuples, slices and ``...`` in kernels on CUDA, as Python defines them.
 
 Slices have any step, and are clipped to the ends of the axis.
 
 The compiler takes a slice literally: without these rules, ends below 0 or past the axis lead out of the array, steps
-other than 1 give views of the wrong size in several dimensions, and a step of 0 divides by zero. It stores no number in
-several elements at once where the index is a tuple, and knows no ``...``.
+other than 1 give views of the wrong size in several dimensions, and a step of 0 divides by zero. It knows no ``...``.
 """
 
 from __future__ import annotations
@@ -16,11 +15,9 @@ from typing import Any, Final, NamedTuple
 from numba_cuda_mlir.extending import lower_builtin
 from numba_cuda_mlir.lowering import numpy as lowering_numpy
 from numba_cuda_mlir.lowering.cuda import arith, index_of, ir, memref
-from numba_cuda_mlir.lowering_utilities import scf
 from numba_cuda_mlir.numba_cuda import types
 
 from anabranch.kernels._cuda.failure import if_, is_active, report
-from anabranch.kernels._cuda.indexing import store
 
 _Axis = tuple[Any, Any, Any, bool]  # an axis of a view: offset, size, step, and whether it is dropped
 _LESS: Final = arith.CmpIPredicate.slt
@@ -85,7 +82,8 @@ def _expanded(indices: Sequence[Any], kinds: Sequence[Any], rank: int) -> tuple[
     return [*indices[:at], *whole, *indices[at + 1 :]], [*kinds[:at], *[None] * count, *kinds[at + 1 :]]
 
 
-def _view(array: Any, indices: Sequence[Any], kinds: Sequence[Any]) -> Any:
+def view(array: Any, indices: Sequence[Any], kinds: Sequence[Any]) -> Any:
+    """Return the part of an array at indices of these types, the first ones for the first axes."""
     indices, kinds = _expanded(indices, kinds, array.type.rank)
     axes: list[_Axis] = []
     for axis in range(array.type.rank):
@@ -118,7 +116,7 @@ def _get_slice(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
         lowering_numpy.lower_array_slice_getitem(builder, target, args, kwargs)
         return
     index = builder.load_var(args[1])
-    builder.store_var(target, _view(builder.load_var(args[0]), [index], [None]))
+    builder.store_var(target, view(builder.load_var(args[0]), [index], [None]))
 
 
 @lower_builtin(operator.getitem, types.Array, types.UniTuple)  # type: ignore[untyped-decorator]
@@ -126,10 +124,10 @@ def _get_slice(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
 def _get_tuple(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
     indices = builder.load_var(args[1])
     array = builder.load_var(args[0])
-    if not (is_active() and _is_part(indices) and isinstance(array.type, ir.MemRefType) and array.type.has_rank):
+    if not (is_active() and is_part(indices) and isinstance(array.type, ir.MemRefType) and array.type.has_rank):
         lowering_numpy.lower_array_tuple_getitem(builder, target, args, kwargs)
         return
-    builder.store_var(target, _view(array, indices, builder.get_numba_type(args[1].name).types))
+    builder.store_var(target, view(array, indices, builder.get_numba_type(args[1].name).types))
 
 
 @lower_builtin(operator.getitem, types.Array, types.EllipsisType)  # type: ignore[untyped-decorator]
@@ -137,48 +135,6 @@ def _get_whole(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
     builder.store_var(target, builder.load_var(args[0]))
 
 
-@lower_builtin(operator.setitem, types.Array, types.Tuple, types.Any)  # type: ignore[untyped-decorator]
-@lower_builtin(operator.setitem, types.Array, types.UniTuple, types.Any)  # type: ignore[untyped-decorator]
-def _set_at_tuple(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
-    if not is_active():
-        lowering_numpy.lower_array_setitem_tuple(builder, target, args, kwargs)
-        return
-    array = builder.load_var(args[0])
-    index = builder.load_var(args[1])
-    kinds = builder.get_numba_type(args[1].name)
-    is_part = _is_part(index) or len(kinds.types) < builder.get_numba_type(args[0].name).ndim
-    if is_part and isinstance(builder.get_numba_type(args[2].name), types.Number | types.Boolean):
-        _fill(builder, _view(array, index, kinds.types), args)
-        return
-    indices = lowering_numpy._setitem_indices_to_memref_indices(array, index, kinds)
-    store(builder, builder.get_numba_type(args[0].name), array, indices, args[2])
-
-
-@lower_builtin(operator.setitem, types.Array, types.SliceType, types.Number)  # type: ignore[untyped-decorator]
-@lower_builtin(operator.setitem, types.Array, types.SliceType, types.Boolean)  # type: ignore[untyped-decorator]
-@lower_builtin(operator.setitem, types.Array, types.EllipsisType, types.Number)  # type: ignore[untyped-decorator]
-@lower_builtin(operator.setitem, types.Array, types.EllipsisType, types.Boolean)  # type: ignore[untyped-decorator]
-def _fill_slice(builder: Any, target: Any, args: Any, kwargs: Any) -> None:
-    if not is_active():
-        lowering_numpy.lower_array_slice_setitem(builder, target, args, kwargs)
-        return
-    _fill(builder, _view(builder.load_var(args[0]), [builder.load_var(args[1])], [None]), args)
-
-
-def _is_part(index: Any) -> bool:
+def is_part(index: Any) -> bool:
     """Whether a tuple of indices stands for a part of an array, not for an element."""
     return isinstance(index, tuple) and any(each is ... or _as_slice(each) is not None for each in index)
-
-
-def _fill(builder: Any, view: Any, args: Any) -> None:
-    """Store a number in each element of a view: an array, an index and a number are the arguments of the store."""
-    rank = view.type.rank
-    kind = builder.get_numba_type(args[0].name).copy(ndim=rank, layout="A")
-    if rank == 0:
-        store(builder, kind, view, [], args[2])
-        return
-    sizes = [memref.dim(view, index_of(axis)) for axis in range(rank)]
-
-    @scf.forall_([index_of(0)] * rank, sizes, [index_of(1)] * rank)  # type: ignore[untyped-decorator]
-    def fill(*at: Any) -> None:
-        store(builder, kind, view, list(at), args[2])

@@ -10,7 +10,10 @@ from numba_cuda_mlir.descriptor import mlir_target
 
 from anabranch.kernels._cuda.division import follows_numpy
 from anabranch.kernels._cuda.in_place import in_place
+from anabranch.kernels._cuda.iteration import type_of_reversed
 from anabranch.kernels._cuda.math_functions import in_types_of_cpu
+from anabranch.kernels._cuda.named_tuple import limits
+from anabranch.kernels._cuda.parts import type_of_store
 from anabranch.kernels._cuda.reduction import widened
 from anabranch.kernels._integer import operand_types
 
@@ -44,8 +47,8 @@ def _replace_rule(context: Any) -> None:
         if not follows_numpy():
             return resolve(func, args, kws)
         function = getattr(func, "typing_key", func)
-        if (changed := in_place(function, args)) is not None:
-            return changed
+        if (ours := in_place(function, args) or limits(function, args) or type_of_reversed(function, args)) is not None:
+            return ours
         args = _mixed_bits(function, operand_types(function, _as_numbers(function, args), types.Integer, types.int64))
         found = widened(func, in_types_of_cpu(resolve, func, args, kws), args)
         if func is operator.getitem and found is not None and found.return_type == types.float16:
@@ -53,6 +56,12 @@ def _replace_rule(context: Any) -> None:
         return found
 
     context.resolve_function_type = resolve_function_type
+    resolve_store = context.resolve_setitem
+
+    def resolve_setitem(target: Any, index: Any, value: Any) -> Any:
+        return (follows_numpy() and type_of_store(target, index, value)) or resolve_store(target, index, value)
+
+    context.resolve_setitem = resolve_setitem
 
 
 _replace_rule(mlir_target.typing_context)
