@@ -153,9 +153,16 @@ def _locations(traceback: TracebackType | None) -> list[object]:
     """Return the places of what the compiler was about when it raised an error, from the innermost call outwards."""
     found = []
     while traceback is not None:
-        found += [getattr(value, "loc", None) for value in traceback.tb_frame.f_locals.values()]
+        found += map(_location, traceback.tb_frame.f_locals.values())
         traceback = traceback.tb_next
     return found[::-1]
+
+
+def _location(value: object) -> object:
+    try:
+        return getattr(value, "loc", None)
+    except Exception:  # of a compiler's object that has attributes of its own
+        return None
 
 
 def is_users(file: str) -> bool:

@@ -6,6 +6,7 @@
 * Zero to a negative power is inf; with an integer as exponent, Numba raises.
 * A power of integers wraps around; Numba gives a rounded one. A negative exponent gives the whole part of the quotient,
   and 0 where it is infinite.
+* A power of a complex number with a whole exponent is a product, so that the square of a real one is real.
 * A shift by as many bits as there are, or more, leaves 0, or -1 of a negative number to the right; Numba leaves that to
   the processor.
 * `numpy.floor_divide` of infinite numbers does as Python's operator. `numpy.sign` of an unsigned one is never -1.
@@ -49,6 +50,7 @@ class Definitions(dict[Any, Any]):
             self._replace(operation, {(types.Integer, types.Integer): _floor_quotient})
         powers: dict[Any, Any] = {(types.Float, kind): _real_power for kind in types.integer_domain}
         powers[types.Integer, types.Integer] = _integer_power
+        powers |= {(types.Complex, types.Integer): _complex_power}
         for operation in _POWER:
             self._replace(operation, powers)
         for operation in _POWER[:2]:
@@ -222,6 +224,32 @@ def _real_power(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     by_products = builder.icmp_signed(">=", exponent, least)
     inverted = builder.and_(builder.icmp_signed("<", exponent, zero), by_products)
     return builder.select(inverted, _inverse(context, builder, sig, result), result)
+
+
+def is_whole_power(function: Any, args: Any) -> bool:
+    """Return whether a call is the power of a complex number and an integer, which Numba would take for a complex one."""
+    return (
+        function in _POWER
+        and len(args) == 2
+        and isinstance(args[0], types.Complex)
+        and isinstance(args[1], types.Integer | types.Boolean)
+    )
+
+
+def _complex_power(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    kind = sig.return_type
+
+    def power(base: Any, exponent: Any) -> Any:
+        square, result = kind(base), kind(1)
+        left = abs(exponent)
+        while left != 0:
+            if left & 1:
+                result *= square
+            left >>= 1
+            square *= square
+        return kind(1) / result if exponent < 0 else result
+
+    return context.compile_internal(builder, power, sig, args)
 
 
 def _integer_power(context: Any, builder: Any, sig: Any, args: Any) -> Any:

@@ -30,7 +30,7 @@ from numba.core import ir as numba_ir
 from numba.core.registry import cpu_target
 
 from anabranch.kernels._block import runs_in_blocks
-from anabranch.kernels._cpu.division import Definitions
+from anabranch.kernels._cpu.division import Definitions, is_whole_power
 from anabranch.kernels._cpu.flat import arrays_at_index
 from anabranch.kernels._cpu.half import constant_type, read_type
 from anabranch.kernels._cpu.parts import store_part, type_of_store
@@ -136,8 +136,11 @@ class _Typing(typing.Context):  # type: ignore[misc]  # Numba has no types
 
     def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
         func = self.helpers.of_more(func, len(args)) or func
-        args = operand_types(getattr(func, "typing_key", None), args, types.Integer, types.int64)
+        key = getattr(func, "typing_key", None)
+        args = operand_types(key, args, types.Integer, types.int64)
         found = super().resolve_function_type(func, args, kws)
+        if is_whole_power(key, args):
+            return found.replace(args=(found.args[0], types.int64))
         if func is operator.getitem and found is not None:
             return found.replace(return_type=read_type(found.return_type))
         return found
@@ -161,6 +164,8 @@ class _Target(cpu.CPUContext):  # type: ignore[misc]  # Numba has no types
 
     def get_function(self, fn: Any, sig: Any, _firstcall: bool = True) -> Any:
         fn = self.build.typing.helpers.of_more(fn, len(sig.args)) or fn
+        if is_whole_power(getattr(fn, "typing_key", None), sig.args):
+            fn = fn.typing_key  # Numba's type of the function knows the complex power alone
         return super().get_function(fn, sig, _firstcall)
 
     @property
@@ -270,6 +275,17 @@ class _Lower(lowering.Lower):  # type: ignore[misc]  # Numba has no types
     def lower_yield(self, retty: Any, inst: Any) -> Any:
         self.genlower.suspend(self, inst.index)
         return self.context.get_constant_generic(self.builder, retty, None)
+
+    def lower_binop(self, resty: Any, expr: Any, op: Any) -> Any:
+        signature = self.fndesc.calltypes[expr]
+        if not is_whole_power(op, signature.args):
+            return super().lower_binop(resty, expr, op)
+        values = [
+            self.context.cast(self.builder, self.loadvar(operand.name), self.typeof(operand.name), kind)
+            for operand, kind in zip((expr.lhs, expr.rhs), signature.args, strict=True)
+        ]
+        power = self.context.get_function(op, signature)(self.builder, values)
+        return self.context.cast(self.builder, power, signature.return_type, resty)
 
     def lower_setitem(self, target_var: Any, index_var: Any, value_var: Any, signature: Any) -> None:
         if type_of_store(self.context.typing_context, *signature.args) is None:

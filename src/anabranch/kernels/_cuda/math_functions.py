@@ -45,7 +45,7 @@ def in_types_of_cpu(resolve: Any, function: Any, args: Any, kwargs: Any) -> Any:
         found = resolve(function, args, kwargs)
         is_unsigned = isinstance(args[0], types.Integer) and not args[0].signed
         return found and found.replace(return_type=types.uint64 if is_unsigned else types.int64)
-    if not isinstance(key, BuiltinFunctionType) or (key not in _OF_ONE and key not in _OF_TWO):
+    if not isinstance(key, BuiltinFunctionType) or key not in (_OF_ONE, _OF_TWO)[len(args) == 2]:
         return resolve(function, args, kwargs)
     # In float32 only where all arguments are.
     kinds = {_as_float(kind) for kind in args}
