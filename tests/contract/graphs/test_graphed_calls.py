@@ -292,6 +292,24 @@ def test_in_a_capture_it_becomes_a_part_of_that(device):
     assert_all(y, 3)
 
 
+@pytest.mark.parametrize("calls_before", [0, 1])
+def test_a_call_by_another_thread_in_a_stream_that_is_captured_becomes_a_part_of_that(device, in_thread, calls_before):
+    work, stream, (x, y) = Counted(move), ab.Stream(device), given(device, 3, 0)
+    for _ in range(calls_before):
+        work(*given(device, 1, 0))
+
+    def call():
+        with stream:
+            work(x, y)
+
+    with ab.capture(stream) as graph:
+        in_thread(call).result(50)
+    assert kinds(graph) == ["copy", "fill"]
+    assert_all(y, 0)
+    graph.launch(stream)
+    assert_all(y, 3)
+
+
 def test_a_graphed_function_within_another_is_a_part_of_it(device):
     inner = Counted(move)
     outer = Counted(lambda x, y: (inner(x, y), ab.fill(x, 4))[2:])

@@ -34,7 +34,6 @@ from anabranch._task.context cimport TaskState, enter_device, enter_stream, leav
 
 from anabranch._core.errors import CaptureError, text_of
 
-cdef tuple _nothing = (True, None)
 
 cdef enum:
     few = 16
@@ -357,7 +356,9 @@ cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
     cdef KeptMemory _memory
     cdef size_t i, k
     cdef bint fits = True
-    cdef tuple result = _nothing
+    cdef tuple result = (True, None)
+    if queue.capture() != NULL:
+        return None, None  # another task captures the stream, and takes what the function enqueues
     if call.kept.size() and core.has_failed_elsewhere(deref(queue)):
         return False, None  # its own memory has what that replay left; a new capture has its own
     if call.arguments.size() > few:
@@ -378,7 +379,7 @@ cdef tuple replay_call(CapturedCall call, TaskState state, tuple args):
         for k in range(call.kept.size()):
             # The graph has no order between an argument and memory that the function gets from elsewhere.
             if share_bytes(deref(call.kept[k].get()), deref(array.storage.get())):
-                return None, None
+                return None, "an argument is memory that the function has from elsewhere, too"
         arguments[i] = <byte_t*>array.data
     if not fits:
         return False, None

@@ -152,7 +152,8 @@ cdef class Graphed:
         if done:
             return result
         if done is None:
-            self._warn("an argument is memory that the function has from elsewhere, too")
+            if result is not None:
+                self._warn(result)
             return self._call(args, names)
         # A number that is computed from others has become one of another kind, or the last call has failed.
         self._forget(kind, values)
