@@ -66,15 +66,40 @@ constexpr int unwritten = 0xAB;
 // The number of used blocks of a size to examine before allocating a new one.
 constexpr std::size_t search_depth = 8;
 
-bool is_over(const Ref<Stream>& stream, Point point) noexcept {
+enum class Progress { pending, completed, failed };
+
+Progress progress_of(const Ref<Stream>& stream, Point point) noexcept {
   try {
-    return stream->backend().query(*stream, point);
+    return stream->backend().query(*stream, point) ? Progress::completed : Progress::pending;
   } catch (const Error&) {
-    return true;
+    return Progress::failed;
   }
 }
 
 }  // namespace
+
+// What was found under the pool's lock, and is released without it.
+struct MemoryPool::Reclaimed {
+  struct Failed {
+    Block block;
+    std::size_t size;
+  };
+
+  explicit Reclaimed(MemoryPool& pool) : pool(pool) {}
+  Reclaimed(const Reclaimed&) = delete;
+  // The use of a failed stream says nothing of what came before it.
+  ~Reclaimed() {
+    for (Failed& each : failed) {
+      std::vector<Use> uses;
+      uses.push_back({std::move(each.block.stream), each.block.point});
+      pool.put_after(std::move(uses), each.block.pointer, each.size);
+    }
+  }
+
+  MemoryPool& pool;
+  std::vector<Ref<Stream>> over;
+  std::vector<Failed> failed;
+};
 
 struct MemoryPool::Late {
   MemoryPool* pool;
@@ -95,9 +120,8 @@ Allocation MemoryPool::allocate(const Stream* stream, std::size_t bytes) {
                 "cannot allocate " + std::to_string(bytes) + " bytes: " + device_ + " has " + std::to_string(limit_));
   }
   const std::size_t size = rounded(bytes);
-  // Released outside the lock.
-  Ref<Stream> over;
-  Streams all_over;
+  Reclaimed reclaimed(*this);
+  Ref<Stream> over;  // released outside the lock
   std::lock_guard lock(mutex_);
   Blocks& blocks = blocks_[size];
   auto& [used, free, reclaim_at] = blocks;
@@ -105,9 +129,9 @@ Allocation MemoryPool::allocate(const Stream* stream, std::size_t bytes) {
   for (std::size_t i = 0; i < depth; ++i) {
     // The newest block is the likeliest to be in a cache, and to be this stream's own.
     Block& block = used[used.size() - 1 - i];
-    const bool over_now = is_over(block.stream, block.point);
-    if (!over_now && block.stream.get() != stream) continue;
-    const Allocation allocation{block.pointer, over_now ? 0 : block.point};
+    const Progress progress = progress_of(block.stream, block.point);
+    if (progress == Progress::failed || (progress == Progress::pending && block.stream.get() != stream)) continue;
+    const Allocation allocation{block.pointer, progress == Progress::completed ? 0 : block.point};
     over = std::move(block.stream);
     block = std::move(used.back());
     used.pop_back();
@@ -115,7 +139,7 @@ Allocation MemoryPool::allocate(const Stream* stream, std::size_t bytes) {
     return allocation;
   }
   // If the host runs ahead of its streams, the newest blocks are always in use and hide older, completed ones.
-  if (free.empty() && used.size() >= reclaim_at) reclaim(blocks, size, all_over);
+  if (free.empty() && used.size() >= reclaim_at) reclaim(blocks, size, reclaimed);
   if (!free.empty()) {
     const Allocation allocation{free.back(), 0};
     free.pop_back();
@@ -124,7 +148,7 @@ Allocation MemoryPool::allocate(const Stream* stream, std::size_t bytes) {
     return allocation;
   }
   if (used_ + cached_ + size > limit_) {
-    reclaim(all_over);
+    reclaim(reclaimed);
     trim(0);
   }
   void* pointer = nullptr;
@@ -149,16 +173,10 @@ Allocation MemoryPool::allocate(const Stream* stream, std::size_t bytes) {
 }
 
 void MemoryPool::free(std::byte* pointer, std::size_t bytes, std::vector<Use> uses) noexcept {
-  std::erase_if(uses, [](const Use& use) { return is_over(use.stream, use.point); });
+  uses = still_pending(std::move(uses));
   const std::size_t size = rounded(bytes);
   if (uses.size() > 1) {
-    after(
-        std::move(uses),
-        [](void* context) noexcept {
-          const std::unique_ptr<Late> late(static_cast<Late*>(context));
-          late->pool->put({late->pointer, nullptr, 0}, late->size);
-        },
-        new Late{this, pointer, size});
+    put_after(std::move(uses), pointer, size);
   } else if (uses.size() == 1) {
     put({pointer, std::move(uses[0].stream), uses[0].point}, size);
   } else {
@@ -166,8 +184,18 @@ void MemoryPool::free(std::byte* pointer, std::size_t bytes, std::vector<Use> us
   }
 }
 
+void MemoryPool::put_after(std::vector<Use> uses, std::byte* pointer, std::size_t size) noexcept {
+  after(
+      std::move(uses),
+      [](void* context) noexcept {
+        const std::unique_ptr<Late> late(static_cast<Late*>(context));
+        late->pool->put({late->pointer, nullptr, 0}, late->size);
+      },
+      new Late{this, pointer, size});
+}
+
 void MemoryPool::put(Block block, std::size_t size) noexcept {
-  Streams over;  // released outside the lock
+  Reclaimed reclaimed(*this);
   std::lock_guard lock(mutex_);
   Blocks& blocks = blocks_[size];
   if (!block.stream) {
@@ -180,17 +208,22 @@ void MemoryPool::put(Block block, std::size_t size) noexcept {
   pending_ += size;
   // Blocks of sizes that nobody asks for again are examined here alone.
   if (pending_ < examine_at_) return;
-  reclaim(over);
+  reclaim(reclaimed);
   examine_at_ = std::max(release_threshold, 2 * pending_);
 }
 
 // Makes blocks with completed uses free for everyone.
-void MemoryPool::reclaim(Blocks& blocks, std::size_t size, Streams& over) noexcept {
+void MemoryPool::reclaim(Blocks& blocks, std::size_t size, Reclaimed& reclaimed) noexcept {
   std::erase_if(blocks.used, [&](Block& block) {
-    if (!is_over(block.stream, block.point)) return false;
-    over.push_back(std::move(block.stream));
-    blocks.free.push_back(block.pointer);
+    const Progress progress = progress_of(block.stream, block.point);
+    if (progress == Progress::pending) return false;
     pending_ -= size;
+    if (progress == Progress::failed) {
+      reclaimed.failed.push_back({std::move(block), size});
+      return true;
+    }
+    reclaimed.over.push_back(std::move(block.stream));
+    blocks.free.push_back(block.pointer);
     used_ -= size;
     cached_ += size;
     return true;
@@ -198,8 +231,8 @@ void MemoryPool::reclaim(Blocks& blocks, std::size_t size, Streams& over) noexce
   blocks.reclaim_at = std::max(2 * blocks.used.size(), 2 * search_depth);
 }
 
-void MemoryPool::reclaim(Streams& over) noexcept {
-  for (auto& [size, blocks] : blocks_) reclaim(blocks, size, over);
+void MemoryPool::reclaim(Reclaimed& reclaimed) noexcept {
+  for (auto& [size, blocks] : blocks_) reclaim(blocks, size, reclaimed);
   trim_excess();
 }
 
@@ -219,15 +252,15 @@ void MemoryPool::trim(std::size_t keep) noexcept {
 }
 
 void MemoryPool::reclaim() {
-  Streams over;  // released outside the lock
+  Reclaimed reclaimed(*this);
   std::lock_guard lock(mutex_);
-  reclaim(over);
+  reclaim(reclaimed);
 }
 
 std::size_t MemoryPool::available() {
-  Streams over;  // released outside the lock
+  Reclaimed reclaimed(*this);
   std::lock_guard lock(mutex_);
-  reclaim(over);
+  reclaim(reclaimed);
   return limit_ - used_;
 }
 

@@ -41,15 +41,16 @@ class MemoryPool {
     std::vector<std::byte*> free;
     std::size_t reclaim_at = 0;  // the number of used blocks at which all are examined
   };
-  using Streams = std::vector<Ref<Stream>>;
   struct Late;
+  struct Reclaimed;
 
   std::size_t rounded(std::size_t bytes) const noexcept;
-  void reclaim(Blocks& blocks, std::size_t size, Streams& over) noexcept;
-  void reclaim(Streams& over) noexcept;
+  void reclaim(Blocks& blocks, std::size_t size, Reclaimed& reclaimed) noexcept;
+  void reclaim(Reclaimed& reclaimed) noexcept;
   void trim(std::size_t keep) noexcept;
   void trim_excess() noexcept;
   void put(Block block, std::size_t size) noexcept;
+  void put_after(std::vector<Use> uses, std::byte* pointer, std::size_t size) noexcept;
 
   const std::string device_;  // for messages
   const std::size_t limit_;

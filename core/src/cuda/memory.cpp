@@ -115,6 +115,9 @@ void MemoryPool::free_on(CUstream stream, CUdeviceptr pointer) noexcept {
 void MemoryPool::free(Block block, std::vector<Use>& uses) noexcept {
   const CUdeviceptr pointer = block.pointer;
   if (forked()) return;
+  const bool failed =
+      std::any_of(uses.begin(), uses.end(), [](const Use& use) { return use.stream->may_have_failed(); });
+  if (failed) uses = still_pending(std::move(uses));
   if (uses.size() == 1 && &uses[0].stream->backend() == &device_) {
     auto& stream = static_cast<CudaStream&>(*uses[0].stream);
     if (stream.takes_frees()) {
@@ -127,6 +130,10 @@ void MemoryPool::free(Block block, std::vector<Use>& uses) noexcept {
     // Only if the driver does not have the use yet: a host that saw it completed must not find the stream busy again.
     if (stream.submitted() < uses[0].point && stream.free_in_turn(pointer)) return;
   }
+  free_after(pointer, std::move(uses));
+}
+
+void MemoryPool::free_after(CUdeviceptr pointer, std::vector<Use> uses) noexcept {
   if (free_behind(pointer, uses)) return;
   after(
       std::move(uses),

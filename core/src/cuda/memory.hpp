@@ -23,6 +23,8 @@ class MemoryPool {
   // Throws Error(memory).
   Allocation allocate(CudaStream* stream, std::size_t bytes);
   void free(Block block, std::vector<Use>& uses) noexcept;
+  // For memory that no stream keeps for itself.
+  void free_after(CUdeviceptr pointer, std::vector<Use> uses) noexcept;
   // For other libraries, in the order of a stream that they name. Throws Error(memory).
   CUdeviceptr allocate_on(CUstream stream, std::size_t bytes);
   void free_on(CUstream stream, CUdeviceptr pointer) noexcept;

@@ -25,14 +25,17 @@ bool WorkOperation::step(CudaStream& stream, Ref<Failure>&) {
   return true;
 }
 
-bool FreeOperation::step(CudaStream&, Ref<Failure>& failure) {
-  skip(failure);
+bool FreeOperation::step(CudaStream&, Ref<Failure>&) {
+  const ContextScope scope(stream_.device().context());
+  driver->cuMemFreeAsync(pointer_, stream_.native());
   return true;
 }
 
+// The stream has not waited for what came before the last use of the memory.
 void FreeOperation::skip(const Ref<Failure>&) noexcept {
-  const ContextScope scope(stream_.device().context());
-  driver->cuMemFreeAsync(pointer_, stream_.native());
+  std::vector<Use> uses;
+  uses.push_back({Ref<Stream>::share(&stream_), point()});
+  stream_.device().memory().free_after(pointer_, still_pending(std::move(uses)));
 }
 
 bool RecordOperation::step(CudaStream& stream, Ref<Failure>&) {

@@ -42,25 +42,10 @@ void note_enqueued(Stream& stream, Point point) {
   enqueued->push_back({Ref<Stream>::share(&stream), point, point});
 }
 
-bool is_over(Stream& stream, Point point) noexcept {
-  try {
-    return stream.backend().query(stream, point);
-  } catch (const Error&) {
-    return true;
-  }
-}
-
-// Whether the use came after work that may not be over. A failed stream no longer waits for that, and it may be known
-// by the use alone.
+// Whether a failed use came after pending work of another stream than `next`.
 bool comes_after_pending(const Use& use, const Stream& next) {
-  for (Backend* device : devices()) {
-    for (const Ref<Stream>& stream : device->streams()) {
-      if (stream == use.stream || stream.get() == &next) continue;
-      const bool before = !use.when.lane || use.when.clock.covers(stream->lane().past().lane, 1);
-      if (before && !is_over(*stream, stream->issued())) return true;
-    }
-  }
-  return false;
+  const std::vector<Use> before = pending_before(use);
+  return std::any_of(before.begin(), before.end(), [&next](const Use& other) { return other.stream.get() != &next; });
 }
 
 // Whether the first access has failed, and the second, of the stream `next`, needs nothing of it: what a failed read

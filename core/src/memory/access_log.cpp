@@ -19,15 +19,16 @@ constexpr std::size_t most_exact_uses = 1024;
 // Parts of a block that are lent and told apart.
 constexpr std::size_t most_lent = 8;
 
-// `failed`: the answer for failed work, which no longer touches anything.
-bool is_over(const Use& use, bool failed) noexcept {
+// Whether the use is completed. One that has failed is not: work may be pending before it that is known by it alone,
+// and every later reader gets the failure.
+bool is_completed(const Use& use) noexcept {
   if (use.stream->capture()) return false;
   // The same in every schedule.
   if (exploring()) return use.stream->backend().known_completed(*use.stream, use.point);
   try {
     return use.stream->backend().query(*use.stream, use.point);
   } catch (const Error&) {
-    return failed;
+    return false;
   }
 }
 
@@ -95,10 +96,9 @@ void AccessLog::trim(std::vector<Use>& over, bool exact) {
   if (exact && uses.size() <= most_exact_uses) return;
   // With that much work in flight, the next check waits until the list has doubled.
   if (uses.size() > most_uses && uses.size() < trim_next_) return;
-  // A failed write stays, so that every later reader gets the failure.
   const auto newest = uses.end() - 1;
-  const auto through = std::partition(uses.begin(), newest,
-                                      [](const Use& use) { return !use.stream || !is_over(use, !writes(use.access)); });
+  const auto through =
+      std::partition(uses.begin(), newest, [](const Use& use) { return !use.stream || !is_completed(use); });
   over.assign(std::make_move_iterator(through), std::make_move_iterator(newest));
   uses.erase(through, newest);
   trim_next_ = 0;
@@ -236,9 +236,7 @@ void AccessLog::set_neighbours(bool some) noexcept {
   note_sole();
 }
 
-void AccessLog::drop_completed() {
-  std::erase_if(history_.uses(), [](const Use& use) { return is_over(use, true); });
-}
+void AccessLog::drop_completed() { std::erase_if(history_.uses(), is_completed); }
 
 void AccessLog::drop_host() {
   std::erase_if(history_.uses(), [](const Use& use) { return !use.stream; });

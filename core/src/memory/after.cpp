@@ -1,12 +1,24 @@
 #include <atomic>
+#include <iterator>
 #include <memory>
 #include <utility>
 
 #include "anabranch/backend.hpp"
 #include "anabranch/memory/memory.hpp"
+#include "anabranch/runtime.hpp"
 
 namespace anabranch {
 namespace {
+
+enum class Progress { pending, completed, failed };
+
+Progress progress_of(Stream& stream, Point point) noexcept {
+  try {
+    return stream.backend().query(stream, point) ? Progress::completed : Progress::pending;
+  } catch (const Error&) {
+    return Progress::failed;
+  }
+}
 
 // Counts the pending uses and deletes itself when the last one is completed.
 class Countdown {
@@ -19,17 +31,26 @@ class Countdown {
   void begin() noexcept {
     for (std::size_t i = 0; i < uses_.size(); ++i) {
       waiters_[i].owner = this;
+      waiters_[i].use = &uses_[i];
       Stream& stream = *uses_[i].stream;
-      if (!stream.backend().notify(stream, uses_[i].point, waiters_[i])) arrive();
+      if (!stream.backend().notify(stream, uses_[i].point, waiters_[i])) settle(uses_[i]);
     }
     arrive();
   }
 
  private:
   struct Arrival final : Waiter {
-    void wake(const Ref<Failure>&) noexcept override { owner->arrive(); }
+    void wake(const Ref<Failure>&) noexcept override { owner->settle(*use); }
     Countdown* owner = nullptr;
+    const Use* use = nullptr;
   };
+
+  // Arrives, for a use that is completed or failed, once nothing is pending before it.
+  void settle(const Use& use) noexcept {
+    std::vector<Use> rest = pending_before(use);
+    if (rest.empty()) return arrive();
+    after(std::move(rest), [](void* self) noexcept { static_cast<Countdown*>(self)->arrive(); }, this);
+  }
 
   void arrive() noexcept {
     if (left_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
@@ -45,6 +66,34 @@ class Countdown {
 };
 
 }  // namespace
+
+std::vector<Use> pending_before(const Use& use) {
+  std::vector<Use> found;
+  if (progress_of(*use.stream, use.point) != Progress::failed) return found;
+  for (Backend* device : devices()) {
+    for (const Ref<Stream>& stream : device->streams()) {
+      if (stream == use.stream) continue;
+      const bool before = !use.when.lane || use.when.clock.covers(stream->lane().past().lane, 1);
+      const Point newest = stream->issued();
+      if (before && progress_of(*stream, newest) == Progress::pending) found.push_back({stream, newest});
+    }
+  }
+  return found;
+}
+
+std::vector<Use> still_pending(std::vector<Use> uses) {
+  std::vector<Use> before;
+  std::erase_if(uses, [&before](const Use& use) {
+    const Progress progress = progress_of(*use.stream, use.point);
+    if (progress == Progress::failed) {
+      std::vector<Use> more = pending_before(use);
+      before.insert(before.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+    }
+    return progress != Progress::pending;
+  });
+  uses.insert(uses.end(), std::make_move_iterator(before.begin()), std::make_move_iterator(before.end()));
+  return uses;
+}
 
 void after(std::vector<Use> uses, void (*done)(void* context) noexcept, void* context) {
   (new Countdown(std::move(uses), done, context))->begin();

@@ -122,8 +122,15 @@ class Storage final : public RefCounted {
   AccessLog accesses_;
 };
 
-// Calls `done(context)` once, when every use is completed or failed: at once if all are, else on the thread that
-// completes the last one. Keeps no reference to the caller's data after it returns.
+// The pending work of other streams that a failed use may have come after, as the newest operation of each. A failed
+// stream does not wait for that work, and a history that pruned it knows of it by the use alone. Empty if the use has
+// not failed. Runs on any thread, with no lock held: it lists the streams of every device.
+std::vector<Use> pending_before(const Use& use);
+// The uses without those that are completed, and with what is pending before them in place of those that have failed.
+std::vector<Use> still_pending(std::vector<Use> uses);
+// Calls `done(context)` once, when every use is completed, or has failed with nothing pending before it: at once if all
+// are, else on the thread that completes the last one. Keeps no reference to the caller's data after it returns. Runs
+// on any thread, with no lock held.
 void after(std::vector<Use> uses, void (*done)(void* context) noexcept, void* context);
 
 }  // namespace anabranch

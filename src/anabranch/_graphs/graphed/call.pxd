@@ -37,6 +37,6 @@ cdef class CapturedCall:
 # Captures what the function puts into the current stream. `numbers`: the positions of arguments that are numbers.
 # Raises CaptureError, and what the function raises.
 cdef CapturedCall capture_call(object fn, tuple args, tuple names, tuple numbers)
-# Launches it for the arguments of a call: whether that could be done, and what the function returned. None in place of the
-# first if the function has to be called as it is, and why if that is worth a warning.
+# Launches it for the arguments of a call: whether that could be done, and what the function returned. None in place of
+# whether, if the function has to be called as it is, and why, if that is worth a warning.
 cdef tuple replay_call(CapturedCall call, TaskState state, tuple args)
