@@ -127,6 +127,41 @@ def run_powers(i: int, z: ab.In, n: ab.In, result: ab.Out):
 powers = ab.kernel(run_powers)
 
 
+def is_far(value):
+    if value > 1.5:
+        return True
+    return None
+
+
+def doubled(value):
+    if value > 0:
+        return 2 * value
+    return None
+
+
+OPTIONAL = 7
+
+
+def run_optional(i: int, x: ab.In, y: ab.In, result: ab.Out):
+    result[i, 0] = 1 if is_far(x[i]) else 2
+    best = None
+    for value in y:
+        if best is None or value < best:
+            best = value
+    result[i, 1] = best
+    found = doubled(x[i])
+    result[i, 2] = 0 if found is None else found
+    if found is not None:
+        result[i, 3] = found + 1
+    result[i, 4] = 5 if found else 6
+    result[i, 5] = min(best, 3.0) + abs(best)
+    best -= 1
+    result[i, 6] = best
+
+
+optional = ab.kernel(run_optional)
+
+
 class State(NamedTuple):
     """A position and a speed."""
 
@@ -211,6 +246,10 @@ def of_floats(x, y):
 
 def of_integers(x, y):
     return loops.computed(run_integers, INTEGERS, x, y)
+
+
+def of_optional(x, y):
+    return loops.computed(run_optional, OPTIONAL, x, y)
 
 
 def of_named(x, y):

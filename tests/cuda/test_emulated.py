@@ -89,9 +89,10 @@ def test_stores_in_parts_are_those_of_numpy(kind):
         (library.integers, library.INTEGERS, library.whole_numbers(), library.of_integers),
         (library.shifts, library.SHIFTS, library.shifted("int64"), library.of_shifts),
         (library.shifts, library.SHIFTS, library.shifted("uint64"), library.of_shifts),
+        (library.optional, library.OPTIONAL, library.numbers(), library.of_optional),
         (library.named, library.NAMED, library.numbers(), library.of_named),
     ],
-    ids=["floats", "integers", "shifts", "shifts of unsigned", "named tuples"],
+    ids=["floats", "integers", "shifts", "shifts of unsigned", "None", "named tuples"],
 )
 def test_functions_are_those_of_python(kernel, columns, arrays, of):
     (result,) = _run(kernel, (8,), arrays, np.zeros((8, columns)))

@@ -274,3 +274,11 @@ def test_threads_of_the_program_are_as_before():
 
     report = ab.testing.explore(program)
     assert report.ok, report
+
+
+def test_a_host_function_explores_nothing():
+    def explore():
+        ab.testing.explore(lambda: None)
+
+    with pytest.raises(ab.Error, match="explore waits for all streams, so it cannot be called in a host function"):
+        ab.Stream("cpu").submit(explore).result()

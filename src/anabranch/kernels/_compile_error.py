@@ -117,7 +117,7 @@ def from_compiler(
         reason = NO_MEMORY
     elif "float16" in message and "float16(" in source:
         reason = _NO_HALF
-    elif "float16" in message and not reason.startswith("atomic_"):
+    elif "float16" in reason + arguments and not reason.startswith("atomic_"):
         reason += "\nfew operations take a float16 element as it is; convert it first, as in np.float32(x[i])"
     return compile_error(function, reason + mix, place, arguments)
 
@@ -151,7 +151,7 @@ def find_place(function: FunctionType, error: Exception) -> tuple[str, int]:
 
 def _locations(traceback: TracebackType | None) -> list[object]:
     """Return the places of what the compiler was about when it raised an error, from the innermost call outwards."""
-    found = []
+    found: list[object] = []
     while traceback is not None:
         found += map(_location, traceback.tb_frame.f_locals.values())
         traceback = traceback.tb_next

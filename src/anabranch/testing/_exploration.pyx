@@ -9,8 +9,11 @@ from libcpp.memory cimport unique_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from anabranch._core.core cimport Failure, Ref, Site, nanoseconds, raise_unnoted, translate
+from anabranch._core.core cimport (
+    Failure, Ref, Site, host_function_stream, nanoseconds, raise_unnoted, translate)
 from anabranch._task.site cimport place_of
+
+from anabranch._core.errors import Error
 
 cdef extern from "anabranch/explore/explore.hpp" namespace "anabranch::explore" nogil:
     cdef cppclass Happened:
@@ -112,7 +115,9 @@ cdef class Exploration:
         return self.core.get().events()
 
     def begin(self):
-        """Begin a run with this thread as the host."""
+        """Begin a run with this thread as the host. Raises Error in a host function, whose stream the run would wait for."""
+        if host_function_stream() != NULL:
+            raise Error("explore waits for all streams, so it cannot be called in a host function of one")
         with nogil:
             self.core.get().begin()
 

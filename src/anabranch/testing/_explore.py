@@ -59,6 +59,8 @@ def explore(
     ------
     TypeError, ValueError
         If an argument makes no sense; of a schedule, the message says what is wrong.
+    Error
+        In a host function.
 
     Examples
     --------

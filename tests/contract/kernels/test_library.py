@@ -55,6 +55,56 @@ def test_powers_of_complex_numbers(device, dtype, rtol):
     np.testing.assert_array_equal(result.numpy()[:, 0], expected[:, 0])
 
 
+def test_values_that_may_be_none(device):
+    arrays = library.numbers()
+    found = run(library.optional, library.OPTIONAL, arrays, device)
+    np.testing.assert_array_equal(found, library.of_optional(*arrays))
+
+
+@pytest.mark.usefixtures("failures_forgotten")
+def test_none_in_an_operator_fails_the_stream(device):
+    @ab.kernel
+    def apply(i, x: ab.In, y: ab.Out):
+        y[i] = library.doubled(x[i]) + 1
+
+    stream = ab.Stream(device)
+    ab.launch(apply, 3, ab.zeros(3, stream=stream), ab.zeros(3, stream=stream), stream=stream)
+    with pytest.raises(ab.KernelError, match="got None"):
+        stream.synchronize()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_floats_that_do_not_fit_in_small_integers_wrap_at_every_index(device, dtype):
+    @ab.kernel
+    def convert(i, x: ab.In, a: ab.Out, b: ab.Out, c: ab.Out, d: ab.Out):
+        a[i] = x[i]
+        b[i] = x[i]
+        c[i] = x[i]
+        d[i] = np.uint8(x[i]) - np.int16(x[i])
+
+    x = np.resize(np.array([-20.0, -1.5, 254.9, 256, 300, -129, 40000, 65000, -40000, 0.9, -0.9], dtype), 37 * 11)
+    found = [ab.zeros(x.size, kind, device=device) for kind in ("uint8", "int8", "uint16", "int64")]
+    ab.launch(convert, x.size, ab.array(x, device=device), *found)
+    whole = x.astype("int32")
+    expected = [whole.astype(kind) for kind in ("uint8", "int8", "uint16")]
+    expected.append(expected[0].astype("int64") - whole.astype("int16"))
+    for array, wanted in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(array.numpy(), wanted)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_the_hyperbolic_tangent_of_large_complex_numbers_is_one(device, dtype):
+    @ab.kernel
+    def apply(i, z: ab.In, y: ab.Out):
+        y[i] = np.tanh(z[i])
+
+    z = np.array([1 + 1j, -3 + 2j, 21 + 1j, 23 - 1j, 50 + 1j, 400 + 2j, -800 - 1j, 1e30 + 1j], dtype)
+    y = ab.zeros(z.size, dtype, device=device)
+    ab.launch(apply, z.size, ab.array(z, device=device), y)
+    eps = np.finfo(dtype).eps
+    np.testing.assert_allclose(y.numpy(), np.tanh(z), rtol=8 * eps, atol=8 * eps)
+
+
 def test_special_values_have_the_results_of_c(device):
     special = [0.0, -0.0, 1.0, -2.5, math.inf, -math.inf, math.nan]
 

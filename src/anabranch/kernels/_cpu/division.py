@@ -1,4 +1,4 @@
-"""Quotients, remainders, powers and shifts in kernels on a CPU as NumPy defines them, where Numba differs.
+"""Quotients, remainders, powers, shifts and tangents in kernels on a CPU as NumPy defines them, where Numba differs.
 
 * Complex division by zero is inf and nan; Numba raises.
 * The least integer divided by -1 is itself; Numba gives 0. The remainder is 0 in both; by NumPy's functions, Numba ends
@@ -9,6 +9,7 @@
 * A power of a complex number with a whole exponent is a product, so that the square of a real one is real.
 * A shift by as many bits as there are, or more, leaves 0, or -1 of a negative number to the right; Numba leaves that to
   the processor.
+* `numpy.tanh` of complex numbers with a large real part is one; Numba gives NaN.
 * `numpy.floor_divide` of infinite numbers does as Python's operator. `numpy.sign` of an unsigned one is never -1.
 """
 
@@ -34,6 +35,8 @@ _LEFT: Final = (operator.lshift, operator.ilshift)
 _RIGHT: Final = (operator.rshift, operator.irshift)
 _POWER: Final = (operator.pow, operator.ipow, pow)
 _ARRAYS: Final = (types.Array, types.Array)
+# From there on the real part of the hyperbolic tangent is 1 in float64.
+_TANH_IS_ONE: Final = 22.0
 # Of larger exponents, powers are those of numbers that are no integers.
 _MOST_PRODUCTS: Final = 0x10000
 
@@ -227,7 +230,7 @@ def _real_power(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 def is_whole_power(function: Any, args: Any) -> bool:
-    """Return whether a call is the power of a complex number and an integer, which Numba would take for a complex one."""
+    """Return whether a call is the power of a complex number and an integer, which Numba takes for a complex one."""
     return (
         function in _POWER
         and len(args) == 2
@@ -272,6 +275,24 @@ def _integer_power(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return context.compile_internal(builder, power, sig, args)
 
 
+def _complex_tanh(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    kind = sig.return_type
+
+    def tanh(value: Any) -> Any:
+        x, y = value.real, value.imag
+        if abs(x) > _TANH_IS_ONE:  # whose hyperbolic sine may have no square
+            turned = math.sin(y) * math.cos(y) if math.isfinite(y) else y - y
+            if math.isinf(x):
+                turned = math.copysign(0.0, turned)
+            return kind(complex(math.copysign(1.0, x), 4 * turned * math.exp(-2 * abs(x))))
+        tangent, sine = math.tan(y), math.sinh(x)
+        growth = 1 + tangent * tangent
+        divisor = 1 + growth * sine * sine
+        return kind(complex(growth * math.sqrt(1 + sine * sine) * sine / divisor, tangent / divisor))
+
+    return context.compile_internal(builder, tanh, sig, args)
+
+
 # The rule, the loops that it replaces, with an x for each kind, and the kinds.
 _UFUNCS: Final = (
     (numpy.floor_divide, _floor_quotient, "xx->x", "bhilq"),
@@ -282,5 +303,6 @@ _UFUNCS: Final = (
     (numpy.fmod, _rest_of_c, "xx->x", "bhilq"),
     (numpy.left_shift, _shifted_left, "xx->x", "bhilqBHILQ"),
     (numpy.right_shift, _shifted_right, "xx->x", "bhilqBHILQ"),
+    (numpy.tanh, _complex_tanh, "x->x", "FD"),
     (numpy.sign, _sign_of_unsigned, "x->x", "BHILQ"),
 )

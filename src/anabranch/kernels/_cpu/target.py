@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import FunctionType
 from typing import Any, Final
 
@@ -137,6 +138,8 @@ class _Typing(typing.Context):  # type: ignore[misc]  # Numba has no types
     def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
         func = self.helpers.of_more(func, len(args)) or func
         key = getattr(func, "typing_key", None)
+        if key is bool and len(args) == 1 and isinstance(args[0], types.Optional):
+            return typing.signature(types.boolean, *args)
         args = operand_types(key, args, types.Integer, types.int64)
         found = super().resolve_function_type(func, args, kws)
         if is_whole_power(key, args):
@@ -162,11 +165,28 @@ class _Typing(typing.Context):  # type: ignore[misc]  # Numba has no types
 class _Target(cpu.CPUContext):  # type: ignore[misc]  # Numba has no types
     build: Build
 
+    def cast(self, builder: Any, val: Any, fromty: Any, toty: Any) -> Any:
+        # A float that does not fit is undefined, and what becomes of it then depends on the place in a vector.
+        is_narrow = isinstance(toty, types.Integer) and toty.bitwidth < types.int32.bitwidth
+        if is_narrow and isinstance(fromty, types.Float):
+            wide = super().cast(builder, val, fromty, types.int32)
+            return builder.trunc(wide, self.get_value_type(toty))
+        return super().cast(builder, val, fromty, toty)
+
     def get_function(self, fn: Any, sig: Any, _firstcall: bool = True) -> Any:
         fn = self.build.typing.helpers.of_more(fn, len(sig.args)) or fn
-        if is_whole_power(getattr(fn, "typing_key", None), sig.args):
-            fn = fn.typing_key  # Numba's type of the function knows the complex power alone
+        key = getattr(fn, "typing_key", None)
+        if is_whole_power(key, sig.args):
+            fn = key  # Numba's type of the function knows the complex power alone
+        if key is bool and isinstance(sig.args[0], types.Optional):
+            return partial(self._truth_of_optional, sig.args[0])
         return super().get_function(fn, sig, _firstcall)
+
+    def _truth_of_optional(self, kind: Any, builder: Any, args: Any, loc: Any = None) -> Any:
+        """Return whether a value that may be None is true, where Numba raises for None."""
+        value = self.make_helper(builder, kind, args[0])
+        truth = self.cast(builder, value.data, kind.type, types.boolean)
+        return builder.and_(cgutils.as_bool_bit(builder, value.valid), cgutils.as_bool_bit(builder, truth))
 
     @property
     def call_conv(self) -> _CallConv:

@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import Any, Final, NamedTuple
 
 import numpy
-from numba_cuda_mlir import cuda, extending, tools, types
+from numba_cuda_mlir import cuda, tools, types
 from numba_cuda_mlir.descriptor import mlir_target
 from numba_cuda_mlir.numba_cuda.core.compiler_lock import global_compiler_lock
 
@@ -25,15 +25,16 @@ from anabranch.kernels._cuda import (  # noqa: F401  register what kernels use
     booleans,
     comparison,
     constants,
+    conversion,
     functions,
     in_place,
     indexing,
     math_functions,
     named_tuple,
+    optional,
     order,
     parts,
     reduction,
-    size_conversion,
     slices,
     tuple_comparison,
     type_rules,
@@ -43,6 +44,7 @@ from anabranch.kernels._cuda.division import numpy_division
 from anabranch.kernels._cuda.element import element_access
 from anabranch.kernels._cuda.entry import first_argument, layout_of, make_entry, source_of
 from anabranch.kernels._cuda.failure import Failures, reporting
+from anabranch.kernels._cuda.helper import register_helpers
 from anabranch.kernels._cuda.iteration import loops
 from anabranch.kernels._cuda.overflow import index_of
 from anabranch.kernels._cuda.peephole import improve
@@ -61,9 +63,8 @@ from anabranch.kernels._cuda.rows import moves_across_rows
 from anabranch.kernels._cuda.straight import is_straight
 from anabranch.kernels._dtype import KINDS
 from anabranch.kernels._failure import Spot
-from anabranch.kernels._in_python import has_of_more, lacking, of_more
 from anabranch.kernels._parameter import Parameter
-from anabranch.kernels._reference import helpers, python_function, references
+from anabranch.kernels._reference import helpers
 from anabranch.kernels._signature import Code, Signature, is_readonly
 
 _SCOPE: Final = {
@@ -71,8 +72,6 @@ _SCOPE: Final = {
     "cuda": cuda,
     "ignore": ignore,
 }
-# Overload templates of registered helpers, by the helper's id.
-_registered: Final[dict[int, Any]] = {}
 
 
 class Ptx(NamedTuple):
@@ -119,39 +118,6 @@ def _target(capability: tuple[int, int]) -> Iterator[None]:
         tools._cached_cc = found
 
 
-def _register_helpers(function: FunctionType) -> None:
-    """Register the plain Python functions that kernels call, and those that Numba has decorated for the CPU.
-
-    Earlier compilations of them are dropped, since they have outdated globals, and the checks and places of another
-    kernel.
-    """
-    for template in _registered.values():
-        template._impl_cache.clear()
-        template._compiled_overloads.clear()
-    for part in (function, *helpers(function)):
-        for _, value in references(part):
-            helper = lacking("cuda", value) or python_function(value)
-            if id(value) not in _registered and not _is_known(value):
-                _register(value, helper)
-
-
-def _register(value: Any, helper: FunctionType | None) -> None:
-    if helper is None and not has_of_more(value):
-        return
-
-    @extending.overload(value, strict=False, typing_registry=extending.typing_registry)  # type: ignore[untyped-decorator]
-    def implement(*args: Any, **kwargs: Any) -> FunctionType | None:
-        return helper or of_more(value, len(args))
-
-    _, kind = extending.typing_registry.globals[-1]
-    _registered[id(value)] = kind.templates[-1]  # the registry keeps the value alive
-
-
-def _is_known(value: Any) -> bool:
-    """Whether the compiler itself implements a function, such as one decorated for it."""
-    return type(value).__module__.startswith("numba_cuda_mlir.")
-
-
 @global_compiler_lock  # type: ignore[untyped-decorator]
 def build(
     function: FunctionType,
@@ -170,7 +136,7 @@ def build(
         The function cannot be compiled.
     """
     mlir_target.typing_context.refresh()  # it may predate the rules registered here
-    _register_helpers(function)
+    register_helpers(function)
     launch_ndim, codes = signature
     kinds = [types.int64] * first_argument(signature, target)
     for parameter, code in zip(parameters, codes, strict=True):

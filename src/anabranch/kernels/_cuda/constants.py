@@ -1,4 +1,4 @@
-"""Constants in kernels on CUDA for which the compiler has no code: ``...``, and tuples in modules."""
+"""Constants in kernels on CUDA for which the compiler has no code: ``...``, tuples of tuples, and tuples in modules."""
 
 from __future__ import annotations
 
@@ -17,6 +17,13 @@ def _lower_constant(lower: Any, statement: Any) -> bool:
     value = getattr(statement, "value", None)
     if isinstance(value, ir.Const) and value.value is ...:
         lower.store_var(statement.target, ...)  # what `slices` looks for
+        return True
+    if (
+        isinstance(value, ir.Const)
+        and isinstance(value.value, tuple)
+        and any(isinstance(v, tuple) for v in value.value)
+    ):
+        lower.lower_global_assign(statement.target, ir.Global("tuple", value.value, value.loc))
         return True
     if not isinstance(value, ir.Expr) or value.op != "getattr":
         return False

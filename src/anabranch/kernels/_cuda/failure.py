@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from types import FunctionType
 from typing import Any, Final
 
-from numba_cuda_mlir import lowering_utilities, mlir_lowering
+from numba_cuda_mlir import errors, lowering_utilities, mlir_lowering
 from numba_cuda_mlir.lowering import numpy as lowering_numpy
 from numba_cuda_mlir.lowering.cuda import T, arith, llvm
 from numba_cuda_mlir.lowering_utilities import linalg_lowering, scf
@@ -174,6 +174,7 @@ def reporting(failures: Failures) -> Iterator[None]:
         *[(module, "set_error_code_if_zero", _set_error_code_if_zero) for module in _USERS],
         (mlir_lowering.MLIRLower, "set_error_code", _set_error_code),
         (mlir_lowering.MLIRLower, "lower_inst", _lower_inst),
+        (mlir_lowering.MLIRLower, "verify_mlir_module", _verify),
     ]
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in changes]
     for owner, name, replacement in changes:
@@ -242,6 +243,14 @@ def _set_error_code_if_zero(_: Any, error_code: int) -> None:
 
 def _set_error_code(_: Any, error_code: Any) -> None:
     report(_EXCEPTIONS.get(error_code, "RuntimeError"))
+
+
+def _verify(self: Any) -> None:
+    """Verify the module as the compiler does, which prints an invalid one."""
+    try:
+        self.mlir_module.operation.verify()
+    except Exception as error:
+        raise errors.InternalCompilerError(f"Invalid MLIR module: {error}") from error
 
 
 def _lower_inst(self: Any, inst: Any) -> None:

@@ -9,10 +9,12 @@ from numba_cuda_mlir import types
 from numba_cuda_mlir.descriptor import mlir_target
 
 from anabranch.kernels._cuda.division import follows_numpy
+from anabranch.kernels._cuda.helper import type_of_own
 from anabranch.kernels._cuda.in_place import in_place
 from anabranch.kernels._cuda.iteration import type_of_reversed
 from anabranch.kernels._cuda.math_functions import in_types_of_cpu
 from anabranch.kernels._cuda.named_tuple import limits
+from anabranch.kernels._cuda.optional import type_of_truth
 from anabranch.kernels._cuda.parts import type_of_store
 from anabranch.kernels._cuda.reduction import widened
 from anabranch.kernels._integer import operand_types
@@ -20,6 +22,10 @@ from anabranch.kernels._integer import operand_types
 _BITWISE: Final = frozenset(
     (operator.and_, operator.or_, operator.xor, operator.iand, operator.ior, operator.ixor),
 )
+
+
+# Each returns the signature of the calls that it is for, and None for all others.
+_RULES: Final = (in_place, limits, type_of_reversed, type_of_truth)
 
 
 def _mixed_bits(function: Any, args: Any) -> Any:
@@ -47,8 +53,10 @@ def _replace_rule(context: Any) -> None:
         if not follows_numpy():
             return resolve(func, args, kws)
         function = getattr(func, "typing_key", func)
-        if (ours := in_place(function, args) or limits(function, args) or type_of_reversed(function, args)) is not None:
-            return ours
+        for rule in _RULES:
+            if (ours := rule(function, args)) is not None:
+                return ours
+        func = type_of_own(function) or func
         args = _mixed_bits(function, operand_types(function, _as_numbers(function, args), types.Integer, types.int64))
         found = widened(func, in_types_of_cpu(resolve, func, args, kws), args)
         if func is operator.getitem and found is not None and found.return_type == types.float16:
