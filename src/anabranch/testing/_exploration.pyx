@@ -115,7 +115,7 @@ cdef class Exploration:
         return self.core.get().events()
 
     def begin(self):
-        """Begin a run with this thread as the host. Raises Error in a host function, whose stream the run would wait for."""
+        """Begin a run with this thread as the host. Raises Error in a host function, whose stream it would wait for."""
         if host_function_stream() != NULL:
             raise Error("explore waits for all streams, so it cannot be called in a host function of one")
         with nogil:
