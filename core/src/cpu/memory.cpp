@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "backend.hpp"
@@ -120,8 +121,9 @@ Allocation MemoryPool::allocate(const Stream* stream, std::size_t bytes) {
                 "cannot allocate " + std::to_string(bytes) + " bytes: " + device_ + " has " + std::to_string(limit_));
   }
   const std::size_t size = rounded(bytes);
-  Reclaimed reclaimed(*this);
-  Ref<Stream> over;  // released outside the lock
+  std::optional<Reclaimed> reclaimed;
+  const auto found = [&]() -> Reclaimed& { return reclaimed ? *reclaimed : reclaimed.emplace(*this); };
+  Ref<Stream> over;  // released outside the lock, as that is
   std::lock_guard lock(mutex_);
   Blocks& blocks = blocks_[size];
   auto& [used, free, reclaim_at] = blocks;
@@ -139,7 +141,7 @@ Allocation MemoryPool::allocate(const Stream* stream, std::size_t bytes) {
     return allocation;
   }
   // If the host runs ahead of its streams, the newest blocks are always in use and hide older, completed ones.
-  if (free.empty() && used.size() >= reclaim_at) reclaim(blocks, size, reclaimed);
+  if (free.empty() && used.size() >= reclaim_at) reclaim(blocks, size, found());
   if (!free.empty()) {
     const Allocation allocation{free.back(), 0};
     free.pop_back();
@@ -148,7 +150,7 @@ Allocation MemoryPool::allocate(const Stream* stream, std::size_t bytes) {
     return allocation;
   }
   if (used_ + cached_ + size > limit_) {
-    reclaim(reclaimed);
+    reclaim(found());
     trim(0);
   }
   void* pointer = nullptr;
@@ -173,7 +175,14 @@ Allocation MemoryPool::allocate(const Stream* stream, std::size_t bytes) {
 }
 
 void MemoryPool::free(std::byte* pointer, std::size_t bytes, std::vector<Use> uses) noexcept {
-  uses = still_pending(std::move(uses));
+  bool failed = false;
+  std::erase_if(uses, [&failed](const Use& use) {
+    const Progress progress = progress_of(use.stream, use.point);
+    failed = failed || progress == Progress::failed;
+    return progress == Progress::completed;
+  });
+  if (failed) [[unlikely]]
+    uses = still_pending(std::move(uses));
   const std::size_t size = rounded(bytes);
   if (uses.size() > 1) {
     put_after(std::move(uses), pointer, size);
@@ -195,7 +204,7 @@ void MemoryPool::put_after(std::vector<Use> uses, std::byte* pointer, std::size_
 }
 
 void MemoryPool::put(Block block, std::size_t size) noexcept {
-  Reclaimed reclaimed(*this);
+  std::optional<Reclaimed> reclaimed;
   std::lock_guard lock(mutex_);
   Blocks& blocks = blocks_[size];
   if (!block.stream) {
@@ -208,7 +217,7 @@ void MemoryPool::put(Block block, std::size_t size) noexcept {
   pending_ += size;
   // Blocks of sizes that nobody asks for again are examined here alone.
   if (pending_ < examine_at_) return;
-  reclaim(reclaimed);
+  reclaim(reclaimed.emplace(*this));
   examine_at_ = std::max(release_threshold, 2 * pending_);
 }
 
