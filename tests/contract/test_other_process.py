@@ -15,7 +15,13 @@ def put(i, x: ab.Out):
     x[i] = 1
 
 
-BOUND = {"stream": ab.Stream, "default stream": ab.legacy_stream, "event": ab.Event}
+BOUND = {
+    "stream": ab.Stream,
+    "default stream": ab.legacy_stream,
+    "event": ab.Event,
+    "gate": lambda: ab.testing.Gate(ab.Stream()),
+    "readback": lambda: ab.to_host(ab.zeros(3)),
+}
 
 
 @pytest.mark.parametrize("make", BOUND.values(), ids=BOUND)

@@ -75,10 +75,9 @@ def test_attributes_are_those_of_numpy(kind):
     np.testing.assert_allclose(result, loops.of_attributes(table, z, mask), rtol=1e-14)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_stores_in_parts_are_those_of_numpy(kind):
+def test_stores_in_parts_are_those_of_numpy():
     x, points, result = parts.arrays()
-    (found,) = _run(parts.stores, (5,), [x, points], result, **KINDS[kind])
+    (found,) = _run(parts.stores, (5,), [x, points], result)
     np.testing.assert_array_equal(found, parts.of_stores(x, points, result))
 
 

@@ -309,7 +309,7 @@ class hazards:  # noqa: N801
     __slots__ = ("_before", "_entered", "bounds", "mode")
 
     def __init__(self, mode, bounds=None):
-        if mode not in modes:
+        if not isinstance(mode, str) or mode not in modes:
             raise ValueError(f"mode is one of {', '.join(map(repr, modes))}, not {mode!r}")
         if bounds is not None and type(bounds) is not bool:
             raise TypeError(f"bounds is True, False or None, not {bounds!r}")

@@ -304,7 +304,7 @@ cdef class Array:
             Under ``"check"``, if the access is not in order with another.
         """
         self.check()
-        if access not in _accesses:
+        if not isinstance(access, str) or access not in _accesses:
             raise ValueError(f"access is one of {', '.join(map(repr, _accesses))}, not {access!r}")
         if not isinstance(stream, Stream):
             raise TypeError(f"stream is a Stream, not {type(stream).__name__}")

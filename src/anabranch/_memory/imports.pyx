@@ -1,5 +1,7 @@
 """Arrays over memory of other libraries, without a copy: DLPack and the array interfaces."""
 
+import operator
+
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_SetName
 from cython.operator cimport dereference as deref
 from libc.stdint cimport uintptr_t
@@ -152,7 +154,12 @@ def from_dlpack(obj):
         return obj[...]
     if not (hasattr(obj, "__dlpack__") and hasattr(obj, "__dlpack_device__")):
         raise TypeError(f"{type(obj).__name__} does not speak DLPack: it has no __dlpack__ and __dlpack_device__")
-    kind, number = obj.__dlpack_device__()
+    place = obj.__dlpack_device__()
+    try:
+        kind, number = map(operator.index, place)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"__dlpack_device__() returns a pair of ints, a device's type and its number, not {place!r}") from None
     if kind not in (DL_CPU, DL_CUDA, DL_CUDA_HOST, DL_CUDA_MANAGED):
         raise BufferError(f"DLPack device type {int(kind)} cannot be used here; there is no such device")
     cdef bint on_gpu = kind in (DL_CUDA, DL_CUDA_MANAGED)

@@ -34,6 +34,12 @@ cdef class Readback:
         core.check_fork()
         return awaitable.until(self.notifications, self.result)
 
+    def __reduce__(self):
+        raise TypeError(f"{self!r} lives in this process; send the array that awaiting it returns")
+
+    def __repr__(self):
+        return f"<Readback of shape {self.result.shape} {self.result.dtype}>"
+
 
 def to_host(array):
     """Copy an array to the host without blocking: the call enqueues the copy, and awaiting the result waits for it.

@@ -227,7 +227,8 @@ cdef class Event:
         Raises
         ------
         EventError
-            If either was made without timing or never recorded; the message says which.
+            If either was made without timing or never recorded; the message says which. Also for events of two
+            GPUs, which have no common clock.
         """
         cdef optional[double] known = self.get().elapsed(deref(end.get()), current_task())
         if known.has_value():

@@ -75,6 +75,12 @@ class Fork:
         return f"<fork into {len(self._devices)} streams>"
 
 
+def _number(n: object) -> int:
+    if isinstance(n, bool) or not hasattr(type(n), "__index__"):
+        raise TypeError(f"n is the number of branches, an int, not {n!r}")
+    return operator.index(n)  # type: ignore[arg-type]
+
+
 def fork(n: int | None = None, stream: Stream | None = None, devices: Sequence[DeviceLike] | None = None) -> Fork:
     """Return a context manager that forks a stream into several and joins them at the end of the block.
 
@@ -114,13 +120,15 @@ def fork(n: int | None = None, stream: Stream | None = None, devices: Sequence[D
     if devices is None:
         if n is None:
             raise ValueError("fork needs the number of branches, or devices")
-        count = operator.index(n)
+        count = _number(n)
         if count < 1:
             raise ValueError(f"fork needs at least one branch, not {count}")
         return Fork(stream, [None] * count)
     if isinstance(devices, str):
         raise TypeError("devices is a sequence of devices, not one str")
     chosen: list[Device | None] = [Device(device) for device in devices]
-    if not chosen or (n is not None and operator.index(n) != len(chosen)):
+    if not chosen:
+        raise ValueError("fork needs at least one device, and devices has none")
+    if n is not None and _number(n) != len(chosen):
         raise ValueError(f"fork into {n} branches, but on {len(chosen)} devices")
     return Fork(stream, chosen)

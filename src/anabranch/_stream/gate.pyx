@@ -60,6 +60,9 @@ cdef class Gate:
         target.backend().suspend(deref(target), self.pending)
         note_operation(deref(target), snapshot)
 
+    def __reduce__(self):
+        raise TypeError(f"{self!r} lives in this process; hand over what it holds back, and make a Gate there")
+
     @property
     def is_open(self):
         """Whether `open` was called."""

@@ -125,7 +125,7 @@ def test_one_object_may_be_entered_twice(device):
             assert_mode(device, "check")
 
 
-@pytest.mark.parametrize("mode", ["", "on", "AUTO", "Check", "none", None, 1, True], ids=repr)
+@pytest.mark.parametrize("mode", ["", "on", "AUTO", "Check", "none", None, 1, True, []], ids=repr)
 def test_another_mode_is_refused_and_nothing_changes(device, mode):
     ab.hazards("check")
     with pytest.raises(ValueError, match=r"auto.*check.*off"):

@@ -105,6 +105,23 @@ def test_the_hyperbolic_tangent_of_large_complex_numbers_is_one(device, dtype):
     np.testing.assert_allclose(y.numpy(), np.tanh(z), rtol=8 * eps, atol=8 * eps)
 
 
+def test_helpers_that_numba_has_decorated(device):
+    numba = pytest.importorskip("numba")
+
+    @numba.njit
+    def doubled(value):
+        return 2 * value
+
+    @ab.kernel
+    def apply(i, x: ab.In, y: ab.Out):
+        y[i] = doubled(x[i]) + library.stepped(doubled, x[i], 1)
+
+    x = ab.array(np.arange(4.0), device=device)
+    y = ab.zeros(4, "float64", device=device)
+    ab.launch(apply, 4, x, y)
+    np.testing.assert_array_equal(y.numpy(), np.arange(4) * (2 + library.stepped(lambda value: 2 * value, 1, 1)))
+
+
 def test_special_values_have_the_results_of_c(device):
     special = [0.0, -0.0, 1.0, -2.5, math.inf, -math.inf, math.nan]
 

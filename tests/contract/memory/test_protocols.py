@@ -165,6 +165,21 @@ def test_memory_of_a_library_without_mutable_arrays_is_read_only():
     np.testing.assert_array_equal(data, values(4))
 
 
+@pytest.mark.parametrize("said", [None, (1,), ("cpu", 0), 1])
+def test_a_dlpack_device_that_is_no_pair_of_ints_is_named(said):
+    class Other:
+        def __dlpack__(self, **_):
+            return values(4).__dlpack__()
+
+        def __dlpack_device__(self):
+            return said
+
+    with pytest.raises(
+        TypeError, match=r"__dlpack_device__\(\) returns a pair of ints, a device's type and its number, "
+    ):
+        ab.from_dlpack(Other())
+
+
 def test_read_only_memory_given_out_by_dlpack_stays_so():
     array = ab.asarray(read_only(values(4)))
     with pytest.raises(BufferError):

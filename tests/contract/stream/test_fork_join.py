@@ -277,6 +277,21 @@ def test_a_number_of_branches_that_is_not_that_of_devices_is_an_error(n, device)
         ab.fork(n, devices=[device, device]).__enter__()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "error", "reason"),
+    [
+        ({"n": "a"}, TypeError, "n is the number of branches, an int, not 'a'"),
+        ({"n": True}, TypeError, "n is the number of branches, an int, not True"),
+        ({"n": 0}, ValueError, "fork needs at least one branch, not 0"),
+        ({"devices": []}, ValueError, "fork needs at least one device, and devices has none"),
+        ({"n": 2.0, "devices": ["cpu:0"]}, TypeError, "n is the number of branches, an int, not 2.0"),
+    ],
+)
+def test_a_wrong_number_of_branches_is_named(arguments, error, reason):
+    with pytest.raises(error, match=reason):
+        ab.fork(**arguments)
+
+
 def test_an_unknown_device_is_an_error():
     with pytest.raises(ab.DeviceError):
         ab.fork(devices=["cpu:99"]).__enter__()

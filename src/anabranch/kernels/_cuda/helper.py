@@ -47,6 +47,13 @@ def _is_known(value: Any) -> bool:
     return type(value).__module__.startswith("numba_cuda_mlir.")
 
 
+def type_of_value(value: Any) -> Any:
+    """Return the type of a function that Numba has decorated, whose own type the compiler refuses, or None."""
+    if not type(value).__module__.startswith("numba.") or id(value) not in _registered:
+        return None
+    return types.Function(_registered[id(value)])
+
+
 def type_of_own(function: Any) -> Any:
     """Return the type of what stands for a function alone, without the compiler's own overloads; None for any other."""
     if lacking("cuda", function) is None or id(function) not in _registered:

@@ -9,7 +9,7 @@ from numba_cuda_mlir import types
 from numba_cuda_mlir.descriptor import mlir_target
 
 from anabranch.kernels._cuda.division import follows_numpy
-from anabranch.kernels._cuda.helper import type_of_own
+from anabranch.kernels._cuda.helper import type_of_own, type_of_value
 from anabranch.kernels._cuda.in_place import in_place
 from anabranch.kernels._cuda.iteration import type_of_reversed
 from anabranch.kernels._cuda.math_functions import in_types_of_cpu
@@ -64,6 +64,12 @@ def _replace_rule(context: Any) -> None:
         return found
 
     context.resolve_function_type = resolve_function_type
+    resolve_value = context.resolve_value_type
+
+    def resolve_value_type(val: Any) -> Any:
+        return (follows_numpy() and type_of_value(val)) or resolve_value(val)
+
+    context.resolve_value_type = resolve_value_type
     resolve_store = context.resolve_setitem
 
     def resolve_setitem(target: Any, index: Any, value: Any) -> Any:
