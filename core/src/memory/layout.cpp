@@ -119,7 +119,8 @@ Layout row_major(int ndim, const std::int64_t* shape, std::int64_t itemsize) {
   if (overflow) {
     std::string sizes;
     for (int d = 0; d < ndim; ++d) sizes += (d ? ", " : "") + std::to_string(shape[d]);
-    throw Error(ErrorKind::value, "an array of shape (" + sizes + (ndim == 1 ? ",)" : ")") + " has over 2**63 - 1 bytes");
+    throw Error(ErrorKind::value,
+                "an array of shape (" + sizes + (ndim == 1 ? ",)" : ")") + " has over 2**63 - 1 bytes");
   }
   return layout;
 }
