@@ -1,6 +1,6 @@
 """Functions of Python's and NumPy's that the compilers of kernels lack, in Python that they have.
 
-Each is compiled as a helper of the kernel that calls it. A compiler's own function is preferred where it has one.
+Each is compiled as a helper of the kernel that calls it, on the backends in whose table it stands.
 Results are those of the functions that they stand for, but integers wrap at 64 bits, and where Python raises because an
 argument has no result, that is NaN, or 0 of an integer.
 """

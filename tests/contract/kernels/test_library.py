@@ -55,6 +55,18 @@ def test_powers_of_complex_numbers(device, dtype, rtol):
     np.testing.assert_array_equal(result.numpy()[:, 0], expected[:, 0])
 
 
+def test_the_least_exponent_ends(device):
+    @ab.kernel
+    def apply(i, z: ab.In, n: ab.In, y: ab.Out):
+        y[i] = z[i] ** n[i]
+
+    z = np.array([2 + 0j, 1 + 0j, 0.5j, 2j, 2 + 1j])
+    n = np.array([-(2**63), -(2**63), -1, -2, -3])
+    y = ab.zeros(5, "complex128", device=device)
+    ab.launch(apply, 5, ab.array(z, device=device), ab.array(n, device=device), y)
+    np.testing.assert_allclose(y.numpy()[1:], [1, -2j, -0.25, (2 + 1j) ** -3], rtol=1e-14, atol=1e-14)
+
+
 def test_values_that_may_be_none(device):
     arrays = library.numbers()
     found = run(library.optional, library.OPTIONAL, arrays, device)

@@ -244,12 +244,14 @@ def _complex_power(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
     def power(base: Any, exponent: Any) -> Any:
         square, result = kind(base), kind(1)
-        left = abs(exponent)
+        left = exponent if exponent >= 0 else -(exponent + 1)  # of the least integer, there is no opposite
         while left != 0:
             if left & 1:
                 result *= square
             left >>= 1
             square *= square
+        if exponent < 0:
+            result *= kind(base)
         return kind(1) / result if exponent < 0 else result
 
     return context.compile_internal(builder, power, sig, args)
