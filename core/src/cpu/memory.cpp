@@ -67,16 +67,6 @@ constexpr int unwritten = 0xAB;
 // The number of used blocks of a size to examine before allocating a new one.
 constexpr std::size_t search_depth = 8;
 
-enum class Progress { pending, completed, failed };
-
-Progress progress_of(const Ref<Stream>& stream, Point point) noexcept {
-  try {
-    return stream->backend().query(*stream, point) ? Progress::completed : Progress::pending;
-  } catch (const Error&) {
-    return Progress::failed;
-  }
-}
-
 }  // namespace
 
 // What was found under the pool's lock, and is released without it.
@@ -131,9 +121,9 @@ Allocation MemoryPool::allocate(const Stream* stream, std::size_t bytes) {
   for (std::size_t i = 0; i < depth; ++i) {
     // The newest block is the likeliest to be in a cache, and to be this stream's own.
     Block& block = used[used.size() - 1 - i];
-    const Progress progress = progress_of(block.stream, block.point);
-    if (progress == Progress::failed || (progress == Progress::pending && block.stream.get() != stream)) continue;
-    const Allocation allocation{block.pointer, progress == Progress::completed ? 0 : block.point};
+    const WorkState state = work_state(*block.stream, block.point);
+    if (state == WorkState::failed || (state == WorkState::pending && block.stream.get() != stream)) continue;
+    const Allocation allocation{block.pointer, state == WorkState::completed ? 0 : block.point};
     over = std::move(block.stream);
     block = std::move(used.back());
     used.pop_back();
@@ -177,9 +167,9 @@ Allocation MemoryPool::allocate(const Stream* stream, std::size_t bytes) {
 void MemoryPool::free(std::byte* pointer, std::size_t bytes, std::vector<Use> uses) noexcept {
   bool failed = false;
   std::erase_if(uses, [&failed](const Use& use) {
-    const Progress progress = progress_of(use.stream, use.point);
-    failed = failed || progress == Progress::failed;
-    return progress == Progress::completed;
+    const WorkState state = work_state(*use.stream, use.point);
+    failed = failed || state == WorkState::failed;
+    return state == WorkState::completed;
   });
   if (failed) [[unlikely]]
     uses = still_pending(std::move(uses));
@@ -224,10 +214,10 @@ void MemoryPool::put(Block block, std::size_t size) noexcept {
 // Makes blocks with completed uses free for everyone.
 void MemoryPool::reclaim(Blocks& blocks, std::size_t size, Reclaimed& reclaimed) noexcept {
   std::erase_if(blocks.used, [&](Block& block) {
-    const Progress progress = progress_of(block.stream, block.point);
-    if (progress == Progress::pending) return false;
+    const WorkState state = work_state(*block.stream, block.point);
+    if (state == WorkState::pending) return false;
     pending_ -= size;
-    if (progress == Progress::failed) {
+    if (state == WorkState::failed) {
       reclaimed.failed.push_back({std::move(block), size});
       return true;
     }

@@ -10,16 +10,6 @@
 namespace anabranch {
 namespace {
 
-enum class Progress { pending, completed, failed };
-
-Progress progress_of(Stream& stream, Point point) noexcept {
-  try {
-    return stream.backend().query(stream, point) ? Progress::completed : Progress::pending;
-  } catch (const Error&) {
-    return Progress::failed;
-  }
-}
-
 // Counts the pending uses and deletes itself when the last one is completed.
 class Countdown {
  public:
@@ -67,15 +57,23 @@ class Countdown {
 
 }  // namespace
 
+WorkState work_state(Stream& stream, Point point) noexcept {
+  try {
+    return stream.backend().query(stream, point) ? WorkState::completed : WorkState::pending;
+  } catch (const Error&) {
+    return WorkState::failed;
+  }
+}
+
 std::vector<Use> pending_before(const Use& use) {
   std::vector<Use> found;
-  if (progress_of(*use.stream, use.point) != Progress::failed) return found;
+  if (work_state(*use.stream, use.point) != WorkState::failed) return found;
   for (Backend* device : devices()) {
     for (const Ref<Stream>& stream : device->streams()) {
       if (stream == use.stream) continue;
       const bool before = !use.when.lane || use.when.clock.covers(stream->lane().past().lane, 1);
       const Point newest = stream->issued();
-      if (before && progress_of(*stream, newest) == Progress::pending) found.push_back({stream, newest});
+      if (before && work_state(*stream, newest) == WorkState::pending) found.push_back({stream, newest});
     }
   }
   return found;
@@ -84,12 +82,12 @@ std::vector<Use> pending_before(const Use& use) {
 std::vector<Use> still_pending(std::vector<Use> uses) {
   std::vector<Use> before;
   std::erase_if(uses, [&before](const Use& use) {
-    const Progress progress = progress_of(*use.stream, use.point);
-    if (progress == Progress::failed) {
+    const WorkState state = work_state(*use.stream, use.point);
+    if (state == WorkState::failed) {
       std::vector<Use> more = pending_before(use);
       before.insert(before.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
     }
-    return progress != Progress::pending;
+    return state != WorkState::pending;
   });
   uses.insert(uses.end(), std::make_move_iterator(before.begin()), std::make_move_iterator(before.end()));
   return uses;

@@ -122,6 +122,9 @@ class Storage final : public RefCounted {
   AccessLog accesses_;
 };
 
+enum class WorkState { pending, completed, failed };
+// How far the work of a stream up to a point is.
+WorkState work_state(Stream& stream, Point point) noexcept;
 // The pending work of other streams that a failed use may have come after, as the newest operation of each. A failed
 // stream does not wait for that work, and a history that pruned it knows of it by the use alone. Empty if the use has
 // not failed. Runs on any thread, with no lock held: it lists the streams of every device.

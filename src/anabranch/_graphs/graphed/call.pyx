@@ -34,7 +34,6 @@ from anabranch._task.context cimport TaskState, enter_device, enter_stream, leav
 
 from anabranch._core.errors import CaptureError, text_of
 
-
 cdef enum:
     few = 16
 
