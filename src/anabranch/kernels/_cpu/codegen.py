@@ -15,8 +15,8 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
 from anabranch.kernels._cpu import atomic  # noqa: F401  registers the atomics
+from anabranch.kernels._cpu.arithmetic import ufunc_division
 from anabranch.kernels._cpu.blocks import add_block_entry
-from anabranch.kernels._cpu.division import ufunc_division
 from anabranch.kernels._cpu.entry import add_entry, index_type
 from anabranch.kernels._cpu.half import half
 from anabranch.kernels._cpu.helper import Helpers

@@ -31,7 +31,7 @@ from numba.core import ir as numba_ir
 from numba.core.registry import cpu_target
 
 from anabranch.kernels._block import runs_in_blocks
-from anabranch.kernels._cpu.division import Definitions, is_whole_power
+from anabranch.kernels._cpu.arithmetic import Definitions, is_whole_power
 from anabranch.kernels._cpu.flat import arrays_at_index
 from anabranch.kernels._cpu.half import constant_type, read_type
 from anabranch.kernels._cpu.parts import store_part, type_of_store
