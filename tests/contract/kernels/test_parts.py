@@ -32,6 +32,17 @@ def test_what_is_stored_is_converted(device, dtype):
     np.testing.assert_array_equal(y.numpy(), expected)
 
 
+def test_each_number_of_a_tuple_is_converted_by_itself(device):
+    @ab.kernel
+    def store(i, u: ab.In, n: ab.In, y: ab.Out):
+        y[i] = (u[i], n[i], 1.5)
+
+    u, n = np.array([2**63 + 1], "uint64"), np.array([-(2**62) - 1])
+    y = ab.zeros((1, 3), "uint64", device=device)
+    ab.launch(store, 1, ab.array(u, device=device), ab.array(n, device=device), y)
+    assert y.numpy().tolist() == [[2**63 + 1, 2**64 - 2**62 - 1, 1]]
+
+
 def copies(i, x, y):
     y[i] = x
 

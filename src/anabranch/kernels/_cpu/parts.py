@@ -51,8 +51,10 @@ def store_part(context: Any, builder: Any, sig: Any, args: Any) -> None:
     data, shape, strides = arrayobj.basic_indexing(
         context, builder, kind, array, index_kinds, indices, boundscheck=context.enable_boundscheck
     )
-    make = _from_array if isinstance(value_kind, types.Array) else _from_tuple
-    read, read_kind = make(context, builder, value_kind, args[2], shape)
+    if isinstance(value_kind, types.Array):
+        read, read_kind = _from_array(context, builder, value_kind, args[2], shape)
+    else:
+        read, read_kind = _from_tuple(context, builder, value_kind, args[2], shape, kind.dtype), kind.dtype
 
     def store(at: Any) -> None:
         place = cgutils.get_item_pointer2(context, builder, data, shape, strides, "A", at)
@@ -92,10 +94,9 @@ def _from_array(context: Any, builder: Any, kind: Any, value: Any, shape: Any) -
     return read, read_type(kind.dtype)
 
 
-def _from_tuple(context: Any, builder: Any, kind: Any, value: Any, shape: Any) -> tuple[_Read, Any]:
-    unified = context.typing_context.unify_types(*kind)
+def _from_tuple(context: Any, builder: Any, kind: Any, value: Any, shape: Any, dtype: Any) -> _Read:
     parts = cgutils.unpack_tuple(builder, value, len(kind))
-    numbers = [context.cast(builder, part, own, unified) for part, own in zip(parts, kind, strict=True)]
+    numbers = [context.cast(builder, part, own, dtype) for part, own in zip(parts, kind, strict=True)]
     table = cgutils.alloca_once(builder, numbers[0].type, size=len(numbers))
     for position, number in enumerate(numbers):
         builder.store(number, cgutils.gep_inbounds(builder, table, position))
@@ -106,7 +107,7 @@ def _from_tuple(context: Any, builder: Any, kind: Any, value: Any, shape: Any) -
         position = at[-1].type(0) if len(numbers) == 1 else at[-1]
         return builder.load(builder.gep(table, [position], inbounds=True))
 
-    return read, unified
+    return read
 
 
 def _check(context: Any, builder: Any, sizes: Any, part: Any) -> None:

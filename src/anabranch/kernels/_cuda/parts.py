@@ -91,7 +91,7 @@ def _fill(builder: Any, part: Any, args: Any) -> None:
         place = _order(part, operand.array) if rank == value.ndim == 1 else lambda at: at
         each_element(part, lambda at: store(builder, kind, part, place(at), operand.at(place(at))))
     elif isinstance(value, types.BaseTuple):
-        number = _of_tuple(builder, part, args[2])
+        number = _of_tuple(builder, kind.dtype, part, args[2])
         each_element(part, lambda at: store(builder, kind, part, at, number(at)))
     elif rank == 0:
         store(builder, kind, part, [], args[2])
@@ -117,16 +117,16 @@ def _order(part: Any, other: Any) -> Callable[[list[Any]], list[Any]]:
     return lambda at: [arith.select(backwards, arith.subi(last, at[0]), at[0])]
 
 
-def _of_tuple(builder: Any, part: Any, variable: Any) -> Any:
+def _of_tuple(builder: Any, dtype: Any, part: Any, variable: Any) -> Any:
     """Return a function from the place of an element in a part to a variable with the number of a tuple for it."""
     kinds = builder.get_numba_type(variable.name)
     values = builder.load_var(variable)
-    unified = builder.context.typing_context.unify_types(*map(types.unliteral, kinds))
+    held = types.float32 if dtype == types.float16 else dtype
     with builder.alloca_insertion_point():
-        table = memref.alloca(T.memref(len(kinds), builder.get_mlir_type(unified)), [], [])
+        table = memref.alloca(T.memref(len(kinds), builder.get_mlir_type(held)), [], [])
     for place, kind in enumerate(kinds):
         value = values[place] if isinstance(values, tuple) else memref.load(values, [index_of(place)])
-        memref.store(builder.lower_cast(kind, unified, value), table, [index_of(place)])
+        memref.store(builder.lower_cast(kind, held, value), table, [index_of(place)])
     size = memref.dim(part, index_of(part.type.rank - 1))
     if len(kinds) > 1:
         with if_(arith.cmpi(arith.CmpIPredicate.ne, size, index_of(len(kinds)))):
@@ -134,6 +134,6 @@ def _of_tuple(builder: Any, part: Any, variable: Any) -> Any:
 
     def number(at: list[Any]) -> Any:
         value = memref.load(table, [index_of(0) if len(kinds) == 1 else at[-1]])
-        return assigned(builder, variable, "part", unified, value)
+        return assigned(builder, variable, "part", held, value)
 
     return number
